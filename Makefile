@@ -1,0 +1,56 @@
+# Quarterdeck. `make help` lists the tasks; every task sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+ARGS ?=
+FILES ?= tests/cases/*.json
+
+.DEFAULT_GOAL := help
+.PHONY: help demo up test check bench docs cases kube conformance format
+
+help: ## list the tasks
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Quarterdeck needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@touch $@
+
+demo: $(STAMP) ## run the main job on the embedded server (ARGS=--once ends by itself)
+	@$(BIN)/quarterdeck demo $(ARGS)
+
+up: $(STAMP) ## embedded server, controllers and operators in one process
+	@$(BIN)/quarterdeck up $(ARGS)
+
+test: $(STAMP) ## all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(STAMP) ## format, lint, types, import contracts
+	@$(BIN)/ruff format --check src tests tools benchmarks examples
+	@$(BIN)/ruff check src tests tools benchmarks examples
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(STAMP)
+	@$(BIN)/ruff format src tests tools benchmarks examples
+	@$(BIN)/ruff check --fix src tests tools benchmarks examples
+
+bench: $(STAMP) ## the benchmarks, each against its peer in the same run
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+docs: $(STAMP) ## regenerate the generated pages and check the examples in the docs
+	@$(BIN)/python tools/docs.py $(ARGS)
+
+cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json"
+	@$(BIN)/python -m quarterdeck.cases $(ARGS) $(FILES)
+
+kube: ## build the real kube-apiserver, etcd, kubectl and Go peers, once, into a cache
+	@bash tools/kube/build.sh $(ARGS)
+
+conformance: $(STAMP) ## the same cases and suites on the real server and on ours
+	@$(BIN)/python tools/conformance.py $(ARGS)

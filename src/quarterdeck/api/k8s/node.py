@@ -1,0 +1,184 @@
+"""Nodes.
+
+Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api.instant import OptionalTime
+from quarterdeck.api.k8s.placement import Taint
+from quarterdeck.api.marker import Atomic, Int32, Int64, ListMap, ListSet, Required
+from quarterdeck.api.model import EMPTY_MAP, UNSET, Map, Maybe, Model, Seq, field, omitempty
+from quarterdeck.api.quantity import Quantity
+from quarterdeck.api.resource import Resource
+
+__all__ = [
+    "AttachedVolume",
+    "ConfigMapNodeConfigSource",
+    "ContainerImage",
+    "DaemonEndpoint",
+    "Node",
+    "NodeAddress",
+    "NodeCondition",
+    "NodeConfigSource",
+    "NodeConfigStatus",
+    "NodeDaemonEndpoints",
+    "NodeFeatures",
+    "NodeRuntimeHandler",
+    "NodeRuntimeHandlerFeatures",
+    "NodeSpec",
+    "NodeStatus",
+    "NodeSwapStatus",
+    "NodeSystemInfo",
+]
+
+
+class ConfigMapNodeConfigSource(Model):
+    """Information to reference a ConfigMap as a config source for the Node."""
+
+    namespace: Annotated[str, Required()] = omitempty("")
+    name: Annotated[str, Required()] = omitempty("")
+    uid: str = omitempty("")
+    resource_version: str = omitempty("")
+    kubelet_config_key: Annotated[str, Required()] = omitempty("")
+
+
+class NodeConfigSource(Model):
+    """NodeConfigSource specifies a source of node configuration."""
+
+    config_map: Maybe[ConfigMapNodeConfigSource] = UNSET
+
+
+class NodeSpec(Model):
+    """Attributes that a node is created with."""
+
+    pod_cidr: str = omitempty("")
+    pod_cidrs: Annotated[Seq[str], ListSet()] = omitempty(())
+    provider_id: str = omitempty("")
+    unschedulable: Maybe[bool] = UNSET
+    taints: Annotated[Seq[Taint], Atomic()] = omitempty(())
+    config_source: Maybe[NodeConfigSource] = UNSET
+    external_id: str = omitempty("")
+
+
+class NodeCondition(Model):
+    """Condition information for a node."""
+
+    type: Annotated[str, Required()] = omitempty("")
+    status: Annotated[str, Required()] = omitempty("")
+    last_heartbeat_time: OptionalTime = UNSET
+    last_transition_time: OptionalTime = UNSET
+    reason: str = omitempty("")
+    message: str = omitempty("")
+
+
+class NodeAddress(Model):
+    """Information for the node's address."""
+
+    type: Annotated[str, Required()] = omitempty("")
+    address: Annotated[str, Required()] = omitempty("")
+
+
+class DaemonEndpoint(Model):
+    """Information about a single Daemon endpoint."""
+
+    port: Annotated[Maybe[int], Int32, Required()] = field(name="Port", default=UNSET)
+
+
+class NodeDaemonEndpoints(Model):
+    """NodeDaemonEndpoints lists ports opened by daemons running on the Node."""
+
+    kubelet_endpoint: DaemonEndpoint = omitempty(DaemonEndpoint())
+
+
+class NodeSwapStatus(Model):
+    """Swap memory information."""
+
+    capacity: Annotated[Maybe[int], Int64] = UNSET
+
+
+class NodeSystemInfo(Model):
+    """Set of ids/uuids to uniquely identify the node."""
+
+    machine_id: Annotated[str, Required()] = omitempty("")
+    system_uuid: Annotated[str, Required()] = omitempty("")
+    boot_id: Annotated[str, Required()] = omitempty("")
+    kernel_version: Annotated[str, Required()] = omitempty("")
+    os_image: Annotated[str, Required()] = omitempty("")
+    container_runtime_version: Annotated[str, Required()] = omitempty("")
+    kubelet_version: Annotated[str, Required()] = omitempty("")
+    kube_proxy_version: Annotated[str, Required()] = omitempty("")
+    operating_system: Annotated[str, Required()] = omitempty("")
+    architecture: Annotated[str, Required()] = omitempty("")
+    swap: Maybe[NodeSwapStatus] = UNSET
+
+
+class ContainerImage(Model):
+    """Describe a container image."""
+
+    names: Annotated[Seq[str], Atomic()] = omitempty(())
+    size_bytes: Annotated[Maybe[int], Int64] = UNSET
+
+
+class AttachedVolume(Model):
+    """Volume attached to a node."""
+
+    name: Annotated[str, Required()] = omitempty("")
+    device_path: Annotated[str, Required()] = omitempty("")
+
+
+class NodeConfigStatus(Model):
+    """Status of the config assigned by Node.Spec.ConfigSource."""
+
+    assigned: Maybe[NodeConfigSource] = UNSET
+    active: Maybe[NodeConfigSource] = UNSET
+    last_known_good: Maybe[NodeConfigSource] = UNSET
+    error: str = omitempty("")
+
+
+class NodeRuntimeHandlerFeatures(Model):
+    """Set of features implemented by the runtime handler."""
+
+    recursive_read_only_mounts: Maybe[bool] = UNSET
+    user_namespaces: Maybe[bool] = UNSET
+
+
+class NodeRuntimeHandler(Model):
+    """Set of runtime handler information."""
+
+    name: str = omitempty("")
+    features: Maybe[NodeRuntimeHandlerFeatures] = UNSET
+
+
+class NodeFeatures(Model):
+    """Set of features implemented by the CRI implementation."""
+
+    supplemental_groups_policy: Maybe[bool] = UNSET
+
+
+class NodeStatus(Model):
+    """Information about the current status of a node."""
+
+    capacity: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    allocatable: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    phase: str = omitempty("")
+    conditions: Annotated[Seq[NodeCondition], ListMap("type")] = omitempty(())
+    addresses: Annotated[Seq[NodeAddress], ListMap("type")] = omitempty(())
+    daemon_endpoints: NodeDaemonEndpoints = omitempty(NodeDaemonEndpoints())
+    node_info: NodeSystemInfo = omitempty(NodeSystemInfo())
+    images: Annotated[Seq[ContainerImage], Atomic()] = omitempty(())
+    volumes_in_use: Annotated[Seq[str], Atomic()] = omitempty(())
+    volumes_attached: Annotated[Seq[AttachedVolume], Atomic()] = omitempty(())
+    config: Maybe[NodeConfigStatus] = UNSET
+    runtime_handlers: Annotated[Seq[NodeRuntimeHandler], Atomic()] = omitempty(())
+    features: Maybe[NodeFeatures] = UNSET
+    declared_features: Annotated[Seq[str], Atomic()] = omitempty(())
+
+
+class Node(Resource, version="v1", scope="Cluster", short_names=["no"], status=True):
+    """Worker node in Kubernetes."""
+
+    spec: NodeSpec = omitempty(NodeSpec())
+    status: NodeStatus = omitempty(NodeStatus())

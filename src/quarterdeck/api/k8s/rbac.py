@@ -1,0 +1,84 @@
+"""Roles and bindings.
+
+Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api.marker import Atomic, Required
+from quarterdeck.api.meta import LabelSelector
+from quarterdeck.api.model import UNSET, Maybe, Model, Seq, omitempty
+from quarterdeck.api.resource import Resource
+
+__all__ = [
+    "AggregationRule",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "PolicyRule",
+    "Role",
+    "RoleBinding",
+    "RoleRef",
+    "Subject",
+]
+
+
+class PolicyRule(Model):
+    """Information that describes a policy rule, but does not contain information about who the rule …"""
+
+    verbs: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
+    api_groups: Annotated[Seq[str], Atomic()] = omitempty(())
+    resources: Annotated[Seq[str], Atomic()] = omitempty(())
+    resource_names: Annotated[Seq[str], Atomic()] = omitempty(())
+    non_resource_urls: Annotated[Seq[str], Atomic()] = omitempty(())
+
+
+class Role(Resource, group="rbac.authorization.k8s.io", version="v1"):
+    """Namespaced, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding."""
+
+    rules: Annotated[Seq[PolicyRule], Atomic()] = omitempty(())
+
+
+class AggregationRule(Model):
+    """How to locate ClusterRoles to aggregate into the ClusterRole."""
+
+    cluster_role_selectors: Annotated[Seq[LabelSelector], Atomic()] = omitempty(())
+
+
+class ClusterRole(Resource, group="rbac.authorization.k8s.io", version="v1", scope="Cluster"):
+    """Cluster level, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding …"""
+
+    rules: Annotated[Seq[PolicyRule], Atomic()] = omitempty(())
+    aggregation_rule: Maybe[AggregationRule] = UNSET
+
+
+class Subject(Model, rules=[Atomic()]):
+    """Reference to the object or user identities a role binding applies to."""
+
+    kind: Annotated[str, Required()] = omitempty("")
+    api_group: str = omitempty("")
+    name: Annotated[str, Required()] = omitempty("")
+    namespace: str = omitempty("")
+
+
+class RoleRef(Model, rules=[Atomic()]):
+    """Information that points to the role being used."""
+
+    api_group: str = omitempty("")
+    kind: Annotated[str, Required()] = omitempty("")
+    name: Annotated[str, Required()] = omitempty("")
+
+
+class RoleBinding(Resource, group="rbac.authorization.k8s.io", version="v1"):
+    """RoleBinding references a role, but does not contain it."""
+
+    subjects: Annotated[Seq[Subject], Atomic()] = omitempty(())
+    role_ref: Annotated[RoleRef, Required()] = omitempty(RoleRef())
+
+
+class ClusterRoleBinding(Resource, group="rbac.authorization.k8s.io", version="v1", scope="Cluster"):
+    """ClusterRoleBinding references a ClusterRole, but not contain it."""
+
+    subjects: Annotated[Seq[Subject], Atomic()] = omitempty(())
+    role_ref: Annotated[RoleRef, Required()] = omitempty(RoleRef())

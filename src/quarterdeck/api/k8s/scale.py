@@ -1,0 +1,34 @@
+"""The scale subresource (autoscaling/v1).
+
+Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api.marker import Default, Int32, Required
+from quarterdeck.api.model import UNSET, Maybe, Model, omitempty
+from quarterdeck.api.resource import Resource
+
+__all__ = ["Scale", "ScaleSpec", "ScaleStatus"]
+
+
+class ScaleSpec(Model):
+    """Attributes of a scale subresource."""
+
+    replicas: Annotated[Maybe[int], Int32, Default(0)] = UNSET
+
+
+class ScaleStatus(Model):
+    """Current status of a scale subresource."""
+
+    replicas: Annotated[Maybe[int], Int32, Required()] = UNSET
+    selector: str = omitempty("")
+
+
+class Scale(Resource, group="autoscaling", version="v1", plural="scales"):
+    """Scaling request for a resource."""
+
+    spec: ScaleSpec = omitempty(ScaleSpec())
+    status: ScaleStatus = omitempty(ScaleStatus())

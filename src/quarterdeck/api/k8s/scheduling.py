@@ -1,0 +1,23 @@
+"""Priority classes.
+
+Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api.marker import Int32
+from quarterdeck.api.model import UNSET, Maybe, omitempty
+from quarterdeck.api.resource import Resource
+
+__all__ = ["PriorityClass"]
+
+
+class PriorityClass(Resource, group="scheduling.k8s.io", version="v1", scope="Cluster", short_names=["pc"]):
+    """Mapping from a priority class name to the priority integer value."""
+
+    value: Annotated[Maybe[int], Int32] = UNSET
+    global_default: Maybe[bool] = UNSET
+    description: str = omitempty("")
+    preemption_policy: Maybe[str] = UNSET

@@ -1,0 +1,64 @@
+"""matchConditions: expressions that all have to be true for a webhook or policy to be used.
+
+One false condition decides, whatever the others do; only then errors count, and failurePolicy says
+how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from quarterdeck.apiserver.cel.types import BOOL
+
+from .attributes import Attributes, Host
+from .expression import Activation, Composition, ExpressionError, Scope, compile_expression
+from .matching import Match
+from .version import VersionedPair
+
+Json = dict[str, Any]
+
+
+class ConditionError(Exception):
+    """Conditions could not be evaluated and failurePolicy is Fail."""
+
+
+class MatchConditions:
+    """The conditions of one webhook or policy, compiled."""
+
+    def __init__(
+        self,
+        conditions: Sequence[Mapping[str, Any]],
+        *,
+        ignores_failure: bool,
+        has_params: bool = False,
+        variables: Composition | None = None,
+    ) -> None:
+        scope = Scope(params=has_params, authorizer=True)
+        self._ignores_failure = ignores_failure
+        self._compiled = [
+            compile_expression(condition.get("expression", ""), scope, (BOOL,), variables)
+            for condition in conditions
+        ]
+
+    def __bool__(self) -> bool:
+        return bool(self._compiled)
+
+    def hold(self, attributes: Attributes, match: Match, pair: VersionedPair, *, host: Host) -> bool:
+        """Whether all conditions of a webhook are true; raises ConditionError."""
+        return self.hold_in(Activation(attributes, match, pair, host))
+
+    def hold_in(self, activation: Activation) -> bool:
+        """Whether all conditions are true for these values; raises ConditionError."""
+        errors: list[str] = []
+        for compiled in self._compiled:
+            try:
+                if activation.evaluate(compiled) is False:
+                    return False
+            except ExpressionError as error:
+                errors.append(str(error))
+        if not errors:
+            return True
+        if self._ignores_failure:
+            return False
+        raise ConditionError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")

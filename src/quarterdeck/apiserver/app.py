@@ -1,0 +1,276 @@
+"""One request from start to end: who asks, may they, what do they want, who answers.
+
+The order is upstream's: authentication, impersonation, authorization, then routing. Reads of
+stored objects are answered synchronously; everything else is a coroutine.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from . import status
+from .auth import (
+    Authenticator,
+    Authorizer,
+    Impersonator,
+    UserInfo,
+    forbidden_error,
+    request_attributes,
+)
+from .discovery import Discovery
+from .http import MAX_BODY, Request, Response
+from .negotiate import PLAIN, Output, accept
+from .registry.answer import status_response
+from .registry.delete import Deleter
+from .registry.patching import Patcher
+from .registry.read import Reader
+from .registry.request import ApiRequest
+from .registry.subresource import Subresources
+from .registry.virtual import VirtualResources
+from .registry.watch import Watcher
+from .registry.write import Writer
+from .requestinfo import RequestInfo
+from .resource import Resource
+from .resourcetable import ResourceTable
+from .storage import StorageError
+
+_log = logging.getLogger("quarterdeck.apiserver")
+Result = Response | Awaitable[Response]
+#: paths that answer everybody, as the real server's probes do
+_OPEN_PATHS = frozenset({"/livez", "/readyz", "/healthz", "/version"})
+NonResource = Callable[[Request, UserInfo], Response | None]
+
+
+class Peer:
+    """The other end of a connection: its verified client certificate, if any."""
+
+    __slots__ = ("certificate", "user")
+
+    def __init__(self, certificate: bytes | None = None, user: UserInfo | None = None) -> None:
+        self.certificate = certificate
+        #: set for in-process peers, and remembered for a connection's certificate
+        self.user = user
+
+
+class App:
+    """The API server as one callable from Request to Response."""
+
+    def __init__(
+        self,
+        *,
+        table: ResourceTable,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        reader: Reader,
+        writer: Writer,
+        patcher: Patcher,
+        deleter: Deleter,
+        watcher: Watcher,
+        subresources: Subresources,
+        virtual: VirtualResources,
+        discovery: Discovery,
+        non_resource: NonResource,
+    ) -> None:
+        self._table = table
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+        self._impersonator = Impersonator(authorizer)
+        self._reader = reader
+        self._writer = writer
+        self._patcher = patcher
+        self._deleter = deleter
+        self._watcher = watcher
+        self._subresources = subresources
+        self._virtual = virtual
+        self._discovery = discovery
+        self._non_resource = non_resource
+
+    # -- entry -----------------------------------------------------------------------------
+
+    def __call__(self, request: Request) -> Result:
+        try:
+            result = self._handle(request)
+        except status.StatusError as error:
+            return self._refused(error, request)
+        if isinstance(result, Response):
+            return result
+        return self._finish(result, request)
+
+    async def _finish(self, pending: Awaitable[Response], request: Request) -> Response:
+        try:
+            return await pending
+        except status.StatusError as error:
+            return self._refused(error, request)
+        except StorageError as error:
+            return self._refused(status.unavailable(str(error)), request)
+
+    def _refused(self, error: status.StatusError, request: Request) -> Response:
+        output = accept(request.headers.get("accept", ""))
+        return status_response(error, yaml_wanted=output is not None and output.yaml)
+
+    def on_error(self, error: Exception) -> Response:
+        """An exception nobody expected: 500 for the client, the traceback for the log."""
+        _log.error("request failed", exc_info=error)
+        return status_response(status.internal(f"{type(error).__name__}: {error}"))
+
+    def too_large(self) -> Response:
+        return status_response(status.too_large(f"Request entity too large: limit is {MAX_BODY}"))
+
+    # -- the request -----------------------------------------------------------------------
+
+    def _handle(self, request: Request) -> Result:
+        path = request.path
+        watch = "watch=" in request.raw_query and request.param("watch").lower() in ("1", "true")
+        info = RequestInfo(request.method, path, watch=watch)
+        user = self._authenticate(request, info)
+        if not user.is_master:
+            self._authorize(request, info, user)
+        if not info.resource:
+            return self._serve_path(request, user)
+        resource = self._table.get(info.group, info.version, info.resource)
+        if resource is None:
+            return self._unknown(info)
+        return self._serve_resource(request, info, resource, user)
+
+    def _authenticate(self, request: Request, info: RequestInfo) -> UserInfo:
+        peer = request.peer
+        assert isinstance(peer, Peer)
+        user = peer.user
+        if user is None:
+            authorization = request.headers.get("authorization")
+            try:
+                user = self._authenticator.authenticate(peer.certificate, authorization)
+            except status.StatusError:
+                if info.path in _OPEN_PATHS:
+                    return UserInfo("system:anonymous", groups=("system:unauthenticated",))
+                raise
+        if "impersonate-user" in request.headers or any(
+            name.startswith("impersonate-") for name in request.headers
+        ):
+            attributes = self._attributes(request, info, user)
+            return self._impersonator.impersonate(attributes, request.header_items())
+        return user
+
+    def _attributes(self, request: Request, info: RequestInfo, user: UserInfo) -> Any:
+        return request_attributes(
+            user,
+            info,
+            field_selector=request.param("fieldSelector"),
+            label_selector=request.param("labelSelector"),
+        )
+
+    def _authorize(self, request: Request, info: RequestInfo, user: UserInfo) -> None:
+        if info.path in _OPEN_PATHS:
+            return
+        attributes = self._attributes(request, info, user)
+        decision = self._authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise forbidden_error(attributes, decision.reason)
+
+    # -- non-resource paths ----------------------------------------------------------------
+
+    def _serve_path(self, request: Request, user: UserInfo) -> Response:
+        path = request.path
+        if request.method in ("GET", "HEAD"):
+            if path.startswith("/api"):
+                found = self._discovery.serve(request)
+                if found is not None:
+                    return found
+                parts = path.strip("/").split("/")
+                if len(parts) == 3 and parts[0] == "apis" and self._table.is_builtin_group(parts[1]):
+                    raise status.resource_not_found()
+                if len(parts) == 2 and parts[0] == "api":
+                    raise status.resource_not_found()
+            found = self._non_resource(request, user)
+            if found is not None:
+                return found
+        return page_not_found()
+
+    def _unknown(self, info: RequestInfo) -> Response:
+        if self._table.is_builtin_group(info.group):
+            raise status.resource_not_found()
+        return page_not_found()
+
+    # -- resources -------------------------------------------------------------------------
+
+    def _serve_resource(
+        self, request: Request, info: RequestInfo, resource: Resource, user: UserInfo
+    ) -> Result:
+        output = self._negotiate(request, info, resource)
+        api_request = ApiRequest(request, info, resource, user, output)
+        if resource.namespaced:
+            if not info.namespace and (info.name or info.verb not in ("list", "watch")):
+                return self._without_namespace(api_request)
+        elif info.namespace and resource.plural != "namespaces":
+            return self._unknown(info)
+        elif resource.plural == "namespaces" and not resource.group:
+            info.namespace = ""
+        deprecation = resource.deprecation
+        if deprecation:
+            api_request.warn(deprecation)
+        if info.subresource:
+            return self._subresources.serve(api_request)
+        if self._virtual.handles(resource):
+            return self._virtual.serve(api_request)
+        verb = info.verb
+        if verb == "get" and info.name:
+            return self._reader.get(api_request)
+        if verb not in resource.verbs or (verb == "create" and info.name):
+            return self._odd_verb(api_request)
+        if verb == "list":
+            return self._reader.list(api_request)
+        if verb == "watch":
+            return self._watcher.watch(api_request)
+        if verb == "create":
+            return self._writer.create(api_request)
+        if verb == "update" and info.name:
+            return self._writer.update(api_request)
+        if verb == "patch" and info.name:
+            return self._patcher.patch(api_request)
+        if verb == "delete":
+            return self._deleter.delete(api_request)
+        if verb == "deletecollection":
+            return self._deleter.delete_collection(api_request)
+        return self._odd_verb(api_request)
+
+    def _negotiate(self, request: Request, info: RequestInfo, resource: Resource) -> Output:
+        header = request.headers.get("accept", "")
+        if not header:
+            return PLAIN
+        output = accept(header, watch=info.verb == "watch")
+        if output is None:
+            if resource.is_custom or info.verb == "watch":
+                types = "application/json"
+                if info.verb != "watch":
+                    types += ", application/yaml"
+                raise status.not_acceptable(f"only the following media types are accepted: {types}")
+            raise status.not_acceptable(
+                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml"
+            )
+        return output
+
+    def _odd_verb(self, request: ApiRequest) -> Result:
+        """Verbs a resource does not have; custom resources deviate from built-in ones."""
+        info = request.info
+        if request.resource.is_custom:
+            if info.verb == "create" and info.name:
+                return self._writer.create(request)
+            if info.verb in ("update", "patch", "put") and not info.name:
+                raise status.bad_request("name must be provided")
+        raise status.method_not_allowed()
+
+    def _without_namespace(self, request: ApiRequest) -> Result:
+        info = request.info
+        if request.resource.is_custom:
+            return page_not_found()
+        if self._virtual.handles(request.resource):
+            return self._virtual.serve(request)
+        if info.name:
+            raise status.resource_not_found()
+        raise status.method_not_allowed()
+
+
+def page_not_found() -> Response:
+    return Response(404, b"404 page not found\n", content_type="text/plain; charset=utf-8")

@@ -1,0 +1,69 @@
+"""Who may do what: certificates and tokens, users, impersonation, RBAC, and the reviews about them.
+
+user, attributes     the values: who asks, and for what
+certificates         the server's CA, certificates and token key; kubeconfig writes what clients need
+authenticate         credentials -> user (jwt, serviceaccount: the tokens we issue)
+impersonation        Impersonate-* headers -> user
+rbac, escalation     user and request -> allowed or not (rule: what one rule says)
+bootstrap            the roles of a fresh server; aggregation
+reviews              the review resources; tokenrequest issues tokens
+"""
+
+from .attributes import Attributes, forbidden_error, path_attributes, request_attributes
+from .authenticate import Authenticator, load_token_file, parse_token_file
+from .bootstrap import BootstrapObject, aggregate_roles, bootstrap_objects
+from .certificates import ADMIN, Authority, CertificateError, Credentials, KeyPair, open_credentials
+from .escalation import escalation_error
+from .impersonation import Impersonator
+from .jwt import SigningKey, TokenError, VerificationKey
+from .kubeconfig import build_kubeconfig, write_kubeconfig
+from .rbac import Authorizer, Decision
+from .reviews import (
+    local_subject_access_review,
+    self_subject_access_review,
+    self_subject_review,
+    self_subject_rules_review,
+    subject_access_review,
+    token_review,
+)
+from .serviceaccount import ClusterReads, ServiceAccountTokens
+from .tokenrequest import token_request
+from .user import UserInfo
+
+__all__ = [
+    "ADMIN",
+    "Attributes",
+    "Authenticator",
+    "Authority",
+    "Authorizer",
+    "BootstrapObject",
+    "CertificateError",
+    "ClusterReads",
+    "Credentials",
+    "Decision",
+    "Impersonator",
+    "KeyPair",
+    "ServiceAccountTokens",
+    "SigningKey",
+    "TokenError",
+    "UserInfo",
+    "VerificationKey",
+    "aggregate_roles",
+    "bootstrap_objects",
+    "build_kubeconfig",
+    "escalation_error",
+    "forbidden_error",
+    "load_token_file",
+    "local_subject_access_review",
+    "open_credentials",
+    "parse_token_file",
+    "path_attributes",
+    "request_attributes",
+    "self_subject_access_review",
+    "self_subject_review",
+    "self_subject_rules_review",
+    "subject_access_review",
+    "token_request",
+    "token_review",
+    "write_kubeconfig",
+]

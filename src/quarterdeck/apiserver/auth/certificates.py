@@ -1,0 +1,330 @@
+"""Keys and certificates of the server: its own CA, its serving certificate, client certificates and the
+key that signs ServiceAccount tokens.
+
+`Authority` issues; `open_credentials` keeps what must outlive the process in a directory, or makes it anew
+for one that keeps nothing. Every file holds one key with its certificate, is readable by its owner only and
+is replaced in one step, so a crash leaves either the old pair or the new one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, Protocol, TypeVar
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from . import user
+from .authenticate import UID_OID
+from .jwt import SigningKey
+from .privatefile import write_private
+from .user import UserInfo
+
+SERVER_NAMES: Final = (
+    "localhost",
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "127.0.0.1",
+    "::1",
+)
+ADMIN: Final = UserInfo(name="admin", groups=(user.MASTERS,))
+
+_AUTHORITY_NAME: Final = "quarterdeck-ca"
+_AUTHORITY_LIFETIME: Final = datetime.timedelta(days=3650)
+_LIFETIME: Final = datetime.timedelta(days=365)
+_RENEW_AT: Final = 0.8  # of the lifetime
+_CLOCK_SKEW: Final = datetime.timedelta(minutes=5)
+_NAME_LIMIT: Final = 64  # X.520's bound on common names and organizations
+
+Now = datetime.datetime
+
+
+class CertificateError(Exception):
+    """Stored keys that cannot be used; the text names the file and what to do."""
+
+
+class KeyPair:
+    """A certificate with its private key."""
+
+    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+        self.certificate = certificate
+        self._key = key
+
+    @classmethod
+    def from_pem(cls, pem: bytes) -> KeyPair:
+        """Raises ValueError unless `pem` holds a P-256 key and the certificate for it."""
+        key = serialization.load_pem_private_key(pem, password=None)
+        certificate = x509.load_pem_x509_certificate(pem)
+        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+            raise ValueError("key and certificate do not belong together")
+        return cls(certificate, key)
+
+    @property
+    def certificate_pem(self) -> bytes:
+        return self.certificate.public_bytes(serialization.Encoding.PEM)
+
+    @property
+    def key_pem(self) -> bytes:
+        return self._key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+
+    def to_pem(self) -> bytes:
+        """Certificate and key in one, as `ssl.SSLContext.load_cert_chain` takes them."""
+        return self.certificate_pem + self.key_pem
+
+    def is_fresh(self, now: Now) -> bool:
+        """Valid, and not so near to its end that it should be renewed."""
+        start, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
+        return start <= now < start + (end - start) * _RENEW_AT
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.certificate.subject.rfc4514_string()})"
+
+
+class Authority(KeyPair):
+    """A certificate authority."""
+
+    @classmethod
+    def create(cls, now: Now) -> Authority:
+        return cls._self_signed(ec.generate_private_key(ec.SECP256R1()), now)
+
+    @classmethod
+    def from_pem(cls, pem: bytes) -> Authority:
+        pair = super().from_pem(pem)
+        return cls(pair.certificate, pair._key)
+
+    def renewed(self, now: Now) -> Authority:
+        """The same authority with a new certificate: what it issued before stays good."""
+        return self._self_signed(self._key, now)
+
+    @classmethod
+    def _self_signed(cls, key: ec.EllipticCurvePrivateKey, now: Now) -> Authority:
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _AUTHORITY_NAME)])
+        usage = _key_usage(signs_certificates=True)
+        certificate = (
+            _builder(subject, subject, key.public_key(), now, _AUTHORITY_LIFETIME)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        return cls(certificate, key)
+
+    def issue_server(self, names: Sequence[str], now: Now) -> KeyPair:
+        """A serving certificate for DNS names and IP addresses."""
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
+        alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
+        return self._issue(subject, now, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+
+    def issue_client(self, who: UserInfo, now: Now) -> KeyPair:
+        """A client certificate: the common name is the user, organizations are the groups.
+
+        Raises ValueError for a name or group that is empty or longer than 64 characters.
+        """
+        for text in (who.name, *who.groups):
+            if not 0 < len(text) <= _NAME_LIMIT:
+                raise ValueError(f"a user or group in a certificate has 1 to {_NAME_LIMIT} characters")
+        attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in who.groups]
+        attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, who.name))
+        if who.uid:
+            attributes.append(x509.NameAttribute(UID_OID, who.uid))
+        return self._issue(x509.Name(attributes), now, ExtendedKeyUsageOID.CLIENT_AUTH, None)
+
+    def _issue(
+        self,
+        subject: x509.Name,
+        now: Now,
+        purpose: x509.ObjectIdentifier,
+        alternatives: x509.SubjectAlternativeName | None,
+    ) -> KeyPair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        issuer = self._key.public_key()
+        builder = (
+            _builder(subject, self.certificate.subject, key.public_key(), now, _LIFETIME)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
+        )
+        if alternatives is not None:
+            builder = builder.add_extension(alternatives, critical=False)
+        return KeyPair(builder.sign(self._key, hashes.SHA256()), key)
+
+    def has_issued(self, pair: KeyPair) -> bool:
+        try:
+            pair.certificate.verify_directly_issued_by(self.certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
+
+
+class Credentials:
+    """Everything the server proves itself and others with."""
+
+    def __init__(
+        self, authority: Authority, server: KeyPair, admin: KeyPair, service_account_key: SigningKey
+    ) -> None:
+        self.authority = authority
+        self.server = server
+        self.admin = admin
+        self.service_account_key = service_account_key
+
+    def server_context(self) -> ssl.SSLContext:
+        """TLS 1.2 or newer, HTTP/1.1; a client certificate is optional but must be ours. Blocking."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.set_alpn_protocols(["http/1.1"])
+        context.load_verify_locations(cadata=self.authority.certificate_pem.decode())
+        context.verify_mode = ssl.CERT_OPTIONAL
+        _load(context, self.server)
+        return context
+
+    def client_context(self, pair: KeyPair | None = None) -> ssl.SSLContext:
+        """For clients in this process: trusts our CA and shows `pair`. Blocking."""
+        context = ssl.create_default_context(cadata=self.authority.certificate_pem.decode())
+        if pair is not None:
+            _load(context, pair)
+        return context
+
+    def __repr__(self) -> str:
+        return f"Credentials({self.authority!r})"
+
+
+def open_credentials(directory: Path | None, *, now: Now, names: Sequence[str] = SERVER_NAMES) -> Credentials:
+    """The credentials kept in `directory`, those missing or near their end made anew; None keeps nothing.
+
+    An unreadable CA or token key raises CertificateError: replacing it would lock out everyone who holds
+    something it signed. Blocking.
+    """
+    files = _Files(directory)
+    authority = files.read("ca.pem", Authority.from_pem)
+    if authority is None:
+        authority = files.write("ca.pem", Authority.create(now))
+    if not authority.is_fresh(now):
+        authority = files.write("ca.pem", authority.renewed(now))
+    server = files.read("server.pem", KeyPair.from_pem, is_replaceable=True)
+    wanted = {_general_name(name) for name in names}
+    if (
+        server is None
+        or not (server.is_fresh(now) and authority.has_issued(server))
+        or wanted - _names(server)
+    ):
+        server = files.write("server.pem", authority.issue_server(names, now))
+    admin = files.read("admin.pem", KeyPair.from_pem, is_replaceable=True)
+    if admin is None or not (admin.is_fresh(now) and authority.has_issued(admin)):
+        admin = files.write("admin.pem", authority.issue_client(ADMIN, now))
+    key = files.read("service-account.pem", SigningKey.from_pem)
+    if key is None:
+        key = files.write("service-account.pem", SigningKey.generate())
+    return Credentials(authority, server, admin, key)
+
+
+class _Pem(Protocol):
+    def to_pem(self) -> bytes: ...
+
+
+_Kept = TypeVar("_Kept", bound=_Pem)
+
+
+class _Files:
+    """The directory with the keys, or nowhere."""
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        if directory is not None:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def read(
+        self, name: str, parse: Callable[[bytes], _Kept], *, is_replaceable: bool = False
+    ) -> _Kept | None:
+        """What a file holds; None when there is none, or nothing of use in one that can be replaced."""
+        if self._directory is None:
+            return None
+        path = self._directory / name
+        try:
+            pem = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        path.chmod(0o600)
+        try:
+            return parse(pem)
+        except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+            if is_replaceable:
+                return None
+            raise CertificateError(
+                f"{path} cannot be read ({error}); restore it, or delete it to have new keys made"
+            ) from error
+
+    def write(self, name: str, value: _Kept) -> _Kept:
+        if self._directory is not None:
+            write_private(self._directory / name, value.to_pem())
+        return value
+
+
+def _builder(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    now: Now,
+    lifetime: datetime.timedelta,
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _CLOCK_SKEW)
+        .not_valid_after(now + lifetime)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _names(pair: KeyPair) -> set[x509.GeneralName]:
+    try:
+        return set(pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
+    except x509.ExtensionNotFound:
+        return set()
+
+
+def _load(context: ssl.SSLContext, pair: KeyPair) -> None:
+    """OpenSSL takes keys from files only: show it one that is gone right after."""
+    descriptor, path = tempfile.mkstemp()
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(pair.to_pem())
+        context.load_cert_chain(path)
+    finally:
+        os.unlink(path)

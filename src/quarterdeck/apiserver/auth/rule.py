@@ -1,0 +1,129 @@
+"""Policy rules: what one rule of a Role allows, and whether some rules cover others.
+
+Pure values and functions; who holds which rules is decided in `rbac`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from quarterdeck.apiserver import gostyle
+
+Json = dict[str, Any]
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """One entry of `rules` of a Role or ClusterRole, members in the order they were written."""
+
+    verbs: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+    def allows_verb(self, verb: str) -> bool:
+        return verb in self.verbs or "*" in self.verbs
+
+    def allows_resource(self, group: str, resource: str, subresource: str) -> bool:
+        """Whether the rule is about the resource; names are a separate question."""
+        if group not in self.groups and "*" not in self.groups:
+            return False
+        combined = f"{resource}/{subresource}" if subresource else resource
+        if combined in self.resources or "*" in self.resources:
+            return True
+        return bool(subresource) and f"*/{subresource}" in self.resources
+
+    def allows_name(self, name: str) -> bool:
+        return not self.names or name in self.names
+
+    def allows_path(self, path: str) -> bool:
+        return any(_path_covers(pattern, path) for pattern in self.paths)
+
+    def to_text(self) -> str:
+        """`{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, empty members left out."""
+        members = (
+            ("APIGroups", self.groups),
+            ("Resources", self.resources),
+            ("NonResourceURLs", self.paths),
+            ("ResourceNames", self.names),
+            ("Verbs", self.verbs),
+        )
+        return "{" + ", ".join(f"{key}:{quoted_list(values)}" for key, values in members if values) + "}"
+
+
+FULL_AUTHORITY = (
+    Rule(verbs=("*",), groups=("*",), resources=("*",)),
+    Rule(verbs=("*",), paths=("*",)),
+)
+
+
+def quoted_list(values: Iterable[str]) -> str:
+    """A list of strings as Go's `%q` prints it: `["a" "b"]`."""
+    return "[" + " ".join(gostyle.quote(value) for value in values) + "]"
+
+
+def parse_rules(rules: Sequence[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
+    """The `rules` of a Role document."""
+    return tuple(
+        Rule(
+            verbs=tuple(rule.get("verbs") or ()),
+            groups=tuple(rule.get("apiGroups") or ()),
+            resources=tuple(rule.get("resources") or ()),
+            names=tuple(rule.get("resourceNames") or ()),
+            paths=tuple(rule.get("nonResourceURLs") or ()),
+        )
+        for rule in rules or ()
+    )
+
+
+def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
+    """What of `wanted` is not within `owned`, as rules of one verb, resource, name or path each."""
+    return [atom for rule in wanted for atom in _atoms(rule) if not any(_covers(own, atom) for own in owned)]
+
+
+def describe(atoms: Sequence[Rule]) -> list[str]:
+    """Atoms as sorted lines of text, those that differ only in the verb joined."""
+    lines: list[str] = []
+    joined: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for atom in atoms:
+        if atom.paths:
+            lines.append(atom.to_text())
+        else:
+            joined.setdefault((atom.groups[0], atom.resources[0], atom.names), []).extend(atom.verbs)
+    lines += (
+        Rule(verbs=tuple(verbs), groups=(group,), resources=(resource,), names=names).to_text()
+        for (group, resource, names), verbs in joined.items()
+    )
+    return sorted(set(lines))
+
+
+def _atoms(rule: Rule) -> list[Rule]:
+    one_each: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
+    atoms = [
+        Rule(verbs=(verb,), groups=(group,), resources=(resource,), names=names)
+        for group in rule.groups
+        for resource in rule.resources
+        for verb in rule.verbs
+        for names in one_each
+    ]
+    atoms += (Rule(verbs=(verb,), paths=(path,)) for path in rule.paths for verb in rule.verbs)
+    return atoms
+
+
+def _covers(own: Rule, atom: Rule) -> bool:
+    if not own.allows_verb(atom.verbs[0]):
+        return False
+    if atom.paths:
+        # Upstream asks the same of both halves; a rule with names never covers a path.
+        return not own.names and own.allows_path(atom.paths[0])
+    if own.names and (not atom.names or atom.names[0] not in own.names):
+        return False
+    resource, _, subresource = atom.resources[0].partition("/")
+    return own.allows_resource(atom.groups[0], resource, subresource)
+
+
+def _path_covers(pattern: str, path: str) -> bool:
+    return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))

@@ -1,0 +1,76 @@
+"""What every cluster has from the start: namespaces, roles, priority classes, the `kubernetes` service.
+
+Runs at every start and only creates what is missing; nothing that exists is changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from .auth import bootstrap_objects
+from .builtins import facts
+from .http import audit_id
+from .registry.write import timestamp
+from .resourcetable import ResourceTable
+from .storage import Store, encode_value
+
+Json = dict[str, Any]
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
+
+
+class Bootstrap:
+    """Creates the initial objects straight in the store: there is nobody to ask yet."""
+
+    def __init__(self, store: Store, table: ResourceTable) -> None:
+        self._store = store
+        self._table = table
+
+    async def run(self) -> None:
+        now = timestamp()
+        writes = []
+        for group, plural, namespace, document in self._objects():
+            resource = self._table.versions_of(group, plural)[0]
+            name = document["metadata"]["name"]
+            if resource.bucket.get(namespace, name) is not None:
+                continue
+            meta = {**document["metadata"], "uid": audit_id(), "creationTimestamp": now}
+            if namespace:
+                meta["namespace"] = namespace
+            if resource.strategy.has_generation:
+                meta.setdefault("generation", 1)
+            obj = {
+                **{key: value for key, value in document.items() if key not in ("kind", "apiVersion")},
+                "metadata": meta,
+            }
+            writes.append(
+                self._store.put(
+                    resource.bucket,
+                    namespace,
+                    name,
+                    encode_value(obj),
+                    expected=0,
+                    labels=meta.get("labels") or {},
+                )
+            )
+        if writes:
+            await asyncio.gather(*writes)
+
+    def _objects(self) -> list[tuple[str, str, str, Json]]:
+        objects: list[tuple[str, str, str, Json]] = []
+        for name in NAMESPACES:
+            document = {
+                "metadata": {"name": name, "labels": {"kubernetes.io/metadata.name": name}},
+                "spec": {"finalizers": ["kubernetes"]},
+                "status": {"phase": "Active"},
+            }
+            objects.append(("", "namespaces", "", document))
+        for item in bootstrap_objects():
+            objects.append(("rbac.authorization.k8s.io", item.resource, item.namespace, item.document))
+        recorded = facts().bootstrap
+        for document in recorded["priorityclasses"]:
+            objects.append(("scheduling.k8s.io", "priorityclasses", "", document))
+        for plural in ("flowschemas", "prioritylevelconfigurations"):
+            for document in recorded[plural]:
+                objects.append(("flowcontrol.apiserver.k8s.io", plural, "", document))
+        return objects

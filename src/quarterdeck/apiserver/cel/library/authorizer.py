@@ -1,0 +1,157 @@
+"""Authorization checks, for policies and match conditions.
+
+The host passes an `Authorizer`; expressions build a check step by step and ask it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final, Protocol
+
+from quarterdeck.apiserver.cel.declaration import Function, Overload
+from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.types import BOOL, STRING, object_type
+from quarterdeck.apiserver.cel.value import Opaque
+
+AUTHORIZER: Final = object_type("kubernetes.authorization.Authorizer")
+PATH_CHECK: Final = object_type("kubernetes.authorization.PathCheck")
+GROUP_CHECK: Final = object_type("kubernetes.authorization.GroupCheck")
+RESOURCE_CHECK: Final = object_type("kubernetes.authorization.ResourceCheck")
+DECISION: Final = object_type("kubernetes.authorization.Decision")
+
+_LABEL: Final = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What is asked; `service_account` is (namespace, name) when the request is not the user's own."""
+
+    verb: str = ""
+    path: str = ""
+    is_resource_request: bool = False
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    field_selector: str = ""
+    label_selector: str = ""
+    service_account: tuple[str, str] | None = None
+
+
+class Authorizer(Protocol):
+    """Host side: decides; may raise to report an error, which expressions see as `errored()`."""
+
+    def check(self, attributes: Attributes) -> tuple[bool, str]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class AuthorizerValue(Opaque):
+    """`authorizer` in expressions."""
+
+    type_name: ClassVar[str] = "kubernetes.authorization.Authorizer"
+    host: Authorizer
+    attributes: Attributes = field(default_factory=Attributes)
+
+
+class PathCheck(AuthorizerValue):
+    """`authorizer.path(...)`."""
+
+    type_name: ClassVar[str] = "kubernetes.authorization.PathCheck"
+
+
+class GroupCheck(AuthorizerValue):
+    """`authorizer.group(...)`."""
+
+    type_name: ClassVar[str] = "kubernetes.authorization.GroupCheck"
+
+
+class ResourceCheck(AuthorizerValue):
+    """`authorizer.group(...).resource(...)`, and `authorizer.requestResource`."""
+
+    type_name: ClassVar[str] = "kubernetes.authorization.ResourceCheck"
+
+
+@dataclass(frozen=True, eq=False)
+class Decision(Opaque):
+    """Outcome of a check."""
+
+    type_name: ClassVar[str] = "kubernetes.authorization.Decision"
+    allowed: bool
+    reason: str
+    error: str
+
+
+def _path(authorizer: AuthorizerValue, path: str) -> PathCheck:
+    if not path.strip():
+        raise EvalError("path must not be empty")
+    return PathCheck(authorizer.host, replace(authorizer.attributes, path=path))
+
+
+def _group(authorizer: AuthorizerValue, group: str) -> GroupCheck:
+    return GroupCheck(authorizer.host, replace(authorizer.attributes, group=group, is_resource_request=True))
+
+
+def _service_account(authorizer: AuthorizerValue, namespace: str, name: str) -> AuthorizerValue:
+    if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
+        raise EvalError("Invalid service account name")
+    if len(namespace) > 63 or not _LABEL.fullmatch(namespace):
+        raise EvalError("Invalid service account namespace")
+    return AuthorizerValue(authorizer.host, replace(authorizer.attributes, service_account=(namespace, name)))
+
+
+def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
+    if not resource.strip():
+        raise EvalError("resource must not be empty")
+    return ResourceCheck(check.host, replace(check.attributes, resource=resource))
+
+
+def _check(check: AuthorizerValue, verb: str) -> Decision:
+    try:
+        allowed, reason = check.host.check(replace(check.attributes, verb=verb))
+    except Exception as problem:  # noqa: BLE001 - the host's failure is a value in CEL
+        return Decision(False, "", str(problem))
+    return Decision(allowed, reason, "")
+
+
+def functions() -> Iterable[Function]:
+    """All functions of the library."""
+
+    def member(name: str, id: str, args: list[object], result: object, run: object) -> Function:
+        return Function(name, [Overload(id, args, result, run, is_member=True)])  # type: ignore[arg-type]  # rows of a table
+
+    yield member("path", "authorizer_path", [AUTHORIZER, STRING], PATH_CHECK, _path)
+    yield member("group", "authorizer_group", [AUTHORIZER, STRING], GROUP_CHECK, _group)
+    yield member(
+        "serviceAccount", "authorizer_serviceaccount", [AUTHORIZER, STRING, STRING], AUTHORIZER, _service_account
+    )
+    yield member("resource", "groupcheck_resource", [GROUP_CHECK, STRING], RESOURCE_CHECK, _resource)
+    for name, id, attribute in (
+        ("subresource", "resourcecheck_subresource", "subresource"),
+        ("namespace", "resourcecheck_namespace", "namespace"),
+        ("name", "resourcecheck_name", "name"),
+        ("fieldSelector", "authorizer_fieldselector", "field_selector"),
+        ("labelSelector", "authorizer_labelselector", "label_selector"),
+    ):
+        yield member(name, id, [RESOURCE_CHECK, STRING], RESOURCE_CHECK, _setter(attribute))
+    yield Function(
+        "check",
+        [
+            Overload("pathcheck_check", [PATH_CHECK, STRING], DECISION, _check, is_member=True),
+            Overload("resourcecheck_check", [RESOURCE_CHECK, STRING], DECISION, _check, is_member=True),
+        ],
+    )
+    yield member("errored", "decision_errored", [DECISION], BOOL, lambda d: d.error != "")
+    yield member("error", "decision_error", [DECISION], STRING, lambda d: d.error)
+    yield member("allowed", "decision_allowed", [DECISION], BOOL, lambda d: d.allowed)
+    yield member("reason", "decision_reason", [DECISION], STRING, lambda d: d.reason)
+
+
+def _setter(attribute: str) -> object:
+    def change(check: ResourceCheck, value: str) -> ResourceCheck:
+        return ResourceCheck(check.host, replace(check.attributes, **{attribute: value}))  # type: ignore[arg-type]  # all are texts
+
+    return change

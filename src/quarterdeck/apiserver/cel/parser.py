@@ -1,0 +1,522 @@
+"""Parser: text to syntax tree, with macros expanded.
+
+A recursive-descent parser with precedence climbing. Problems are collected as issues in the words of the
+upstream (ANTLR) parser for the common mistakes; after the first syntax error parsing stops. Nesting deeper than
+250 and texts longer than 100 000 characters are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quarterdeck.apiserver.cel.error import CelCompileError, Issue, Source
+from quarterdeck.apiserver.cel.gonumber import parse_float
+from quarterdeck.apiserver.cel.lexer import (
+    BYTES,
+    EOF,
+    ESC_IDENT,
+    FLOAT,
+    IDENT,
+    INT,
+    STRING,
+    UINT,
+    Token,
+    tokenize,
+)
+from quarterdeck.apiserver.cel.macro import MACROS, Builder, MacroError
+from quarterdeck.apiserver.cel.recursion import stack_room
+from quarterdeck.apiserver.cel.syntax import (
+    Call,
+    Expr,
+    Ident,
+    ListExpr,
+    Literal,
+    MapEntry,
+    MapExpr,
+    Select,
+    StructExpr,
+    StructField,
+    Unspecified,
+    qualified_name,
+)
+from quarterdeck.apiserver.cel.unescape import UnescapeError, unescape
+from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Value
+
+MAX_LENGTH: Final = 100_000
+MAX_DEPTH: Final = 250
+
+RESERVED: Final = frozenset(
+    "as break const continue else false for function if import in let loop package namespace null return true"
+    " var void while".split()
+)
+_BINARY: Final = {
+    "||": (1, "_||_"),
+    "&&": (2, "_&&_"),
+    "<": (3, "_<_"),
+    "<=": (3, "_<=_"),
+    ">": (3, "_>_"),
+    ">=": (3, "_>=_"),
+    "==": (3, "_==_"),
+    "!=": (3, "_!=_"),
+    "in": (3, "@in"),
+    "+": (4, "_+_"),
+    "-": (4, "_-_"),
+    "*": (5, "_*_"),
+    "/": (5, "_/_"),
+    "%": (5, "_%_"),
+}
+_CLASSES: Final = frozenset({FLOAT, INT, UINT, STRING, BYTES, IDENT, ESC_IDENT, EOF})
+# Token order of the upstream lexer: expected sets are printed in it.
+_ORDER: Final = (
+    "== != in < <= >= > && || [ ] { } ( ) . , - ! ? : + * / % true false null".split()
+    + [FLOAT, INT, UINT, STRING, BYTES, IDENT, ESC_IDENT]
+)
+_OPERAND: Final = frozenset(
+    ["[", "{", "(", ".", "-", "!", "true", "false", "null", FLOAT, INT, UINT, STRING, BYTES, IDENT]
+)
+
+
+class _Abort(Exception):
+    """Parsing cannot go on after a reported syntax error."""
+
+
+def parse(text: str) -> tuple[Expr, Source]:
+    """Parse `text`; CelCompileError with all problems found."""
+    source = Source(text)
+    if len(text) > MAX_LENGTH:
+        raise CelCompileError(
+            source.render(
+                [Issue(-1, f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_LENGTH}")]
+            )
+        )
+    tokens, issues = tokenize(text)
+    nested = sum(1 for token in tokens if token.kind in "([{?")
+    parser = _Parser(tokens, issues)
+    try:
+        with stack_room(nested > 30 or len(tokens) > 250):
+            root = parser.parse_start()
+    except _Abort:
+        root = None
+    if issues or root is None:
+        raise CelCompileError(source.render(issues))
+    return root, source
+
+
+class _Parser:
+    def __init__(self, tokens: Sequence[Token], issues: list[Issue]) -> None:
+        self._tokens = tokens
+        self._at = 0
+        self._issues = issues
+        self._ids = 0
+        self._expr_depth = 0
+        self._rule_depth = [0, 0, 0, 0, 0, 0]
+        self._visits: dict[int, int] = {}
+
+    # --- small helpers
+
+    def _next_id(self) -> int:
+        self._ids += 1
+        return self._ids
+
+    @property
+    def _token(self) -> Token:
+        return self._tokens[self._at]
+
+    def _peek(self, ahead: int = 1) -> Token:
+        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
+
+    def _issue(self, offset: int, message: str) -> None:
+        self._issues.append(Issue(offset, message))
+
+    def _syntax_error(self, token: Token, message: str) -> None:
+        self._issue(token.offset, f"Syntax error: {message}")
+
+    def _too_deep(self, message: str) -> _Abort:
+        self._issue(-1, message)
+        return _Abort()
+
+    def _sized(self, node: Expr, *parts: Expr, own: int = 0) -> Expr:
+        """Remember how deep upstream's tree walk would be below `node`."""
+        level = own + max((self._visits.get(part.id, 0) for part in parts), default=0)
+        if level > MAX_DEPTH:
+            raise self._too_deep("max recursion depth exceeded")
+        if level:
+            self._visits[node.id] = level
+        return node
+
+    def _expect(self, kind: str, follow: frozenset[str] | None = None) -> Token:
+        """Consume a token of `kind`, reporting like ANTLR's single-token deletion and insertion."""
+        token = self._token
+        if token.kind == kind:
+            self._at += 1
+            return token
+        wanted = _show(frozenset([kind]))
+        if self._peek().kind == kind and token.kind != EOF:
+            self._syntax_error(token, f"extraneous input '{token.text}' expecting {wanted}")
+            self._at += 2
+            return self._tokens[self._at - 1]
+        if follow is None or token.kind in follow:
+            self._syntax_error(token, f"missing {wanted} at '{token.text}'")
+            return token
+        self._syntax_error(token, f"mismatched input '{token.text}' expecting {wanted}")
+        raise _Abort
+
+    def _require_operand(self, also: frozenset[str] = frozenset()) -> None:
+        token = self._token
+        expected = _OPERAND | also
+        if token.kind in expected:
+            return
+        if token.kind != EOF and self._peek().kind in expected:
+            self._syntax_error(token, f"extraneous input '{token.text}' expecting {_show(expected)}")
+            self._at += 1
+            return
+        self._syntax_error(token, f"mismatched input '{token.text}' expecting {_show(expected)}")
+        raise _Abort
+
+    # --- grammar
+
+    def parse_start(self) -> Expr:
+        root = self._expr()
+        token = self._token
+        if token.kind != EOF:
+            how = "extraneous" if self._peek().kind == EOF else "mismatched"
+            self._syntax_error(token, f"{how} input '{token.text}' expecting <EOF>")
+        return root
+
+    def _expr(self) -> Expr:
+        self._expr_depth += 1
+        if self._expr_depth > MAX_DEPTH:
+            raise self._too_deep(f"expression recursion limit exceeded: {MAX_DEPTH}")
+        result = self._binary(1)
+        token = self._token
+        if token.kind == "?":
+            self._at += 1
+            if_true = self._binary(1)
+            self._expect(":", _OPERAND)
+            if_false = self._expr()
+            node = Call(self._next_id(), token.offset, "_?_:_", [result, if_true, if_false])
+            result = self._sized(node, result, if_true, if_false, own=1)
+        self._expr_depth -= 1
+        return result
+
+    def _binary(self, level: int) -> Expr:
+        rule = min(level, 4)
+        self._rule_depth[rule] += 1
+        if self._rule_depth[rule] > MAX_DEPTH:
+            raise self._too_deep(f"expression recursion limit exceeded: {MAX_DEPTH}")
+        left = self._unary()
+        while True:
+            token = self._token
+            entry = _BINARY.get(token.kind)
+            if entry is None or entry[0] < level:
+                break
+            if entry[0] <= 2:
+                left = self._logic(left, token.kind)
+                continue
+            self._at += 1
+            right = self._binary(entry[0] + 1)
+            left = self._sized(
+                Call(self._next_id(), token.offset, entry[1], [left, right]), left, right, own=1
+            )
+        self._rule_depth[rule] -= 1
+        return left
+
+    def _logic(self, first: Expr, operator: str) -> Expr:
+        """A run of `&&` or `||` as a balanced tree."""
+        level, function = _BINARY[operator]
+        terms, offsets = [first], []
+        while self._token.kind == operator:
+            offsets.append(self._token.offset)
+            self._at += 1
+            terms.append(self._binary(level + 1))
+
+        def balance(low: int, high: int) -> Expr:
+            middle = (low + high + 1) // 2
+            left = terms[middle] if middle == low else balance(low, middle - 1)
+            right = terms[middle + 1] if middle == high else balance(middle + 1, high)
+            node = Call(self._next_id(), offsets[middle], function, [left, right])
+            return self._sized(node, left, right)
+
+        return balance(0, len(offsets) - 1)
+
+    def _unary(self) -> Expr:
+        token = self._token
+        count = 0
+        if token.kind == "!" or (token.kind == "-" and self._peek().kind not in (INT, FLOAT)):
+            while self._token.kind == token.kind:
+                count += 1
+                self._at += 1
+        operand = self._member()
+        if count % 2 == 0:
+            return operand
+        function = "!_" if token.kind == "!" else "-_"
+        return self._sized(Call(self._next_id(), token.offset, function, [operand]), operand)
+
+    def _member(self) -> Expr:
+        self._require_operand()
+        start = self._token
+        result = self._primary()
+        plain = start.kind in (IDENT, ".")
+        while True:
+            token = self._token
+            if token.kind == ".":
+                self._at += 1
+                result, simple = self._selection(result, token)
+                plain = plain and simple
+            elif token.kind == "[":
+                self._at += 1
+                result = self._index(result, token)
+                plain = False
+            elif token.kind == "{" and plain and (name := qualified_name(result)) is not None:
+                result = self._struct(name, token)
+                plain = False
+            else:
+                return result
+
+    def _selection(self, operand: Expr, dot: Token) -> tuple[Expr, bool]:
+        optional = self._token.kind == "?"
+        if optional:
+            self._at += 1
+        token = self._token
+        if token.kind == ESC_IDENT:
+            self._at += 1
+            self._issue(token.offset, "unsupported syntax: '`'")
+            return Unspecified(self._next_id(), token.offset), False
+        if token.kind != IDENT:
+            if token.kind in ("true", "false", "null"):
+                self._syntax_error(token, f"mismatched input '{token.text}' expecting IDENTIFIER")
+            else:
+                text = "" if token.kind == EOF else token.text
+                self._syntax_error(token, f"no viable alternative at input '.{'?' if optional else ''}{text}'")
+            raise _Abort
+        self._at += 1
+        if optional:
+            field = Literal(self._next_id(), token.offset, token.text)
+            node = Call(self._next_id(), dot.offset, "_?._", [operand, field])
+            return self._sized(node, operand, own=1), False
+        if self._token.kind == "(":
+            return self._call(token.text, operand), False
+        return self._sized(Select(self._next_id(), dot.offset, operand, token.text), operand, own=1), True
+
+    def _index(self, operand: Expr, bracket: Token) -> Expr:
+        self._require_operand(frozenset("?"))
+        optional = self._token.kind == "?"
+        if optional:
+            self._at += 1
+        index = self._expr()
+        self._expect("]")
+        function = "_[?_]" if optional else "_[_]"
+        node = Call(self._next_id(), bracket.offset, function, [operand, index])
+        return self._sized(node, operand, index, own=1)
+
+    def _call(self, function: str, target: Expr | None) -> Expr:
+        opening = self._token
+        self._at += 1
+        args: list[Expr] = []
+        if self._token.kind != ")":
+            self._require_operand(frozenset(")"))
+            if self._token.kind != ")":
+                args.append(self._expr())
+                while self._token.kind == ",":
+                    self._at += 1
+                    args.append(self._expr())
+        self._expect(")")
+        parts = args if target is None else [target, *args]
+        expand = MACROS.get((function, len(args), target is not None))
+        if expand is None:
+            node: Expr = Call(self._next_id(), opening.offset, function, args, target)
+        else:
+            try:
+                node = expand(Builder(self._next_id, opening.offset), target, args)
+            except MacroError as problem:
+                self._issue(problem.offset, problem.message)
+                node = Unspecified(self._next_id(), opening.offset)
+        return self._sized(node, *parts, own=0 if target is None else 1)
+
+    def _primary(self) -> Expr:
+        token = self._token
+        if token.kind == "(":
+            self._at += 1
+            inner = self._expr()
+            self._expect(")")
+            # A parenthesised name is no longer a message name.
+            return inner
+        if token.kind == "[":
+            return self._list()
+        if token.kind == "{":
+            return self._map()
+        if token.kind in (IDENT, "."):
+            return self._name()
+        return self._literal()
+
+    def _name(self) -> Expr:
+        start = self._token
+        prefix = ""
+        if start.kind == ".":
+            prefix = "."
+            self._at += 1
+        token = self._token
+        if token.kind != IDENT:
+            text = "" if token.kind == EOF else token.text
+            self._syntax_error(token, f"no viable alternative at input '.{text}'")
+            raise _Abort
+        self._at += 1
+        if token.text in RESERVED and not self._starts_message():
+            self._issue(start.offset, f"reserved identifier: {token.text}")
+            if self._token.kind == "(":
+                self._call(token.text, None)
+            return Unspecified(self._next_id(), token.offset)
+        if self._token.kind == "(":
+            return self._call(prefix + token.text, None)
+        return Ident(self._next_id(), token.offset, prefix + token.text)
+
+    def _starts_message(self) -> bool:
+        ahead = 0
+        while self._peek(ahead).kind == "." and self._peek(ahead + 1).kind == IDENT:
+            ahead += 2
+        return self._peek(ahead).kind == "{"
+
+    def _list(self) -> Expr:
+        opening = self._token
+        self._at += 1
+        elements: list[Expr] = []
+        optional: set[int] = set()
+        if self._token.kind == ",":
+            self._at += 1
+        elif self._token.kind != "]":
+            self._require_operand(frozenset("]?,"))
+            while True:
+                if self._token.kind == "?":
+                    self._at += 1
+                    optional.add(len(elements))
+                elements.append(self._expr())
+                if self._token.kind != ",":
+                    break
+                self._at += 1
+                if self._token.kind == "]":
+                    break
+        self._close("]")
+        node = ListExpr(self._next_id(), opening.offset, elements, frozenset(optional))
+        return self._sized(node, *elements)
+
+    def _map(self) -> Expr:
+        opening = self._token
+        self._at += 1
+        entries: list[MapEntry] = []
+        if self._token.kind == ",":
+            self._at += 1
+        elif self._token.kind != "}":
+            self._require_operand(frozenset("}?,"))
+            while True:
+                is_optional = self._token.kind == "?"
+                if is_optional:
+                    self._at += 1
+                key = self._expr()
+                colon = self._expect(":", _OPERAND)
+                value = self._expr()
+                entries.append(MapEntry(self._next_id(), colon.offset, key, value, is_optional))
+                if self._token.kind != ",":
+                    break
+                self._at += 1
+                if self._token.kind == "}":
+                    break
+        self._close("}")
+        node = MapExpr(self._next_id(), opening.offset, entries)
+        return self._sized(node, *node.children())
+
+    def _struct(self, name: str, opening: Token) -> Expr:
+        self._at += 1
+        fields: list[StructField] = []
+        if self._token.kind == ",":
+            self._at += 1
+        elif self._token.kind != "}":
+            while True:
+                is_optional = self._token.kind == "?"
+                if is_optional:
+                    self._at += 1
+                token = self._token
+                if token.kind == ESC_IDENT:
+                    self._issue(token.offset, "unsupported syntax: '`'")
+                elif token.kind != IDENT:
+                    self._syntax_error(
+                        token,
+                        f"mismatched input '{token.text}' expecting {_show(frozenset([IDENT, ESC_IDENT]))}",
+                    )
+                    raise _Abort
+                self._at += 1
+                colon = self._expect(":", _OPERAND)
+                value = self._expr()
+                fields.append(StructField(self._next_id(), colon.offset, token.text, value, is_optional))
+                if self._token.kind != ",":
+                    break
+                self._at += 1
+                if self._token.kind == "}":
+                    break
+        self._close("}")
+        node = StructExpr(self._next_id(), opening.offset, name, fields)
+        return self._sized(node, *node.children())
+
+    def _close(self, kind: str) -> None:
+        token = self._token
+        if token.kind == kind:
+            self._at += 1
+            return
+        expected = _show(frozenset([kind, ","]))
+        if token.kind != EOF and self._peek().kind == kind:
+            self._syntax_error(token, f"extraneous input '{token.text}' expecting {expected}")
+            self._at += 2
+            return
+        self._syntax_error(token, f"mismatched input '{token.text}' expecting {expected}")
+        raise _Abort
+
+    def _literal(self) -> Expr:
+        start = self._token
+        sign = ""
+        if start.kind == "-":
+            sign = "-"
+            self._at += 1
+        token = self._token
+        self._at += 1
+        offset = start.offset
+        value: Value
+        if token.kind == INT:
+            body = token.text
+            value = int(sign + (body[2:] if body.startswith("0x") else body), 16 if body.startswith("0x") else 10)
+            if not MIN_INT <= value <= MAX_INT:
+                return self._bad_literal(offset, "invalid int literal")
+        elif token.kind == UINT:
+            body = token.text[:-1]
+            value = UInt(body[2:], 16) if body.startswith("0x") else UInt(body)
+            if value > MAX_UINT:
+                return self._bad_literal(offset, "invalid uint literal")
+        elif token.kind == FLOAT:
+            value = parse_float(sign + token.text)
+            if value is None:
+                return self._bad_literal(offset, "invalid double literal")
+        elif token.kind in (STRING, BYTES):
+            try:
+                value = unescape(token.text, is_bytes=token.kind == BYTES)
+            except UnescapeError as problem:
+                return self._bad_literal(offset, str(problem))
+        elif token.kind in ("true", "false"):
+            value = token.kind == "true"
+        elif token.kind == "null":
+            value = None
+        else:
+            self._at -= 1
+            text = token.text
+            self._syntax_error(token, f"no viable alternative at input '{sign}{'' if text == EOF else text}'")
+            raise _Abort
+        return Literal(self._next_id(), offset, value)
+
+    def _bad_literal(self, offset: int, message: str) -> Expr:
+        self._issue(offset, message)
+        return Unspecified(self._next_id(), offset)
+
+
+def _show(expected: frozenset[str]) -> str:
+    names = [
+        kind if kind in _CLASSES else f"'{kind}'" for kind in sorted(expected, key=_ORDER.index)
+    ]
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"

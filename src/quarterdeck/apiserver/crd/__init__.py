@@ -1,0 +1,1 @@
+"""Custom resources: CRDs, their lifecycle and the resources they serve."""

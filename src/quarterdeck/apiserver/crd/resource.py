@@ -1,0 +1,285 @@
+"""A custom resource version, built from its CRD.
+
+Stored text ends with the apiVersion it was written in, so that one comparison tells whether it
+can be served as it is. An entry is served untouched when it was written under the schema in
+force; otherwise it is pruned and defaulted as upstream does when reading from storage.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver.jsonpath import JsonPath
+from quarterdeck.apiserver.resource import Resource, Subresource
+from quarterdeck.apiserver.resourcetable import version_priority
+from quarterdeck.apiserver.schema.objectmeta import DecodeError
+from quarterdeck.apiserver.schema.resource import ResourceSchema
+from quarterdeck.apiserver.storage import Bucket, Entry
+from quarterdeck.apiserver.strategy import Strategy, WriteContext
+from quarterdeck.apiserver.table import CustomPrinter
+
+from .conversion import Converter
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver.apply.manager import FieldManager
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+
+
+class CustomStrategy(Strategy):
+    """The rules of a custom resource version: its schema."""
+
+    allows_unconditional_update = False
+
+    def __init__(self, schema: ResourceSchema, version: Json) -> None:
+        self._schema = schema
+        subresources = version.get("subresources") or {}
+        self.has_status = "status" in subresources
+        paths = [field["jsonPath"] for field in version.get("selectableFields") or ()]
+        self.selectable_fields = {path.removeprefix("."): _selector(path) for path in paths}
+
+    def default(self, obj: Json) -> None:
+        self._schema.default(obj)
+
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        if self.has_status:
+            obj.pop("status", None)
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        return self._schema.validate_create(obj)
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return self._schema.validate_update(obj, old)
+
+    def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return self._schema.validate_status_update(obj, old)
+
+    def generation_changed(self, obj: Json, old: Json) -> bool:
+        ignored = ("metadata", "apiVersion", "kind", "status" if self.has_status else "metadata")
+        return any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key not in ignored)
+
+
+def _selector(path: str) -> Any:
+    compiled = JsonPath(path)
+
+    def read(obj: Json) -> str:
+        value = compiled.first(obj)
+        if value is None:
+            return ""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value)
+
+    return read
+
+
+class CustomResource(Resource):
+    """One served version of a CRD."""
+
+    is_custom = True
+
+    def __init__(self, crd: Json, version: Json, bucket: Bucket, family: Family) -> None:
+        spec = crd["spec"]
+        names = crd["status"]["acceptedNames"] if crd.get("status") else spec["names"]
+        if not names.get("plural"):
+            names = spec["names"]
+        self.version_spec = version
+        subresources = version.get("subresources") or {}
+        self.schema = ResourceSchema(
+            (version.get("schema") or {}).get("openAPIV3Schema"), scale=subresources.get("scale")
+        )
+        self.family = family
+        served: dict[str, Subresource] = {}
+        if "status" in subresources:
+            served["status"] = Subresource("status", names["kind"], ("get", "patch", "update"))
+        if "scale" in subresources:
+            served["scale"] = Subresource("scale", "Scale", ("get", "patch", "update"), "autoscaling", "v1")
+        super().__init__(
+            group=spec["group"],
+            version=version["name"],
+            plural=names["plural"],
+            singular=names.get("singular", ""),
+            kind=names["kind"],
+            list_kind=names.get("listKind", ""),
+            namespaced=spec["scope"] == "Namespaced",
+            verbs=VERBS,
+            short_names=names.get("shortNames") or (),
+            categories=names.get("categories") or (),
+            subresources=served,
+            storage_version_hash=_storage_hash(spec, names["kind"]),
+            bucket=bucket,
+            strategy=CustomStrategy(self.schema, version),
+        )
+        self.prefix = _encode({"kind": self.kind})[:-1] + b","
+        self.item_prefix = self.prefix
+        self._tail = b',"apiVersion":' + _encode(self.api_version) + b"}"
+        self._printer: CustomPrinter | None = None
+        self.deprecation = _deprecation(spec, version, names["kind"])
+        self.is_terminating = "deletionTimestamp" in crd["metadata"]
+
+    @property
+    def printer(self) -> CustomPrinter:  # type: ignore[override]  # always its own, built on first use
+        if self._printer is None:
+            self._printer = CustomPrinter(self.version_spec.get("additionalPrinterColumns"))
+        return self._printer
+
+    def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
+        name = (obj.get("metadata") or {}).get("name", "")
+        return status.invalid(
+            kind, self.group, name, [fielderror.invalid("kind", kind, f"must be {self.kind}")]
+        )
+
+    def check_create_allowed(self, name: str) -> None:
+        if self.is_terminating:
+            raise status.forbidden(
+                self.plural,
+                self.group,
+                name,
+                "create not allowed while custom resource definition is terminating",
+            )
+
+    # -- documents -------------------------------------------------------------------------
+
+    def decode(self, parsed: Any) -> tuple[Json, list[str]]:
+        obj = dict(parsed)
+        try:
+            return obj, self.schema.decode(obj)
+        except DecodeError as error:
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
+            ) from None
+
+    def raw_body(self, entry: Entry) -> bytes | None:
+        body = entry.body
+        if entry.mark is self.schema and body.endswith(self._tail):
+            return body
+        return None
+
+    def stored_version(self, entry: Entry) -> str:
+        """The apiVersion an entry was written in."""
+        start = entry.body.rindex(b',"apiVersion":"') + len(b',"apiVersion":"')
+        return entry.body[start:-2].decode()
+
+    def needs_webhook(self, entry: Entry) -> bool:
+        return self.family.converter.uses_webhook and self.stored_version(entry) != self.api_version
+
+    def read(self, entry: Entry) -> Json:
+        """Only for entries that need no webhook."""
+        stored = self._from_storage(entry)
+        if stored["apiVersion"] != self.api_version:
+            stored = self.family.converter.relabel(stored, self.api_version)
+            self.schema.prune(stored)
+        return stored
+
+    async def read_many(self, entries: Sequence[Entry]) -> list[Json]:
+        objects = [self._from_storage(entry) for entry in entries]
+        foreign = [index for index, obj in enumerate(objects) if obj["apiVersion"] != self.api_version]
+        if foreign:
+            converted = await self.family.converter.convert(
+                [objects[index] for index in foreign], self.api_version
+            )
+            for index, obj in zip(foreign, converted, strict=True):
+                self.schema.prune(obj)
+                objects[index] = obj
+        return objects
+
+    def _from_storage(self, entry: Entry) -> Json:
+        """The stored document, pruned and defaulted with the schema of the version it is stored in."""
+        stored: Json = {"apiVersion": "", "kind": self.kind, **entry.document()}
+        if entry.mark is not None and entry.mark is self.family.schema_of(stored["apiVersion"]):
+            return stored
+        schema = self.family.schema_of(stored["apiVersion"])
+        if schema is not None:
+            before = _encode(stored)
+            schema.prune(stored)
+            schema.default(stored)
+            if _encode(stored) == before:
+                entry.mark = schema
+        return stored
+
+    async def convert_from(self, obj: Json) -> Json:
+        [converted] = await self.family.converter.convert([obj], self.api_version)
+        return converted
+
+    async def to_value(self, obj: Json) -> bytes:
+        if self.family.storage_version != self.api_version:
+            [obj] = await self.family.converter.convert([obj], self.family.storage_version)
+            storage = self.family.schema_of(self.family.storage_version)
+            if storage is not None:
+                storage.prune(obj)
+        meta = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
+        rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
+        return _encode({"metadata": meta, **rest, "apiVersion": obj["apiVersion"]})[1:]
+
+    def written(self, entry: Entry) -> None:
+        if self.family.storage_version == self.api_version:
+            entry.mark = self.schema
+
+    @cached_property
+    def field_manager(self) -> FieldManager:
+        from quarterdeck.apiserver.ownership import custom_field_manager
+
+        return custom_field_manager(self)
+
+
+class Family:
+    """The versions of one CRD: which is stored, how they convert."""
+
+    def __init__(self, crd: Json, converter: Converter) -> None:
+        spec = crd["spec"]
+        self.group = spec["group"]
+        self.uid = crd["metadata"]["uid"]
+        self.converter = converter
+        self.storage_version = ""
+        self._schemas: dict[str, ResourceSchema] = {}
+        self.versions: dict[str, CustomResource] = {}
+        self.preserve_unknown = bool(spec.get("preserveUnknownFields"))
+
+    @classmethod
+    def build(cls, crd: Json, bucket: Bucket, converter: Converter) -> Family:
+        family = cls(crd, converter)
+        for version in crd["spec"]["versions"]:
+            resource = CustomResource(crd, version, bucket, family)
+            family._schemas[resource.api_version] = resource.schema
+            if version.get("storage"):
+                family.storage_version = resource.api_version
+            family.versions[version["name"]] = resource
+        return family
+
+    def schema_of(self, api_version: str) -> ResourceSchema | None:
+        return self._schemas.get(api_version)
+
+    def served(self) -> list[CustomResource]:
+        return [resource for resource in self.versions.values() if resource.version_spec.get("served")]
+
+
+def _deprecation(spec: Json, version: Mapping[str, Any], kind: str) -> str:
+    """The warning of a deprecated version: its own text, or the version to use instead."""
+    if not version.get("deprecated"):
+        return ""
+    given: str | None = version.get("deprecationWarning")
+    if given is not None:
+        return given
+    text = f"{spec['group']}/{version['name']} {kind} is deprecated"
+    better = [each["name"] for each in spec["versions"] if each.get("served") and not each.get("deprecated")]
+    better = [name for name in better if version_priority(name) < version_priority(version["name"])]
+    if better:
+        text += f"; use {spec['group']}/{min(better, key=version_priority)} {kind}"
+    return text
+
+
+def _storage_hash(spec: Json, kind: str) -> str:
+    """Opaque to clients: it changes with the storage version."""
+    storage = next((version["name"] for version in spec["versions"] if version.get("storage")), "")
+    text = f"{spec['group']}/{storage}/{kind}"
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()[:8]).decode()

@@ -1,0 +1,205 @@
+"""Discovery documents: which groups, versions and resources there are, in both forms kubectl reads."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from .http import Request, Response
+from .negotiate import accept
+from .resource import Resource, Subresource
+from .resourcetable import ResourceTable
+from .status import not_acceptable
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+
+
+class Discovery:
+    """Answers /api, /apis and what is below, from the resource table; documents are cached per generation."""
+
+    def __init__(self, table: ResourceTable) -> None:
+        self._table = table
+        self._generation = -1
+        self._cache: dict[str, tuple[bytes, str]] = {}
+        self.server_address = ""
+
+    def serve(self, request: Request) -> Response | None:
+        """The document at a path, or None when there is none."""
+        path = request.path.rstrip("/")
+        output = accept(request.headers.get("accept", ""), objects=False)
+        if output is None:
+            raise not_acceptable(
+                "only the following media types are accepted: application/json, application/yaml, "
+                "application/vnd.kubernetes.protobuf"
+            )
+        if path in ("/api", "/apis") and output.kind:
+            body, tag = self._document(f"{path}!aggregated")
+            headers = [("Cache-Control", "public"), ("ETag", tag), ("Vary", "Accept")]
+            if request.headers.get("if-none-match", "") == tag:
+                return Response(304, headers=headers)
+            return Response(200, body, content_type=_AGGREGATED, headers=headers)
+        found = self._document(path)
+        if not found[0]:
+            return None
+        if output.yaml:
+            from .registry.answer import to_yaml
+
+            return Response(200, to_yaml(msgspec.json.decode(found[0])), content_type="application/yaml")
+        return Response(200, found[0])
+
+    def _document(self, key: str) -> tuple[bytes, str]:
+        if self._generation != self._table.generation:
+            self._generation = self._table.generation
+            self._cache.clear()
+        cached = self._cache.get(key)
+        if cached is None:
+            document = self._build(key)
+            body = b"" if document is None else _encode(document)
+            cached = (body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
+            if document is not None:  # unknown paths must not fill the cache
+                self._cache[key] = cached
+        return cached
+
+    def _build(self, key: str) -> Json | None:
+        if key == "/api":
+            return {
+                "kind": "APIVersions",
+                "versions": ["v1"],
+                "serverAddressByClientCIDRs": [
+                    {"clientCIDR": "0.0.0.0/0", "serverAddress": self.server_address}
+                ],
+            }
+        if key == "/apis":
+            groups = [self._group(group, versions) for group, versions in self._table.groups() if group]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        if key == "/api!aggregated":
+            return self._aggregated([("", ["v1"])])
+        if key == "/apis!aggregated":
+            return self._aggregated([(group, versions) for group, versions in self._table.groups() if group])
+        parts = key.strip("/").split("/")
+        if parts == ["api", "v1"]:
+            return self._resource_list("", "v1")
+        if parts[0] == "apis" and len(parts) == 2:
+            for group, versions in self._table.groups():
+                if group == parts[1]:
+                    return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group, versions)}
+            return None
+        if parts[0] == "apis" and len(parts) == 3:
+            return self._resource_list(parts[1], parts[2])
+        return None
+
+    def _group(self, group: str, versions: list[str]) -> Json:
+        listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
+        return {"name": group, "versions": listed, "preferredVersion": listed[0]}
+
+    # -- unaggregated ----------------------------------------------------------------------
+
+    def _resource_list(self, group: str, version: str) -> Json | None:
+        resources = self._table.resources(group, version)
+        if not resources:
+            return None
+        entries: list[Json] = []
+        for resource in sorted(resources, key=lambda each: each.plural):
+            entries.append(_entry(resource))
+            entries += [_sub_entry(resource, sub) for _, sub in sorted(resource.subresources.items())]
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": f"{group}/{version}" if group else version,
+            "resources": entries,
+        }
+
+    # -- aggregated ------------------------------------------------------------------------
+
+    def _aggregated(self, groups: list[tuple[str, list[str]]]) -> Json:
+        items = []
+        for group, versions in groups:
+            listed = []
+            for version in versions:
+                resources = self._table.resources(group, version)
+                listed.append(
+                    {
+                        "version": version,
+                        "resources": [
+                            _aggregated_entry(resource)
+                            for resource in sorted(resources, key=lambda each: each.plural)
+                        ],
+                        "freshness": "Current",
+                    }
+                )
+            metadata: Json = {"name": group} if group else {}
+            items.append({"metadata": metadata, "versions": listed})
+        return {
+            "kind": "APIGroupDiscoveryList",
+            "apiVersion": "apidiscovery.k8s.io/v2",
+            "metadata": {},
+            "items": items,
+        }
+
+
+def _entry(resource: Resource) -> Json:
+    entry: Json = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.storage_version_hash:
+        entry["storageVersionHash"] = resource.storage_version_hash
+    return entry
+
+
+def _sub_entry(resource: Resource, sub: Subresource) -> Json:
+    entry: Json = {
+        "name": f"{resource.plural}/{sub.name}",
+        "singularName": "",
+        "namespaced": resource.namespaced,
+    }
+    if sub.version:
+        entry["group"] = sub.group
+        entry["version"] = sub.version
+    entry["kind"] = sub.kind
+    entry["verbs"] = list(sub.verbs)
+    return entry
+
+
+def _aggregated_entry(resource: Resource) -> Json:
+    own_kind = _kind(resource, resource.kind, "", "")
+    entry: Json = {
+        "resource": resource.plural,
+        "responseKind": own_kind,
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if resource.subresources:
+        entry["subresources"] = [
+            {
+                "subresource": sub.name,
+                "responseKind": _kind(resource, sub.kind, sub.group, sub.version),
+                "verbs": list(sub.verbs),
+            }
+            for _, sub in sorted(resource.subresources.items())
+        ]
+    return entry
+
+
+def _kind(resource: Resource, kind: str, group: str, version: str) -> Json:
+    if version:
+        return {"group": group, "version": version, "kind": kind}
+    if resource.is_custom:
+        return {"group": resource.group, "version": resource.version, "kind": kind}
+    return {"group": "", "version": "", "kind": kind}  # inherited from the enclosing group version

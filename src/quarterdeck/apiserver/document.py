@@ -1,0 +1,200 @@
+"""Request bodies turned into JSON documents: JSON, YAML and protobuf, with Go's error texts.
+
+Duplicate keys are found here because no later step can see them. Everything the parser accepts
+is plain dicts, lists, strings, numbers, booleans and None.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import yaml
+
+from . import status
+
+Json = dict[str, Any]
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+#: a YAML document may refer to parts of itself; expanded it must stay below this many nodes
+_YAML_NODE_LIMIT = 500_000
+
+JSON_TYPE = "application/json"
+YAML_TYPE = "application/yaml"
+PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
+
+
+class ParseError(ValueError):
+    """The body is not a document; the text is Go's."""
+
+
+def media_type(header: str) -> str:
+    return header.partition(";")[0].strip().lower()
+
+
+def parse_json(body: bytes) -> Any:
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise ParseError(go_json_error(body)) from None
+    except RecursionError:
+        raise ParseError("exceeded max depth") from None
+
+
+def parse_yaml(body: bytes) -> Any:
+    try:
+        document = yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader without timestamps
+    except yaml.YAMLError as error:
+        raise ParseError(f"error converting YAML to JSON: yaml: {' '.join(str(error).split())}") from None
+    except (RecursionError, ValueError) as error:
+        raise ParseError(f"error converting YAML to JSON: yaml: {error}") from None
+    if b"*" in body:
+        _check_expansion(document)
+    return _string_keys(document) if isinstance(document, dict | list) else document
+
+
+def duplicate_fields(body: bytes, document: Any) -> list[str]:
+    """Paths of keys that occur twice in one JSON object, in document order (`spec.size`)."""
+    # a compact body re-encodes to its own length unless a key was given twice
+    stripped = body.strip()
+    if len(_encode(document)) == len(stripped):
+        return []
+    try:
+        pairs = json.loads(stripped, object_pairs_hook=_Pairs)
+    except (ValueError, RecursionError):
+        return []
+    return list(_find_duplicates(pairs, ""))
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """The members of a JSON object as they stand in the text."""
+
+
+def _find_duplicates(node: Any, path: str) -> Iterator[str]:
+    if isinstance(node, _Pairs):
+        seen: set[str] = set()
+        for key, value in node:
+            where = f"{path}.{key}" if path else key
+            if key in seen:
+                yield where
+            seen.add(key)
+            yield from _find_duplicates(value, where)
+    elif isinstance(node, list):
+        for index, value in enumerate(node):
+            yield from _find_duplicates(value, f"{path}[{index}]")
+
+
+class _YamlLoader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: what looks like a date stays a string."""
+
+
+_YamlLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def _check_expansion(document: Any) -> None:
+    count = 0
+    stack = [document]
+    while stack:
+        node = stack.pop()
+        count += 1
+        if count > _YAML_NODE_LIMIT:
+            raise ParseError("error converting YAML to JSON: yaml: document contains excessive aliasing")
+        if isinstance(node, dict):
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+
+
+def _string_keys(node: Any) -> Any:
+    """JSON has string keys only; YAML's numbers and booleans turn into their text."""
+    if isinstance(node, dict):
+        return {_key(key): _string_keys(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_string_keys(value) for value in node]
+    if isinstance(node, bytes):
+        return node.decode("utf-8", "replace")
+    return node
+
+
+def _key(key: Any) -> str:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return key if isinstance(key, str) else str(key)
+
+
+_GO_CONTEXT = {
+    "Expecting value": "looking for beginning of value",
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Illegal trailing comma before end of object": "looking for beginning of object key string",
+    "Illegal trailing comma before end of array": "looking for beginning of value",
+    "Expecting ':' delimiter": "after object key",
+    "Extra data": "after top-level value",
+    "Invalid control character at": "in string literal",
+    "Invalid \\escape": "in string escape code",
+    "Invalid \\uXXXX escape": "in \\u hexadecimal character escape",
+}
+
+
+def go_json_error(body: bytes) -> str:
+    """What Go's encoding/json says about a malformed text."""
+    text = body.decode("utf-8", "replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        position = error.pos
+        if error.msg.startswith("Unterminated string") or not text[position:].strip():
+            return "unexpected end of JSON input"
+        while text[position].isspace():
+            position += 1
+        char = text[position]
+        shown = "'\\''" if char == "'" else "'\"'" if char == '"' else f"'{char}'"
+        for known, context in _GO_CONTEXT.items():
+            if error.msg.startswith(known):
+                return f"invalid character {shown} {context}"
+        inside = text[:position].rstrip()
+        context = "after array element" if _open_bracket(inside) == "[" else "after object key:value pair"
+        return f"invalid character {shown} {context}"
+    except RecursionError:
+        return "exceeded max depth"
+    return "invalid UTF-8 in JSON text"
+
+
+def _open_bracket(text: str) -> str:
+    """The innermost bracket still open at the end of a text that is valid so far."""
+    stack: list[str] = []
+    in_string = escaped = False
+    for char in text:
+        if in_string:
+            if escaped:
+                escaped = False
+            elif char == "\\":
+                escaped = True
+            elif char == '"':
+                in_string = False
+        elif char == '"':
+            in_string = True
+        elif char in "[{":
+            stack.append(char)
+        elif char in "]}" and stack:
+            stack.pop()
+    return stack[-1] if stack else ""
+
+
+def unrecognized(kind: str, error: str, body: bytes) -> status.StatusError:
+    """400 for a body without a readable apiVersion and kind."""
+    if not body:
+        shown = "<empty>"
+    elif body[:1] == b"{":
+        shown = body[:30].decode("utf-8", "replace") + (" ..." if len(body) > 30 else "")
+    else:
+        shown = body[:30].hex() + (" ..." if len(body) > 30 else "")
+    return status.bad_request(
+        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
+        f"json parse error: {error} ({shown})"
+    )

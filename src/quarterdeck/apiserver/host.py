@@ -1,0 +1,125 @@
+"""What admission needs from the server around it (see admission.attributes.Host)."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from typing import Any
+
+from .admission.attributes import Decision, GroupVersionKind, GroupVersionResource, Served
+from .auth import Attributes as AccessQuestion
+from .auth import Authorizer
+from .clusterstate import StoredState
+from .resource import Resource
+from .resourcetable import ResourceTable
+from .status import StatusError
+
+Json = dict[str, Any]
+#: resources that are served in two groups over one storage
+_TWINS = {("", "events"): ("events.k8s.io", "events"), ("events.k8s.io", "events"): ("", "events")}
+
+
+class AdmissionHost:
+    """The seam between admission and the rest of the server."""
+
+    def __init__(self, table: ResourceTable, cluster: StoredState, authorizer: Authorizer) -> None:
+        self._table = table
+        self._cluster = cluster
+        self._authorizer = authorizer
+
+    @property
+    def cluster(self) -> StoredState:
+        return self._cluster
+
+    def equivalents(self, group: str, resource: str, subresource: str) -> Sequence[Served]:
+        versions = list(self._table.versions_of(group, resource))
+        twin = _TWINS.get((group, resource))
+        if twin is not None:
+            versions += self._table.versions_of(*twin)
+        served = []
+        for each in versions:
+            kind = each.kind
+            group_version = (each.group, each.version)
+            sub = each.subresources.get(subresource) if subresource else None
+            if sub is not None:
+                kind = sub.kind
+                if sub.version:
+                    group_version = (sub.group, sub.version)
+            served.append(
+                Served(
+                    GroupVersionResource(each.group, each.version, each.plural),
+                    GroupVersionKind(*group_version, kind),
+                )
+            )
+        return served
+
+    def _resource_of(self, kind: GroupVersionKind) -> Resource | None:
+        return self._table.find_kind(kind.group, kind.version, kind.kind)
+
+    def kind_of_param(self, api_version: str, kind: str) -> tuple[GroupVersionResource, bool] | None:
+        group, _, version = api_version.rpartition("/")
+        resource = self._table.find_kind(group, version, kind)
+        if resource is None:
+            return None
+        return GroupVersionResource(group, version, resource.plural), resource.namespaced
+
+    async def convert(self, obj: Json, kind: GroupVersionKind) -> Json:
+        if obj.get("apiVersion") == kind.api_version:
+            return obj
+        resource = self._resource_of(kind)
+        if resource is None:
+            raise ValueError(f"no kind {kind} is served")
+        return await resource.convert_from(obj)
+
+    def settle(self, obj: Json, kind: GroupVersionKind) -> Json:
+        resource = self._resource_of(kind)
+        if resource is None:
+            return obj
+        try:
+            settled, _ = resource.decode(obj)
+        except StatusError as error:
+            raise ValueError(error.message) from None
+        resource.strategy.default(settled)
+        return settled
+
+    def merge(self, live: Json, patch: Json, kind: GroupVersionKind) -> Json:
+        from .ownership import merge_objects
+
+        resource = self._resource_of(kind)
+        if resource is None:
+            raise ValueError(f"no kind {kind} is served")
+        return merge_objects(resource.field_manager, live, patch, kind.api_version)
+
+    def authorize(self, question: AccessQuestion) -> Decision:
+        answer = self._authorizer.authorize(question)
+        return Decision(answer.allowed, answer.reason)
+
+
+def resolve_service(cluster: StoredState, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+    """A loopback endpoint of a Service's port; None when it has none: nothing else is ever dialled."""
+    service = cluster.get("", "services", namespace, name)
+    if service is None:
+        return None
+    ports = [item for item in service["spec"].get("ports") or () if item["port"] == port]
+    if not ports:
+        return None
+    wanted = ports[0]
+    for endpoint_slice in cluster.list("discovery.k8s.io", "endpointslices", namespace):
+        labels = endpoint_slice["metadata"].get("labels") or {}
+        if labels.get("kubernetes.io/service-name") != name:
+            continue
+        for slice_port in endpoint_slice.get("ports") or ():
+            if (slice_port.get("name") or "") != (wanted.get("name") or ""):
+                continue
+            for endpoint in endpoint_slice.get("endpoints") or ():
+                for address in endpoint.get("addresses") or ():
+                    if _is_loopback(address):
+                        return address, slice_port["port"]
+    return None
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False

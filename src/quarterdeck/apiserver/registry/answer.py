@@ -1,0 +1,184 @@
+"""Objects into response bodies: plain JSON or YAML, Tables, metadata only.
+
+The plain JSON form of a stored object is its stored text behind a prefix; nothing is decoded on
+that path. All other forms work on documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import yaml
+
+from quarterdeck.apiserver import status, table
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.negotiate import Output
+from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.storage import Entry
+
+from .request import ApiRequest
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+_META_V1 = "meta.k8s.io/v1"
+_WARNING_LIMIT = 4096
+
+
+def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
+    """`Warning: 299` headers, control characters dropped, within 4 KiB together."""
+    headers: list[tuple[str, str]] = []
+    total = 0
+    for text in warnings:
+        clean = "".join(char for char in text if char.isprintable())
+        clean = clean.replace("\\", "\\\\").replace('"', '\\"')
+        total += len(clean)
+        if total > _WARNING_LIMIT:
+            break
+        headers.append(("Warning", f'299 - "{clean}"'))
+    return headers
+
+
+def json_response(
+    code: int, document: Mapping[str, Any], headers: Iterable[tuple[str, str]] = ()
+) -> Response:
+    return Response(code, _encode(document), headers=headers)
+
+
+def status_response(error: status.StatusError, *, yaml_wanted: bool = False) -> Response:
+    document = error.to_status()
+    if yaml_wanted:
+        return Response(error.code, to_yaml(document), content_type="application/yaml", headers=error.headers)
+    return json_response(error.code, document, error.headers)
+
+
+def to_yaml(document: Any) -> bytes:
+    text: str = yaml.dump(document, Dumper=yaml.CSafeDumper, default_flow_style=False, sort_keys=True)
+    return text.encode()
+
+
+def document_response(request: ApiRequest, code: int, document: Json) -> Response:
+    """An answer that is not a stored object: a Status, a Scale, a review."""
+    headers = warning_headers(request.warnings) if request.warnings else ()
+    if request.output.yaml:
+        return Response(code, to_yaml(document), content_type="application/yaml", headers=headers)
+    return json_response(code, document, headers)
+
+
+def object_response(request: ApiRequest, code: int, obj: Json) -> Response:
+    """One object given as a document in the request's version."""
+    output = request.output
+    if output.kind:
+        return document_response(request, code, _transform(request, obj, output))
+    return document_response(request, code, obj)
+
+
+def entry_response(request: ApiRequest, code: int, entry: Entry) -> Response:
+    """One stored object; raises LookupError when it must be converted by a webhook first."""
+    resource = request.resource
+    output = request.output
+    if not output.kind and not output.yaml:
+        body = resource.raw_body(entry)
+        if body is not None:
+            headers = warning_headers(request.warnings) if request.warnings else ()
+            return Response(code, resource.prefix + body, headers=headers)
+    return object_response(request, code, resource.read(entry))
+
+
+def _transform(request: ApiRequest, obj: Json, output: Output) -> Json:
+    if output.kind == "Table":
+        version = obj.get("metadata", {}).get("resourceVersion", "")
+        return build_table(request, [obj], {"resourceVersion": version})
+    if output.kind == "PartialObjectMetadata":
+        return partial(obj, output.version)
+    raise status.not_acceptable("the requested form is for lists only: application/json")
+
+
+def partial(obj: Json, version: str = "v1") -> Json:
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": f"meta.k8s.io/{version or 'v1'}",
+        "metadata": obj["metadata"],
+    }
+
+
+def build_table(
+    request: ApiRequest, objects: Iterable[Json], list_metadata: Json, *, columns: bool = True
+) -> Json:
+    include = request.param("includeObject") or "Metadata"
+    if include not in ("Metadata", "Object", "None"):
+        raise status.bad_request(f'unrecognized includeObject value: "{include}"')
+    printer = table.printer_for(request.resource)
+    now = datetime.now(UTC)
+    rows = []
+    for obj in objects:
+        if include == "None":
+            shown: Any = None
+        elif include == "Object":
+            shown = obj
+        else:
+            shown = partial(obj)
+        rows.append({"cells": printer.cells(obj, now), "object": shown})
+    return {
+        "kind": "Table",
+        "apiVersion": f"meta.k8s.io/{request.output.version or 'v1'}",
+        "metadata": list_metadata,
+        "columnDefinitions": printer.columns if columns else None,
+        "rows": rows,
+    }
+
+
+def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: Json) -> Response | None:
+    """A list of stored objects as bytes; None when some must be decoded first."""
+    resource = request.resource
+    if request.output.kind or request.output.yaml:
+        return None
+    bodies: list[bytes] = []
+    raw_body = resource.raw_body
+    for entry in entries:
+        body = raw_body(entry)
+        if body is None:
+            return None
+        bodies.append(body)
+    headers = warning_headers(request.warnings) if request.warnings else ()
+    head = list_head(resource, list_metadata)
+    if not bodies:
+        return Response(200, head + b"]}", headers=headers)
+    item_prefix = resource.item_prefix
+    joined = (b"," + item_prefix).join(bodies)
+    return Response(200, (head + item_prefix, joined, b"]}"), headers=headers)
+
+
+def list_head(resource: Resource, list_metadata: Json) -> bytes:
+    head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": list_metadata}
+    return _encode(head)[:-1] + b',"items":['
+
+
+def list_document(request: ApiRequest, objects: list[Json], list_metadata: Json) -> Json:
+    """A list given as documents, in the form that was asked for."""
+    resource = request.resource
+    kind = request.output.kind
+    if kind == "Table":
+        return build_table(request, objects, list_metadata)
+    if kind == "PartialObjectMetadataList":
+        version = request.output.version
+        return {
+            "kind": kind,
+            "apiVersion": f"meta.k8s.io/{version}",
+            "metadata": list_metadata,
+            "items": [partial(obj, version) for obj in objects],
+        }
+    if kind:
+        raise status.not_acceptable("the requested form is for single objects only: application/json")
+    if not resource.is_custom:
+        objects = [
+            {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in objects
+        ]
+    return {
+        "kind": resource.list_kind,
+        "apiVersion": resource.api_version,
+        "metadata": list_metadata,
+        "items": objects,
+    }

@@ -1,0 +1,305 @@
+"""Delete and deletecollection: preconditions, propagation, finalizers, grace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from quarterdeck.apiserver import document, fielderror, gostyle, status
+from quarterdeck.apiserver.admission.attributes import Attributes
+from quarterdeck.apiserver.admission.chain import AdmissionChain
+from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.resource import Resource, parse_body
+from quarterdeck.apiserver.shape import ShapeError, normalize
+from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
+from quarterdeck.apiserver.strategy import ClusterState
+
+from .answer import document_response, list_document, object_response
+from .read import ListOptions
+from .request import ApiRequest, check_dry_run
+from .write import Context, deep_copy
+
+Json = dict[str, Any]
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+_POLICIES = ("Foreground", "Background", "Orphan", "nil")
+JOB_WARNING = (
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
+    "them or set propagationPolicy=Orphan to suppress this warning"
+)
+
+
+class DeleteOptions:
+    """Options from the body, or from the query when there is no body."""
+
+    def __init__(self, given: Json) -> None:
+        self.document = given
+        self.grace: int | None = given.get("gracePeriodSeconds")
+        self.policy: str | None = given.get("propagationPolicy")
+        self.orphan: bool | None = given.get("orphanDependents")
+        self.preconditions: Json = given.get("preconditions") or {}
+        errors: list[FieldError] = []
+        if self.policy is not None and self.orphan is not None:
+            errors.append(
+                fielderror.invalid(
+                    "propagationPolicy",
+                    self.policy,
+                    "orphanDependents and deletionPropagation cannot be both set",
+                )
+            )
+        if self.policy is not None and self.policy not in _POLICIES[:3]:
+            errors.append(fielderror.not_supported("propagationPolicy", self.policy, _POLICIES))
+        self.dry_run = check_dry_run(given.get("dryRun") or (), errors)
+        if errors:
+            raise status.invalid("DeleteOptions", "", "", errors)
+
+    @classmethod
+    def of(cls, request: ApiRequest) -> DeleteOptions:
+        return cls(cls._from_body(request) if request.http.body else cls._from_query(request))
+
+    @staticmethod
+    def _from_body(request: ApiRequest) -> Json:
+        http = request.http
+        parsed, _ = parse_body(
+            http.headers.get("content-type", ""), http.body, "DeleteOptions", is_custom=False
+        )
+        if not isinstance(parsed, dict):
+            raise document.unrecognized("DeleteOptions", "not an object", http.body)
+        kind = parsed.get("kind", "DeleteOptions")
+        if kind != "DeleteOptions":
+            raise status.bad_request(f"decoded object cannot be converted to DeleteOptions: kind {kind}")
+        try:
+            options, _ = normalize(parsed, struct_for("", "v1", "DeleteOptions"))
+        except ShapeError as error:
+            raise status.bad_request(
+                f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
+            ) from None
+        return options
+
+    @staticmethod
+    def _from_query(request: ApiRequest) -> Json:
+        options: Json = {"kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        if not request.http.raw_query:
+            return options
+        grace = request.integer("gracePeriodSeconds")
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        if policy := request.param("propagationPolicy"):
+            options["propagationPolicy"] = policy
+        orphan = request.flag("orphanDependents")
+        if orphan is not None:
+            options["orphanDependents"] = orphan
+        if values := [value for value in request.http.query.get("dryRun", ()) if value]:
+            options["dryRun"] = values
+        return options
+
+    def finalizers(self, existing: list[str], *, orphans_by_default: bool) -> list[str]:
+        """The finalizers an object has after this delete was asked for."""
+        policy = self.policy
+        if policy is None and self.orphan is not None:
+            policy = "Orphan" if self.orphan else "Background"
+        if policy is None:
+            # what the object already carries says how it is to be deleted
+            if ORPHAN in existing or FOREGROUND in existing:
+                return existing
+            policy = "Orphan" if orphans_by_default else "Background"
+        kept = [name for name in existing if name not in (ORPHAN, FOREGROUND)]
+        if policy == "Orphan":
+            return [*kept, ORPHAN]
+        if policy == "Foreground":
+            return [*kept, FOREGROUND]
+        return kept
+
+
+class Deleter:
+    """Runs deletes against the store."""
+
+    def __init__(self, store: Store, admission: AdmissionChain, cluster: ClusterState) -> None:
+        self._store = store
+        self._admission = admission
+        self._cluster = cluster
+
+    async def delete(self, request: ApiRequest) -> Response:
+        options = DeleteOptions.of(request)
+        obj, is_gone = await self.delete_object(request, request.info.name, options)
+        resource = request.resource
+        if not is_gone or resource.strategy.delete_answers_object:
+            return object_response(request, 200, obj)
+        details: Json = {"name": obj["metadata"]["name"]}
+        if resource.group:
+            details["group"] = resource.group
+        details["kind"] = resource.plural
+        details["uid"] = obj["metadata"]["uid"]
+        return document_response(request, 200, status.success(details))
+
+    async def delete_object(
+        self, request: ApiRequest, name: str, options: DeleteOptions
+    ) -> tuple[Json, bool]:
+        """Delete one object; returns its last state and whether it is gone."""
+        resource = request.resource
+        strategy = resource.strategy
+        namespace = request.info.namespace if resource.namespaced else ""
+        if strategy.orphans_by_default and options.policy is None and options.orphan is None:
+            if resource.kind == "Job":
+                request.warn(JOB_WARNING)
+        admitted = False
+        while True:
+            entry = resource.bucket.get(namespace, name)
+            if entry is None:
+                raise resource.not_found(name)
+            [old] = await resource.read_many([entry])
+            if not admitted:
+                await self._admit(request, name, old, options)
+                admitted = True
+            self._check_preconditions(resource, entry, old, options)
+            context = Context(request, self._cluster, dry_run=options.dry_run)
+            obj, is_gone = self._mark(resource, old, options, context)
+            if options.dry_run:
+                return obj, is_gone
+            try:
+                if is_gone:
+                    await self._store.delete(
+                        resource.bucket, namespace, name, expected=entry.rev, value=entry.value()
+                    )
+                elif obj != old:
+                    stored = await self._store.put(
+                        resource.bucket,
+                        namespace,
+                        name,
+                        await resource.to_value(obj),
+                        expected=entry.rev,
+                        labels=obj["metadata"].get("labels") or {},
+                        fields=resource.selectable(obj),
+                    )
+                    resource.written(stored)
+                    obj["metadata"]["resourceVersion"] = str(stored.rev)
+            except WriteConflict:
+                continue
+            return obj, is_gone
+
+    def _mark(
+        self, resource: Resource, old: Json, options: DeleteOptions, context: Context
+    ) -> tuple[Json, bool]:
+        """The object after the delete was asked for, and whether nothing keeps it."""
+        strategy = resource.strategy
+        obj = deep_copy(old)
+        meta = obj["metadata"]
+        existing = list(meta.get("finalizers") or ())
+        finalizers = options.finalizers(existing, orphans_by_default=strategy.orphans_by_default)
+        if finalizers:
+            meta["finalizers"] = finalizers
+        else:
+            meta.pop("finalizers", None)
+        requested = options.grace
+        if requested is not None and requested < 0:
+            requested = 1
+        grace = strategy.grace_period(obj, requested)
+        held = strategy.is_held(obj)
+        if "deletionTimestamp" in meta:
+            current = meta.get("deletionGracePeriodSeconds") or 0
+            if grace < current and (requested is not None or grace == 0):
+                started = datetime.fromisoformat(meta["deletionTimestamp"]) - timedelta(seconds=current)
+                meta["deletionTimestamp"] = _stamp(started + timedelta(seconds=grace))
+                meta["deletionGracePeriodSeconds"] = grace
+            remaining = meta.get("deletionGracePeriodSeconds") or 0
+            if not finalizers and not held and (grace == 0 or remaining == 0):
+                return obj, True
+            return obj, False
+        if not finalizers and not held and grace == 0:
+            return obj, True
+        meta["deletionTimestamp"] = _stamp(datetime.now(UTC) + timedelta(seconds=grace))
+        meta["deletionGracePeriodSeconds"] = grace
+        if meta.get("generation"):
+            meta["generation"] += 1
+        strategy.mark_deleted(obj, context)
+        return obj, False
+
+    def _check_preconditions(
+        self, resource: Resource, entry: Entry, old: Json, options: DeleteOptions
+    ) -> None:
+        uid = options.preconditions.get("uid")
+        stored_uid = old["metadata"]["uid"]
+        name = old["metadata"]["name"]
+        if uid is not None and uid != stored_uid:
+            raise self._precondition_failed(
+                resource,
+                name,
+                f"the UID in the precondition ({uid}) does not match the UID in record ({stored_uid}). "
+                "The object might have been deleted and then recreated",
+            )
+        rev = options.preconditions.get("resourceVersion")
+        if rev is not None and rev != str(entry.rev):
+            raise self._precondition_failed(
+                resource,
+                name,
+                f"the ResourceVersion in the precondition ({rev}) does not match the ResourceVersion in record "
+                f"({entry.rev}). The object might have been modified",
+            )
+
+    def _precondition_failed(self, resource: Resource, name: str, why: str) -> status.StatusError:
+        # deletes name the Kind where updates name the resource
+        return status.StatusError(
+            409,
+            f"Operation cannot be fulfilled on {status.qualified(resource.kind, resource.group)} "
+            f"{gostyle.quote(name)}: {why}",
+            reason="Conflict",
+            details={
+                "name": name,
+                **({"group": resource.group} if resource.group else {}),
+                "kind": resource.kind,
+            },
+        )
+
+    async def _admit(self, request: ApiRequest, name: str, old: Json, options: DeleteOptions) -> None:
+        resource = request.resource
+        if not self._admission.needs_admission(resource.group, resource.plural, "", "DELETE"):
+            return
+        body = {**options.document, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
+        attributes = Attributes(
+            operation="DELETE",
+            group=resource.group,
+            version=resource.version,
+            kind=resource.kind,
+            resource=resource.plural,
+            namespace=request.info.namespace if resource.namespaced else "",
+            name=name,
+            namespaced=resource.namespaced,
+            old_object=old,
+            options=body,
+            user=request.user,
+            dry_run=options.dry_run,
+            context=Context(request, self._cluster, dry_run=options.dry_run),
+        )
+        await self._admission.mutate(attributes)
+        await self._admission.validate(attributes)
+
+    async def delete_collection(self, request: ApiRequest) -> Response:
+        options = DeleteOptions.of(request)
+        resource = request.resource
+        listing = ListOptions(request)
+        selection = listing.selection(resource)
+        entries = []
+        for entry in resource.bucket.scan(request.info.namespace):
+            if selection.matches(entry):
+                entries.append(entry)
+                if listing.limit and len(entries) == listing.limit:
+                    break
+        objects = await resource.read_many(entries)
+        for entry in entries:
+            scoped = request.for_object(entry.namespace, entry.name)
+            try:
+                await self.delete_object(scoped, entry.name, options)
+            except status.StatusError as error:
+                if error.code != 404:  # somebody else was faster
+                    raise
+        metadata = {"resourceVersion": str(self._store.rev)}
+        return document_response(request, 200, list_document(request, objects, metadata))
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+__all__ = ["DeleteOptions", "Deleter"]

@@ -1,0 +1,236 @@
+"""PATCH in its four forms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from quarterdeck.apiserver import document, status
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
+from quarterdeck.apiserver.resource import BuiltinResource
+from quarterdeck.apiserver.strategy import Strategy
+
+from .body import check_problems, problem_texts
+from .request import ApiRequest, WriteOptions
+from .write import Context, Writer, deep_copy
+
+Json = dict[str, Any]
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_YAML = "application/apply-patch+yaml"
+_encode = msgspec.json.Encoder().encode
+
+
+class Patcher:
+    """Runs patches through the writer's update pipeline."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def patch(self, request: ApiRequest, rules: Strategy | None = None) -> Response:
+        """`rules` stand in for the kind's strategy where a subresource has different ones."""
+        media = document.media_type(request.http.headers.get("content-type", ""))
+        resource = request.resource
+        if media == APPLY_YAML:
+            return await self._apply(request, rules)
+        if media in (JSON_PATCH, MERGE_PATCH) or (media == STRATEGIC_PATCH and not resource.is_custom):
+            return await self._patch(request, media, rules)
+        raise unsupported_patch(is_custom=resource.is_custom)
+
+    async def _patch(self, request: ApiRequest, media: str, rules: Strategy | None) -> Response:
+        options = WriteOptions(request, "PatchOptions")
+        change = PatchBody(media, request.http.body)
+        duplicates = change.duplicates if options.field_validation != "Ignore" else []
+
+        async def transform(old: Json | None, context: Context) -> Json:
+            assert old is not None
+            return decode_patched(request, options, change.apply(old, request.resource), duplicates)
+
+        return await self._writer.modify(request, options, transform, is_patch=True, rules=rules)
+
+    async def _apply(self, request: ApiRequest, rules: Strategy | None) -> Response:
+        options = WriteOptions(request, "PatchOptions", is_apply=True)
+        config = parse_apply(request)
+        resource = request.resource
+
+        async def transform(old: Json | None, context: Context) -> Json:
+            merged = resource.field_manager.apply(
+                old,
+                deep_copy(config),
+                manager=options.field_manager,
+                api_version=resource.api_version,
+                force=bool(options.force),
+                subresource=request.info.subresource,
+                now=context.now,
+            )
+            obj, unknown = resource.decode(merged)
+            check_problems(request, options, [], unknown)
+            resource.strategy.default(obj)
+            return obj
+
+        return await self._writer.modify(request, options, transform, is_patch=True, is_apply=True, rules=rules)
+
+
+class PatchBody:
+    """A JSON, merge or strategic patch, parsed once and applied as often as the write is retried."""
+
+    def __init__(self, media: str, body: bytes) -> None:
+        self._media = media
+        self._body = body
+        if media == JSON_PATCH:
+            self._operations = jsonpatch.parse(body)
+            self.duplicates: list[str] = []
+            return
+        try:
+            self._document = document.parse_json(body)
+        except document.ParseError as error:
+            raise status.bad_request(f"error decoding patch: {error}") from None
+        if not isinstance(self._document, dict):
+            raise status.bad_request(
+                f"error decoding patch: json: cannot unmarshal {_kind_of(self._document)} into Go value of type "
+                "map[string]interface {}"
+            )
+        self.duplicates = document.duplicate_fields(body, self._document)
+
+    def apply(self, old: Json, resource: Any) -> Any:
+        current = deep_copy(old)
+        if self._media == JSON_PATCH:
+            return jsonpatch.apply(current, self._operations)
+        if self._media == MERGE_PATCH:
+            return merge.apply(current, deep_copy(self._document))
+        assert isinstance(resource, BuiltinResource)
+        return strategic.apply(current, deep_copy(self._document), resource.struct)
+
+
+def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, duplicates: list[str]) -> Json:
+    """The result of a patch as an object of the request's version."""
+    resource = request.resource
+    if not isinstance(patched, dict):
+        raise status.bad_request("the patch does not leave an object")
+    for key, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
+        if patched.get(key, wanted) != wanted:
+            raise status.bad_request(
+                f"the {'API version' if key == 'apiVersion' else 'kind'} in the data ({patched[key]}) does not "
+                f"match the expected {'API version' if key == 'apiVersion' else 'kind'} ({wanted})"
+            )
+    patched["apiVersion"], patched["kind"] = resource.api_version, resource.kind
+    if not isinstance(patched.get("metadata"), dict):
+        patched["metadata"] = {}
+    try:
+        obj, unknown = resource.decode(patched)
+    except status.StatusError as error:
+        if resource.is_custom:
+            raise
+        # upstream reports what cannot be decoded after a patch against the object, not the request
+        raise status.StatusError(
+            error.code,
+            error.message.split(" cannot be handled as a ", 1)[-1].split(": ", 1)[-1],
+            reason="BadRequest",
+        ) from None
+    if (duplicates or unknown) and options.field_validation == "Strict":
+        texts = ", ".join(problem_texts(duplicates, unknown))
+        raise strict_patch_error(request, patched, texts)
+    check_problems(request, options, duplicates, unknown)
+    resource.strategy.default(obj)
+    meta = obj["metadata"]
+    if meta.get("name") != request.info.name:
+        raise status.bad_request(
+            f"the name of the object ({meta.get('name', '')}) does not match the name on the URL "
+            f"({request.info.name})"
+        )
+    return obj
+
+
+def strict_patch_error(request: ApiRequest, patched: Json, texts: str) -> status.StatusError:
+    resource = request.resource
+    name = request.info.name
+    shown = _encode(patched).decode()
+    return status.StatusError(
+        422,
+        f'{status.qualified(resource.kind, resource.group)} "{name}" is invalid: patch: Invalid value: "{shown}": '
+        f"strict decoding error: {texts}",
+        reason="Invalid",
+        details={
+            "name": name,
+            **({"group": resource.group} if resource.group else {}),
+            "kind": resource.kind,
+            "causes": [
+                {
+                    "reason": "FieldValueInvalid",
+                    "message": f'Invalid value: "{shown}": strict decoding error: {texts}',
+                    "field": "patch",
+                }
+            ],
+        },
+    )
+
+
+def parse_apply(request: ApiRequest) -> Json:
+    """The configuration of an apply: YAML (or JSON), of the request's type, with a name."""
+    resource = request.resource
+    body = request.http.body
+    try:
+        config = document.parse_json(body) if body[:1] == b"{" else document.parse_yaml(body)
+    except document.ParseError:
+        try:
+            config = document.parse_yaml(body)
+        except document.ParseError as error:
+            raise status.bad_request(f"error decoding YAML: {error}") from None
+    if not isinstance(config, dict):
+        raise status.bad_request(f"error decoding YAML: cannot unmarshal {_kind_of(config)} into an object")
+    if not config.get("kind") or not config.get("apiVersion"):
+        raise status.bad_request(
+            "invalid object type: /, Kind="
+            if not config.get("apiVersion") and not config.get("kind")
+            else f"invalid object type: {_group_version(config)}, Kind={config.get('kind', '')}"
+        )
+    if config["apiVersion"] != resource.api_version or config["kind"] != resource.kind:
+        raise status.bad_request(f"invalid object type: {_group_version(config)}, Kind={config['kind']}")
+    meta = config.get("metadata")
+    if not isinstance(meta, dict):
+        meta = {}
+    if "managedFields" in meta and meta["managedFields"] is not None:
+        raise status.bad_request("metadata.managedFields must be nil")
+    name = meta.get("name")
+    if not name:
+        raise status.bad_request(
+            f"the name of the object ({request.info.name} based on URL) was undeterminable: name must be provided"
+        )
+    if name != request.info.name:
+        raise status.bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({request.info.name})"
+        )
+    given = meta.get("namespace", "")
+    if given and resource.namespaced and given != request.info.namespace:
+        raise status.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return config
+
+
+def _group_version(config: Json) -> str:
+    version = str(config.get("apiVersion", ""))
+    return version if "/" in version else f"/{version}"
+
+
+def _kind_of(value: Any) -> str:
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    return "null" if value is None else "number"
+
+
+def unsupported_patch(*, is_custom: bool) -> status.StatusError:
+    accepted = [JSON_PATCH, MERGE_PATCH, APPLY_YAML]
+    if not is_custom:
+        accepted.insert(2, STRATEGIC_PATCH)
+    return status.unsupported_media_type(
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted)
+    )

@@ -1,0 +1,282 @@
+"""Get and list."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.storage import Compacted, Entry, Store
+
+from .answer import document_response, entry_response, list_document, list_response, object_response
+from .request import ApiRequest
+from .selection import Selection
+
+Json = dict[str, Any]
+#: how long a request for a revision of the future waits
+FUTURE_WAIT = 3.0
+_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - a format name, not a secret
+
+CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new "
+    "list without the continue parameter, or use the continue token in this response to retrieve the "
+    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+    "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+    "up in the list."
+)
+
+
+class _Token(msgspec.Struct, omit_defaults=True):
+    """The content of a continue token; `start` is the last key served."""
+
+    v: str
+    rv: int
+    start: str
+
+
+class Reader:
+    """Serves reads from the store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    # -- get -------------------------------------------------------------------------------
+
+    def get(self, request: ApiRequest) -> Response | Any:
+        """The object; a coroutine when the answer has to wait for something."""
+        info = request.info
+        resource = request.resource
+        if request.http.raw_query:
+            version = request.param("resourceVersion")
+            if version and version != "0":
+                wanted = parse_rev(version)
+                if wanted > self._store.rev:
+                    return self._get_later(request, wanted)
+        entry = resource.bucket.get(info.namespace if resource.namespaced else "", info.name)
+        if entry is None:
+            raise resource.not_found(info.name)
+        if resource.raw_body(entry) is None and resource.is_custom:
+            return self._get_converted(request, entry)
+        return entry_response(request, 200, entry)
+
+    async def _get_later(self, request: ApiRequest, rev: int) -> Response:
+        if not await self._store.wait_for(rev, FUTURE_WAIT):
+            raise too_large_rev(rev, self._store.rev)
+        request.http.query.pop("resourceVersion")
+        result = self.get(request)
+        return result if isinstance(result, Response) else await result
+
+    async def _get_converted(self, request: ApiRequest, entry: Entry) -> Response:
+        [obj] = await request.resource.read_many([entry])
+        return object_response(request, 200, obj)
+
+    # -- list ------------------------------------------------------------------------------
+
+    def list(self, request: ApiRequest) -> Response | Any:
+        if not request.http.raw_query:
+            store = self._store
+            resource = request.resource
+            entries = list(resource.bucket.scan(request.info.namespace))
+            return self._answer(request, entries, {"resourceVersion": str(store.rev)})
+        return self._list(request)
+
+    async def _list(self, request: ApiRequest) -> Response:
+        options = ListOptions(request)
+        store = self._store
+        if options.rev > store.rev and not await store.wait_for(options.rev, FUTURE_WAIT):
+            raise too_large_rev(options.rev, store.rev)
+        entries, metadata = self._select(request.resource, request.info.namespace, options)
+        result = self._answer(request, entries, metadata)
+        return result if isinstance(result, Response) else await result
+
+    def _answer(self, request: ApiRequest, entries: Sequence[Entry], metadata: Json) -> Response | Any:
+        response = list_response(request, entries, metadata)
+        return response if response is not None else self._answer_documents(request, entries, metadata)
+
+    async def _answer_documents(
+        self, request: ApiRequest, entries: Sequence[Entry], metadata: Json
+    ) -> Response:
+        objects = await request.resource.read_many(entries)
+        return document_response(request, 200, list_document(request, objects, metadata))
+
+    def _select(self, resource: Resource, namespace: str, options: ListOptions) -> tuple[list[Entry], Json]:
+        store = self._store
+        bucket = resource.bucket
+        selection = options.selection(resource)
+        rev = store.rev
+        after: tuple[str, str] | None = None
+        candidates: Sequence[Entry] | None = None
+        if options.token is not None:
+            after = bucket.split_key(bucket.prefix + options.token.start)
+            rev = options.token.rv if options.token.rv > 0 else store.rev
+        elif options.exact:
+            rev = options.rev
+        if rev < bucket.last_rev:
+            try:
+                candidates = store.state_at(bucket, rev, namespace)
+            except Compacted:
+                raise self._expired(options) from None
+        if candidates is None and selection.name and (namespace or not resource.namespaced):
+            entry = bucket.get(namespace, selection.name)
+            candidates = [entry] if entry is not None else []
+        if candidates is None:
+            source = bucket.scan(namespace, after)
+        elif after is not None:
+            place = (after[0] + "/", after[1])
+            source = iter([e for e in candidates if (e.namespace + "/", e.name) > place])
+        else:
+            source = iter(candidates)
+        metadata: Json = {"resourceVersion": str(rev)}
+        limit = options.limit
+        if not limit:
+            entries = list(source) if selection.is_empty else [e for e in source if selection.matches(e)]
+            return entries, metadata
+        entries = []
+        for entry in source:
+            if selection.is_empty or selection.matches(entry):
+                if len(entries) == limit:
+                    last = entries[-1]
+                    metadata["continue"] = encode_token(
+                        rev, bucket.key(last.namespace, last.name), bucket.prefix
+                    )
+                    if selection.is_empty:
+                        metadata["remainingItemCount"] = 1 + sum(1 for _ in source)
+                    break
+                entries.append(entry)
+        return entries, metadata
+
+    def _expired(self, options: ListOptions) -> status.StatusError:
+        if options.token is None:
+            return status.expired("The resourceVersion for the provided list is too old.")
+        error = status.expired(CONTINUE_EXPIRED)
+        error.list_metadata = {"continue": encode_token(-1, options.token.start, "")}
+        return error
+
+
+class ListOptions:
+    """The query of a list, checked."""
+
+    def __init__(self, request: ApiRequest) -> None:
+        self._label_selector = request.param("labelSelector")
+        self._field_selector = request.param("fieldSelector")
+        version = request.param("resourceVersion")
+        match = request.param("resourceVersionMatch")
+        token = request.param("continue")
+        limit = request.integer("limit") or 0
+        request.integer("timeoutSeconds")
+        check_list_options(version, match, token, request.flag("sendInitialEvents"), is_watch=False)
+        self.limit = max(limit, 0)
+        self.rev = parse_rev(version, on_list=True) if version else 0
+        self.exact = match == "Exact" or (self.rev > 0 and not match and self.limit > 0)
+        self.token: _Token | None = None
+        if version == "0" and not token:
+            self.limit = 0  # the real server answers "any version" from its cache, which ignores limits
+        if token:
+            if version not in ("", "0"):
+                raise status.bad_request("specifying resource version is not allowed when using continue")
+            self.token = decode_token(token)
+
+    def selection(self, resource: Resource) -> Selection:
+        return Selection(resource, self._label_selector, self._field_selector)
+
+
+def check_list_options(
+    version: str, match: str, token: str, initial_events: bool | None, *, is_watch: bool
+) -> None:
+    """The rules of ListOptions that concern several fields at once."""
+    errors: list[FieldError] = []
+    field = "resourceVersionMatch"
+    if is_watch and initial_events is not None:
+        if match != "NotOlderThan":
+            errors.append(
+                fielderror.forbidden(
+                    field, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+                )
+            )
+            if match:
+                errors.append(fielderror.not_supported(field, match, ["NotOlderThan"]))
+        if token:
+            errors.append(
+                fielderror.forbidden(field, "resourceVersionMatch is forbidden when continue is provided")
+            )
+    elif is_watch:
+        if match:
+            errors.append(
+                fielderror.forbidden(
+                    field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+                )
+            )
+    else:
+        if initial_events is not None:
+            errors.append(
+                fielderror.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+            )
+        if match:
+            if not version:
+                errors.append(
+                    fielderror.forbidden(
+                        field, "resourceVersionMatch is forbidden unless resourceVersion is provided"
+                    )
+                )
+            if token:
+                errors.append(
+                    fielderror.forbidden(field, "resourceVersionMatch is forbidden when continue is provided")
+                )
+            if match not in ("Exact", "NotOlderThan"):
+                errors.append(fielderror.not_supported(field, match, ["Exact", "NotOlderThan", ""]))
+            elif match == "Exact" and version == "0":
+                errors.append(
+                    fielderror.forbidden(
+                        field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+                    )
+                )
+    if errors:
+        raise status.invalid("ListOptions", "meta.k8s.io", "", errors)
+
+
+def parse_rev(text: str, *, on_list: bool = False) -> int:
+    if text.isascii() and text.isdigit() and int(text) < 2**64:
+        return int(text)
+    why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
+    shown = gostyle.quote(text)
+    message = f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: {why}"
+    if on_list:
+        raise status.bad_request(f"invalid resource version: {message}")
+    raise status.plain_error(message)
+
+
+def too_large_rev(rev: int, current: int) -> status.StatusError:
+    return status.StatusError(
+        504,
+        f"Timeout: Too large resource version: {rev}, current: {current}",
+        reason="Timeout",
+        details={"causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]},
+        retry_after=1,
+        headers=[("Retry-After", "1")],
+    )
+
+
+def encode_token(rev: int, key: str, prefix: str) -> str:
+    token = _Token(_TOKEN_VERSION, rev, key[len(prefix) :])
+    return base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
+
+
+def decode_token(text: str) -> _Token:
+    try:
+        padded = text + "=" * (-len(text) % 4)
+        token = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=_Token)
+    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
+        raise status.bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+    if token.v != _TOKEN_VERSION:
+        raise status.bad_request(
+            "invalid continue token: continue key is not valid: server does not recognize this encoded version "
+            + gostyle.quote(token.v)
+        )
+    return token

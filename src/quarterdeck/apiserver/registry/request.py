@@ -1,0 +1,131 @@
+"""One API request with its resource, user and options."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver.auth.user import UserInfo
+from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver.http import Request
+from quarterdeck.apiserver.negotiate import Output
+from quarterdeck.apiserver.requestinfo import RequestInfo
+from quarterdeck.apiserver.resource import Resource
+
+Json = dict[str, Any]
+_META_GROUP = "meta.k8s.io"
+_FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
+
+
+class ApiRequest:
+    """A request for a known resource. `warnings` become `Warning: 299` headers of the answer."""
+
+    __slots__ = ("http", "info", "output", "resource", "user", "warnings")
+
+    def __init__(
+        self, http: Request, info: RequestInfo, resource: Resource, user: UserInfo, output: Output
+    ) -> None:
+        self.http = http
+        self.info = info
+        self.resource = resource
+        self.user = user
+        self.output = output
+        self.warnings: list[str] = []
+
+    def for_object(self, namespace: str, name: str) -> ApiRequest:
+        """The same request about one object of the collection; warnings are shared."""
+        info = copy(self.info)
+        info.namespace, info.name = namespace, name
+        scoped = ApiRequest(self.http, info, self.resource, self.user, self.output)
+        scoped.warnings = self.warnings
+        return scoped
+
+    def warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def param(self, name: str) -> str:
+        return self.http.param(name)
+
+    def flag(self, name: str) -> bool | None:
+        """A boolean query parameter as Go's conversion reads it; None when absent."""
+        if not self.http.raw_query or name not in self.http.query:
+            return None
+        return self.http.query[name][0].lower() not in ("false", "0")
+
+    def integer(self, name: str) -> int | None:
+        value = self.http.param(name)
+        if not value:
+            return None
+        if not re.fullmatch(r"[+-]?\d+", value):
+            raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: invalid syntax")
+        number = int(value)
+        if not -(2**63) <= number < 2**63:
+            raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: value out of range")
+        return number
+
+
+class WriteOptions:
+    """dryRun, fieldManager, fieldValidation and force of one write."""
+
+    __slots__ = ("dry_run", "field_manager", "field_validation", "force", "manager_given")
+
+    def __init__(self, request: ApiRequest, kind: str, *, is_apply: bool = False) -> None:
+        http = request.http
+        errors: list[FieldError] = []
+        self.dry_run = False
+        self.manager_given = ""
+        self.field_validation = "Warn"
+        self.force: bool | None = None
+        if http.raw_query:
+            query = http.query
+            if "dryRun" in query:
+                self.dry_run = check_dry_run(query["dryRun"], errors)
+            self.manager_given = http.param("fieldManager")
+            check_field_manager(self.manager_given, errors)
+            validation = http.param("fieldValidation")
+            if validation not in _FIELD_VALIDATION:
+                errors.append(fielderror.not_supported("fieldValidation", validation, _FIELD_VALIDATION))
+            self.field_validation = validation or "Warn"
+            self.force = request.flag("force")
+        if kind == "PatchOptions":
+            if is_apply:
+                if not self.manager_given:
+                    errors.insert(0, fielderror.required("fieldManager", "is required for apply patch"))
+            elif self.force is not None:
+                errors.insert(0, fielderror.forbidden("force", "may not be specified for non-apply patch"))
+        if errors:
+            raise status.invalid(kind, _META_GROUP, "", errors)
+        self.field_manager = self.manager_given or default_manager(http.headers.get("user-agent", ""))
+
+
+def check_dry_run(values: Sequence[str], errors: list[FieldError]) -> bool:
+    given = [value for value in values if value]
+    if any(value != "All" for value in given):
+        errors.append(fielderror.not_supported("dryRun", list(given), ["All"]))
+    return bool(given)
+
+
+def check_field_manager(manager: str, errors: list[FieldError]) -> None:
+    if len(manager.encode()) > 128:
+        errors.append(fielderror.too_long("fieldManager", 128))
+    for index, char in enumerate(manager):
+        if not char.isprintable():
+            errors.append(
+                fielderror.invalid(
+                    "fieldManager",
+                    manager,
+                    f"invalid character U+{ord(char):04X} (at position {index})",
+                )
+            )
+            break
+
+
+def default_manager(user_agent: str) -> str:
+    """The program's name in its User-Agent."""
+    name = user_agent.partition("/")[0]
+    name = "".join(char for char in name if char.isprintable())
+    return name.encode()[:128].decode("utf-8", "ignore") or "unknown"

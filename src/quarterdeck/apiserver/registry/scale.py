@@ -1,0 +1,104 @@
+"""The scale subresource: a small autoscaling/v1 Scale in front of replicas fields."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver.jsonpath import JsonPath
+
+Json = dict[str, Any]
+
+
+class ScaleView(Protocol):
+    """How a kind shows its scale."""
+
+    def read(self, obj: Json) -> Json:
+        """The Scale of an object."""
+        ...
+
+    def write(self, obj: Json, replicas: int) -> None:
+        """Set the wanted replicas in the object."""
+        ...
+
+
+def scale_document(obj: Json, replicas: int, current: int, selector: str) -> Json:
+    meta = obj["metadata"]
+    shown = {
+        key: meta[key]
+        for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+        if key in meta
+    }
+    state: Json = {"replicas": current}
+    if selector:
+        state["selector"] = selector
+    spec: Json = {"replicas": replicas} if replicas else {}
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": shown,
+        "spec": spec,
+        "status": state,
+    }
+
+
+class PathScale:
+    """The scale of a custom resource: paths from its CRD version."""
+
+    def __init__(self, declared: Json) -> None:
+        self._spec_text: str = declared["specReplicasPath"]
+        self._spec = JsonPath(self._spec_text)
+        self._status = JsonPath(declared["statusReplicasPath"])
+        selector = declared.get("labelSelectorPath")
+        self._selector = JsonPath(selector) if selector else None
+
+    def read(self, obj: Json) -> Json:
+        replicas = self._spec.first(obj)
+        if replicas is None:
+            raise status.internal(f'the spec replicas field "{self._spec_text}" does not exist')
+        current = self._status.first(obj)
+        selector = self._selector.first(obj) if self._selector else ""
+        return scale_document(
+            obj, replicas, current if isinstance(current, int) else 0, selector if isinstance(selector, str) else ""
+        )
+
+    def write(self, obj: Json, replicas: int) -> None:
+        node = obj
+        *parents, last = self._spec_text.lstrip(".").split(".")
+        for key in parents:
+            child = node.get(key)
+            if not isinstance(child, dict):
+                child = node[key] = {}
+            node = child
+        node[last] = replicas
+
+
+def check_scale(scale: Json, name: str, stored: Json) -> int:
+    """The replicas a client asks for; raises when the Scale is not one for this object."""
+    meta = scale.get("metadata") or {}
+    given = meta.get("name")
+    if given and given != name:
+        raise status.bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({name})"
+        )
+    uid = meta.get("uid")
+    if uid and uid != stored["metadata"]["uid"]:
+        raise status.conflict(
+            "scale",
+            "autoscaling",
+            name,
+            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['metadata']['uid']}",
+        )
+    replicas: int = (scale.get("spec") or {}).get("replicas", 0)
+    if replicas < 0:
+        raise status.invalid(
+            "Scale",
+            "autoscaling",
+            name,
+            [
+                fielderror.invalid(
+                    "spec.replicas", replicas, "must be greater than or equal to 0"
+                )
+            ],
+        )
+    return replicas

@@ -1,0 +1,71 @@
+"""Resources that are not stored: reviews are answered, bindings act, component statuses are empty."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from quarterdeck.apiserver import status
+from quarterdeck.apiserver.auth import (
+    Authenticator,
+    Authorizer,
+    local_subject_access_review,
+    self_subject_access_review,
+    self_subject_review,
+    self_subject_rules_review,
+    subject_access_review,
+    token_review,
+)
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.resource import Resource
+
+from .answer import document_response, list_document
+from .body import parse_object
+from .podaction import PodActions
+from .request import ApiRequest, WriteOptions
+from .write import timestamp
+
+Json = dict[str, Any]
+_Answer = Callable[[ApiRequest, Json], Json]
+
+
+class VirtualResources:
+    """Answers requests for resources without storage."""
+
+    def __init__(self, authenticator: Authenticator, authorizer: Authorizer, pods: PodActions) -> None:
+        self._pods = pods
+        self._reviews: dict[str, _Answer] = {
+            "tokenreviews": lambda request, obj: token_review(obj, authenticator),
+            "selfsubjectreviews": lambda request, obj: self_subject_review(request.user, timestamp()),
+            "subjectaccessreviews": lambda request, obj: subject_access_review(obj, authorizer),
+            "selfsubjectaccessreviews": lambda request, obj: self_subject_access_review(
+                obj, request.user, authorizer
+            ),
+            "localsubjectaccessreviews": lambda request, obj: local_subject_access_review(
+                obj, request.info.namespace, authorizer
+            ),
+            "selfsubjectrulesreviews": lambda request, obj: self_subject_rules_review(
+                obj, request.user, authorizer
+            ),
+        }
+
+    def handles(self, resource: Resource) -> bool:
+        return "update" not in resource.verbs and not resource.is_custom
+
+    def serve(self, request: ApiRequest) -> Response | Awaitable[Response]:
+        resource = request.resource
+        info = request.info
+        if info.verb not in resource.verbs or (info.verb == "create" and info.name):
+            raise status.method_not_allowed()
+        if resource.plural == "bindings":
+            return self._pods.bind(request)
+        if info.verb == "create":
+            return self._review(request)
+        if info.verb == "list":
+            return document_response(request, 200, list_document(request, [], {}))
+        raise resource.not_found(info.name)
+
+    def _review(self, request: ApiRequest) -> Response:
+        options = WriteOptions(request, "CreateOptions")
+        obj = parse_object(request, options)
+        return document_response(request, 201, self._reviews[request.resource.plural](request, obj))

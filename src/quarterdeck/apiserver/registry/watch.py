@@ -1,0 +1,340 @@
+"""Watch streams: every change after a revision, exactly once, in order, to each reader.
+
+Delivery is pushed from the commit straight into the connection; there is no task per watcher.
+Watchers of the same form share the encoded bytes of an event, chunk framing included.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from quarterdeck.apiserver import status
+from quarterdeck.apiserver.http import ChunkWriter, Response, frame
+from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.storage import Compacted, Entry, Event, EventType, Store
+
+from .answer import build_table, partial, warning_headers
+from .read import FUTURE_WAIT, check_list_options, parse_rev, too_large_rev
+from .request import ApiRequest
+from .selection import Selection
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+#: a reader that is this far behind is cut off; it resumes by resourceVersion
+MAX_BUFFERED = 8 * 1024 * 1024
+BOOKMARK_PERIOD = 60.0
+_NAMES = {EventType.ADDED: b"ADDED", EventType.MODIFIED: b"MODIFIED", EventType.DELETED: b"DELETED"}
+
+
+class Watcher:
+    """Opens watch streams on the store's buckets."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.open_streams: set[WatchStream] = set()
+
+    def watch(self, request: ApiRequest) -> Response:
+        version = request.param("resourceVersion")
+        initial = request.flag("sendInitialEvents")
+        check_list_options(
+            version, request.param("resourceVersionMatch"), request.param("continue"), initial, is_watch=True
+        )
+        rev = parse_rev(version) if version else 0
+        selection = Selection(
+            request.resource, request.param("labelSelector"), request.param("fieldSelector")
+        )
+        timeout = request.integer("timeoutSeconds")
+        stream = WatchStream(
+            self._store,
+            request,
+            selection,
+            rev=rev,
+            initial=initial,
+            bookmarks=bool(request.flag("allowWatchBookmarks")),
+            # a timeout that is not given is spread so that clients do not all come back at once
+            timeout=float(timeout) if timeout and timeout > 0 else random.uniform(1800, 3600),  # noqa: S311
+            registered=self.open_streams,
+        )
+        headers = warning_headers(request.warnings) if request.warnings else ()
+        return Response(200, headers=headers, stream=stream)
+
+    def close_resource(self, resource: Resource) -> None:
+        """End the streams of a resource version that is no longer served."""
+        for stream in [stream for stream in self.open_streams if stream.resource is resource]:
+            stream.end()
+
+
+class WatchStream:
+    """One watch. See http.Stream for the contract with the connection."""
+
+    def __init__(
+        self,
+        store: Store,
+        request: ApiRequest,
+        selection: Selection,
+        *,
+        rev: int,
+        initial: bool | None,
+        bookmarks: bool,
+        timeout: float,
+        registered: set[WatchStream],
+    ) -> None:
+        self._store = store
+        self._request = request
+        self.resource = request.resource
+        self._namespace = request.info.namespace or (selection.namespace if self.resource.namespaced else "")
+        self._selection = selection
+        self._filtered = bool(self._namespace) or not selection.is_empty
+        self._rev = rev
+        self._initial = initial
+        self._bookmarks = bookmarks
+        self._timeout = timeout
+        self._registered = registered
+        self._writer: ChunkWriter | None = None
+        self._timers: list[asyncio.TimerHandle] = []
+        self._conversion: asyncio.Task[None] | None = None
+        self._pending: list[Event] = []
+        self._columns_sent = False
+        self._buffer_limit = MAX_BUFFERED
+        #: watchers with an equal form share encoded events
+        self._form: Any = (self.resource.api_version, request.output.kind)
+        if request.output.kind == "Table":
+            self._form = None  # rows carry ages and the first event carries columns
+
+    # -- lifetime --------------------------------------------------------------------------
+
+    def start(self, writer: ChunkWriter) -> None:
+        self._writer = writer
+        self._registered.add(self)
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(self._timeout, self.end))
+        bucket = self.resource.bucket
+        store = self._store
+        if self._initial:
+            if self._rev > store.rev:
+                self._conversion = asyncio.ensure_future(self._start_later())
+                return
+            self._send_initial()
+        elif self._rev == 0 and self._initial is None:
+            self._send_entries(list(bucket.scan(self._namespace)))
+            self._rev = store.rev
+        elif self._rev == 0:
+            self._rev = store.rev
+        else:
+            try:
+                missed = store.changes_after(bucket, self._rev)
+            except Compacted as gone:
+                self._fail(status.expired(f"too old resource version: {self._rev} ({gone.oldest})"))
+                return
+            if missed:
+                self.notify(missed)
+        self._subscribe()
+
+    def _subscribe(self) -> None:
+        if self._writer is None:
+            return
+        self.resource.bucket.subscribers[self] = self.notify
+        if self._bookmarks:
+            loop = asyncio.get_running_loop()
+            if self._timeout > 2:
+                self._timers.append(loop.call_later(self._timeout - 1.5, self._bookmark))
+            self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
+
+    def _send_initial(self) -> None:
+        self._send_entries(list(self.resource.bucket.scan(self._namespace)))
+        self._rev = self._store.rev
+        if self._bookmarks:
+            self._write(self._bookmark_line({"k8s.io/initial-events-end": "true"}))
+
+    async def _start_later(self) -> None:
+        if not await self._store.wait_for(self._rev, FUTURE_WAIT):
+            self._fail(too_large_rev(self._rev, self._store.rev))
+            return
+        self._conversion = None
+        if self._writer is not None:
+            self._send_initial()
+            self._subscribe()
+
+    def closed(self) -> None:
+        self._writer = None
+        self._registered.discard(self)
+        self.resource.bucket.subscribers.pop(self, None)
+        for timer in self._timers:
+            timer.cancel()
+        if self._conversion is not None:
+            self._conversion.cancel()
+
+    def end(self) -> None:
+        """Finish cleanly; the client resumes where it was."""
+        if self._writer is not None:
+            self._writer.finish()
+
+    def _fail(self, error: status.StatusError) -> None:
+        if self._writer is not None:
+            self._write(_encode({"type": "ERROR", "object": error.to_status()}) + b"\n")
+            self._writer.finish()
+
+    # -- bookmarks -------------------------------------------------------------------------
+
+    def _bookmark_again(self) -> None:
+        self._bookmark()
+        if self._writer is not None:
+            loop = asyncio.get_running_loop()
+            self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
+            self._timers = [timer for timer in self._timers if not timer.cancelled()]
+
+    def _bookmark(self) -> None:
+        # nothing is pending for this stream: events are pushed as they are committed
+        if self._writer is not None and not self._pending:
+            self._rev = max(self._rev, self._store.rev)
+            self._write(self._bookmark_line(None))
+
+    def _bookmark_line(self, annotations: Json | None) -> bytes:
+        resource = self.resource
+        metadata: Json = {"resourceVersion": str(self._rev)}
+        if annotations:
+            metadata["annotations"] = annotations
+        obj: Json = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
+        kind = self._request.output.kind
+        if kind == "Table":
+            row = {"cells": [], "object": partial(obj)}
+            obj = build_table(self._request, (), {"resourceVersion": str(self._rev)}, columns=False)
+            obj["rows"] = [row]
+        elif kind:
+            obj = partial(obj, self._request.output.version)
+        return _encode({"type": "BOOKMARK", "object": obj}) + b"\n"
+
+    # -- events ----------------------------------------------------------------------------
+
+    def _send_entries(self, entries: Sequence[Entry]) -> None:
+        if self._selection.is_empty:
+            selected = list(entries)
+        else:
+            selected = [entry for entry in entries if self._selection.matches(entry)]
+        if selected:
+            self.notify([Event(entry.rev, EventType.ADDED, entry, None) for entry in selected], initial=True)
+
+    def notify(self, events: list[Event], *, initial: bool = False) -> None:
+        """Committed changes of the bucket, in order."""
+        if self._writer is None:
+            return
+        if self._conversion is not None or not self._is_direct(events):
+            self._pending.extend(events)
+            if self._conversion is None:
+                self._conversion = asyncio.ensure_future(self._convert())
+            return
+        if initial or not self._filtered:
+            chosen: Sequence[Event] = events
+        else:
+            chosen = [picked for event in events if (picked := self._pick(event)) is not None]
+        if not initial:
+            chosen = [event for event in chosen if event.rev > self._rev]
+            self._rev = max(self._rev, events[-1].rev)
+        if not chosen:
+            return
+        if self._form is None:
+            data = b"".join(self._table_line(event) for event in chosen)
+        elif len(chosen) == 1:
+            self._write_shared(chosen[0])
+            return
+        else:
+            data = b"".join(self._line(event) for event in chosen)
+        if initial:  # a large initial state is no sign of a slow reader
+            self._buffer_limit += len(data)
+        self._write(data)
+
+    def _is_direct(self, events: Sequence[Event]) -> bool:
+        """Whether the stored text of all these objects can be sent without asking a webhook."""
+        resource = self.resource
+        if not resource.is_custom:
+            return True
+        return all(
+            resource.raw_body(event.entry) is not None or not resource.needs_webhook(event.entry)
+            for event in events
+        )
+
+    async def _convert(self) -> None:
+        """Send pending events of a version that a webhook converts, in order."""
+        resource = self.resource
+        while self._pending and self._writer is not None:
+            events, self._pending = self._pending, []
+            chosen = [picked for event in events if (picked := self._pick(event)) is not None]
+            try:
+                objects = await resource.read_many([event.entry for event in chosen])
+            except status.StatusError as error:
+                self._conversion = None
+                self._fail(error)
+                return
+            for event, obj in zip(chosen, objects, strict=True):
+                self._write(self._document_line(_NAMES[event.type], obj))
+            self._rev = max(self._rev, events[-1].rev)
+        self._conversion = None
+
+    def _pick(self, event: Event) -> Event | None:
+        """The event as this selection sees it: membership decides between added, modified and deleted."""
+        entry = event.entry
+        if self._namespace and entry.namespace != self._namespace:
+            return None
+        if self._selection.is_empty:
+            return event
+        prev = event.prev
+        was = prev is not None and self._selection.matches(prev)
+        if event.type is EventType.DELETED:
+            if was or (prev is None and self._selection.matches(entry)):
+                return event
+            return None
+        if self._selection.matches(entry):
+            if was or event.type is EventType.ADDED:
+                return event
+            return Event(event.rev, EventType.ADDED, entry, prev)
+        if was and prev is not None:
+            return Event(event.rev, EventType.DELETED, prev.at(event.rev), prev)
+        return None
+
+    # -- encoding --------------------------------------------------------------------------
+
+    def _line(self, event: Event) -> bytes:
+        body = self.resource.raw_body(event.entry)
+        if body is not None and not self._request.output.kind:
+            return b'{"type":"%b","object":%b%b}\n' % (_NAMES[event.type], self.resource.prefix, body)
+        return self._document_line(_NAMES[event.type], self.resource.read(event.entry))
+
+    def _document_line(self, name: bytes, obj: Json) -> bytes:
+        kind = self._request.output.kind
+        if kind == "Table":
+            columns, self._columns_sent = not self._columns_sent, True
+            version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            obj = build_table(self._request, [obj], version, columns=columns)
+        elif kind:
+            obj = partial(obj, self._request.output.version)
+        return b'{"type":"%b","object":%b}\n' % (name, _encode(obj))
+
+    def _table_line(self, event: Event) -> bytes:
+        return self._document_line(_NAMES[event.type], self.resource.read(event.entry))
+
+    def _write_shared(self, event: Event) -> None:
+        cache = event.cache
+        if cache is None:
+            cache = event.cache = {}
+        framed = cache.get(self._form)
+        if framed is None:
+            framed = cache[self._form] = frame(self._line(event))
+        writer = self._writer
+        if writer is not None:
+            if writer.buffered() > self._buffer_limit:
+                writer.abort()
+            else:
+                writer.write_framed(framed)
+
+    def _write(self, data: bytes) -> None:
+        writer = self._writer
+        if writer is not None:
+            if writer.buffered() > self._buffer_limit:
+                writer.abort()
+            else:
+                writer.write(data)

@@ -1,0 +1,591 @@
+"""Create, update, patch and apply: one pipeline for every resource.
+
+A write decodes, defaults, records field ownership, runs mutating admission, lets the kind
+prepare and validate, runs validating admission and commits against the revision it read.
+When somebody else was faster it starts over, unless the client named a resourceVersion.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from quarterdeck.apiserver import fielderror, gostyle, metadata, status
+from quarterdeck.apiserver.admission.attributes import Attributes
+from quarterdeck.apiserver.admission.chain import AdmissionChain
+from quarterdeck.apiserver.apply.manager import restore_times
+from quarterdeck.apiserver.http import Response, audit_id
+from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
+from quarterdeck.apiserver.strategy import ClusterState, Strategy
+
+from .answer import entry_response, object_response
+from .body import check_identity, parse_object
+from .read import parse_rev
+from .request import ApiRequest, WriteOptions
+
+Json = dict[str, Any]
+_NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_MAX_GENERATED_BASE = 58
+_CREATE_ATTEMPTS = 8
+#: a patch that loses the race starts over this many times; an unconditional PUT as often as needed
+_PATCH_ATTEMPTS = 5
+
+_copy_decode = msgspec.json.Decoder().decode
+_copy_encode = msgspec.json.Encoder().encode
+
+
+def deep_copy(document: Json) -> Json:
+    """A copy of a JSON document; the codec in C beats `copy.deepcopy` by far."""
+    copied: Json = _copy_decode(_copy_encode(document))
+    return copied
+
+
+def timestamp() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Context:
+    """Facts about one write for strategies; see strategy.WriteContext."""
+
+    __slots__ = ("cluster", "dry_run", "now", "request")
+
+    def __init__(self, request: ApiRequest, cluster: ClusterState, *, dry_run: bool) -> None:
+        self.request = request
+        self.cluster = cluster
+        self.dry_run = dry_run
+        self.now = timestamp()
+
+    @property
+    def username(self) -> str:
+        return self.request.user.name
+
+    def warn(self, text: str) -> None:
+        self.request.warn(text)
+
+
+#: given the stored object (None when missing), the object the client wants
+Transform = Callable[[Json | None, Context], Awaitable[Json]]
+
+
+class Writer:
+    """Runs writes against the store."""
+
+    def __init__(self, store: Store, admission: AdmissionChain, cluster: ClusterState) -> None:
+        self._store = store
+        self._admission = admission
+        self.cluster = cluster
+
+    # -- create ----------------------------------------------------------------------------
+
+    async def create(self, request: ApiRequest) -> Response:
+        options = WriteOptions(request, "CreateOptions")
+        obj = parse_object(request, options)
+        context = Context(request, self.cluster, dry_run=options.dry_run)
+        entry, obj = await self.create_object(request, obj, options, context)
+        if entry is None:
+            return object_response(request, 201, obj)
+        return self._stored_response(request, 201, entry, obj)
+
+    async def create_object(
+        self,
+        request: ApiRequest,
+        obj: Json,
+        options: WriteOptions,
+        context: Context,
+        *,
+        is_apply: bool = False,
+    ) -> tuple[Entry | None, Json]:
+        """Run the create pipeline; the entry is None for a dry run."""
+        resource = request.resource
+        strategy = resource.strategy
+        meta = obj["metadata"]
+        if meta.get("resourceVersion") and not is_apply:
+            raise status.plain_error("resourceVersion should not be set on objects to be created")
+        meta.pop("resourceVersion", None)
+        resource.check_create_allowed(meta.get("name", ""))
+        strategy.default(obj)
+        if not is_apply:
+            drop_duplicate_owners(obj, context)
+            resource.field_manager.update(
+                None,
+                obj,
+                manager=options.field_manager,
+                api_version=resource.api_version,
+                subresource=request.info.subresource,
+                now=context.now,
+            )
+        generate = not meta.get("name") and meta.get("generateName")
+        attributes = None
+        if self._admission.needs_admission(
+            resource.group, resource.plural, request.info.subresource, "CREATE"
+        ):
+            attributes = self._attributes(request, "CREATE", obj, None, options, context)
+            obj = await self._mutate(attributes, request)
+            meta = obj["metadata"]
+        fill_system_metadata(resource, request, obj, context)
+        for attempt in range(_CREATE_ATTEMPTS):
+            if generate:
+                meta["name"] = generate_name(meta["generateName"])
+            if attempt == 0:
+                strategy.prepare_create(obj, context)
+                self._validate_new(resource, obj, context)
+            if attributes is not None:
+                attributes.object = obj
+                attributes.name = meta.get("name", "")
+                await self._admission.validate(attributes)
+            if options.dry_run:
+                existing = resource.bucket.get(meta.get("namespace", ""), meta["name"])
+                if existing is not None:
+                    raise status.already_exists(resource.plural, resource.group, meta["name"])
+                return None, obj
+            try:
+                entry = await self._commit(resource, obj, 0)
+            except WriteConflict:
+                if generate and attempt + 1 < _CREATE_ATTEMPTS:
+                    continue
+                raise status.already_exists(resource.plural, resource.group, meta["name"]) from None
+            return entry, obj
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _validate_new(self, resource: Resource, obj: Json, context: Context) -> None:
+        strategy = resource.strategy
+        errors = metadata.validate_object_meta(
+            obj["metadata"], namespaced=resource.namespaced, name_errors=strategy.name_errors
+        )
+        errors += strategy.validate_create(obj, context)
+        if errors:
+            raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), errors)
+        for text in strategy.warnings(obj, None):
+            context.warn(text)
+
+    # -- update ----------------------------------------------------------------------------
+
+    async def update(self, request: ApiRequest) -> Response:
+        options = WriteOptions(request, "UpdateOptions")
+        obj = parse_object(request, options)
+        check_identity(request, obj)
+        request.resource.strategy.default(obj)
+
+        async def replace(old: Json | None, context: Context) -> Json:
+            return deep_copy(obj)
+
+        return await self.modify(request, options, replace, create_missing=True)
+
+    async def modify(
+        self,
+        request: ApiRequest,
+        options: WriteOptions,
+        transform: Transform,
+        *,
+        is_patch: bool = False,
+        is_apply: bool = False,
+        create_missing: bool = False,
+        rules: Strategy | None = None,
+    ) -> Response:
+        """Read, transform, check and store until nobody interferes; answers with the new object.
+
+        `rules` stand in for the kind's own strategy where a subresource has different ones.
+        """
+        stored, obj, code = await self.modify_object(
+            request,
+            options,
+            transform,
+            is_patch=is_patch,
+            is_apply=is_apply,
+            create_missing=create_missing,
+            rules=rules,
+        )
+        if stored is None:
+            return object_response(request, code, obj)
+        return self._stored_response(request, code, stored, obj)
+
+    async def modify_object(
+        self,
+        request: ApiRequest,
+        options: WriteOptions,
+        transform: Transform,
+        *,
+        is_patch: bool = False,
+        is_apply: bool = False,
+        create_missing: bool = False,
+        rules: Strategy | None = None,
+    ) -> tuple[Entry | None, Json, int]:
+        """Like `modify`, but returns (entry or None for a dry run or a finished deletion, object, code)."""
+        resource = request.resource
+        info = request.info
+        namespace = info.namespace if resource.namespaced else ""
+        attempts = _PATCH_ATTEMPTS if is_patch else 100
+        for attempt in range(attempts):
+            context = Context(request, self.cluster, dry_run=options.dry_run)
+            entry = resource.bucket.get(namespace, info.name)
+            if entry is None:
+                if is_apply or (create_missing and resource.strategy.allows_create_on_update):
+                    new = await self._transform_missing(request, transform, context, is_apply=is_apply)
+                    stored, obj = await self.create_object(request, new, options, context, is_apply=is_apply)
+                    return stored, obj, 201
+                raise resource.not_found(info.name)
+            [old] = await resource.read_many([entry])
+            new = await transform(old, context)
+            try:
+                stored, obj = await self._store_update(
+                    request,
+                    options,
+                    entry,
+                    old,
+                    new,
+                    context,
+                    is_patch=is_patch,
+                    is_apply=is_apply,
+                    strategy=rules or resource.strategy,
+                )
+            except _Retry:
+                if attempt + 1 < attempts:
+                    continue
+                raise status.conflict(resource.plural, resource.group, info.name) from None
+            return stored, obj, 200
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _transform_missing(
+        self, request: ApiRequest, transform: Transform, context: Context, *, is_apply: bool
+    ) -> Json:
+        """The object a PUT or an apply creates."""
+        resource = request.resource
+        if request.info.subresource:
+            raise resource.not_found(request.info.name)
+        new = await transform(None, context)
+        meta = new["metadata"]
+        if is_apply and meta.get("uid"):
+            raise status.conflict(
+                resource.plural,
+                resource.group,
+                request.info.name,
+                f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found",
+            )
+        if not is_apply and meta.get("resourceVersion"):
+            # a PUT that names a version expects the object to be there
+            raise resource.not_found(request.info.name)
+        return new
+
+    async def _store_update(
+        self,
+        request: ApiRequest,
+        options: WriteOptions,
+        entry: Entry,
+        old: Json,
+        new: Json,
+        context: Context,
+        *,
+        is_patch: bool,
+        is_apply: bool,
+        strategy: Strategy,
+    ) -> tuple[Entry | None, Json]:
+        resource = request.resource
+        info = request.info
+        name = info.name
+        meta, old_meta = new["metadata"], old["metadata"]
+        wanted = meta.get("resourceVersion", "")
+        self._check_uid(resource, name, meta, old_meta, is_patch=is_patch)
+        if info.subresource == "status":
+            new = self._status_view(strategy.status_metadata, old, new)
+            meta = new["metadata"]
+        if not is_apply:
+            drop_duplicate_owners(new, context)
+            resource.field_manager.update(
+                old,
+                new,
+                manager=options.field_manager,
+                api_version=resource.api_version,
+                subresource=info.subresource,
+                now=context.now,
+            )
+        attributes = None
+        if self._admission.needs_admission(resource.group, resource.plural, info.subresource, "UPDATE"):
+            attributes = self._attributes(request, "UPDATE", new, old, options, context)
+            new = await self._mutate(attributes, request)
+            meta = new["metadata"]
+        if not wanted:
+            if not is_patch and not strategy.allows_unconditional_update:
+                raise self._unconditional(resource, name)
+        elif parse_rev(wanted) != entry.rev:
+            raise status.conflict(resource.plural, resource.group, name)
+        restore_system_metadata(meta, old_meta)
+        if info.subresource == "status":
+            strategy.prepare_status_update(new, old, context)
+        else:
+            if strategy.has_status and not info.subresource:
+                restore_status(new, old)
+            strategy.prepare_update(new, old, context)
+            if strategy.has_generation and strategy.generation_changed(new, old):
+                meta["generation"] = old_meta.get("generation", 0) + 1
+        self._validate_changed(resource, strategy, new, old, context, subresource=info.subresource)
+        if attributes is not None:
+            attributes.object = new
+            await self._admission.validate(attributes)
+        if options.dry_run:
+            meta["resourceVersion"] = str(entry.rev)
+            return None, new
+        meta["resourceVersion"] = str(entry.rev)
+        if restore_times(old, new):
+            return entry, new
+        value = await resource.to_value(new)
+        if is_finished_deletion(meta) and not strategy.is_held(new):
+            try:
+                gone = await self._store.delete(
+                    resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=value
+                )
+            except WriteConflict:
+                raise _Retry from None
+            meta["resourceVersion"] = str(gone.rev)
+            return None, new
+        try:
+            stored = await self._commit_value(resource, new, value, entry.rev)
+        except WriteConflict as lost:
+            if wanted:
+                if lost.current is None:
+                    raise resource.not_found(name) from None
+                raise status.conflict(resource.plural, resource.group, name) from None
+            raise _Retry from None
+        return stored, new
+
+    def _status_view(self, taken: frozenset[str], old: Json, new: Json) -> Json:
+        """The stored object with the status, and the metadata the kind allows, of the new one."""
+        view = deep_copy(old)
+        if "status" in new:
+            view["status"] = new["status"]
+        else:
+            view.pop("status", None)
+        meta = new["metadata"]
+        for key in (*taken, "managedFields", "resourceVersion", "uid"):
+            if key in meta:
+                view["metadata"][key] = meta[key]
+            elif key != "uid":
+                view["metadata"].pop(key, None)
+        return view
+
+    def _check_uid(
+        self, resource: Resource, name: str, meta: Json, old_meta: Json, *, is_patch: bool
+    ) -> None:
+        uid = meta.get("uid")
+        if uid and uid != old_meta["uid"]:
+            if is_patch:
+                raise status.invalid(
+                    resource.kind,
+                    resource.group,
+                    name,
+                    [fielderror.invalid("metadata.uid", uid, "field is immutable")],
+                )
+            raise status.conflict(
+                resource.plural,
+                resource.group,
+                name,
+                "StorageError: invalid object, Code: 4, Key: "
+                f"{resource.bucket.key(old_meta.get('namespace', ''), name)}, ResourceVersion: 0, "
+                f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+                f"UID in object meta: {old_meta['uid']}",
+            )
+
+    def _unconditional(self, resource: Resource, name: str) -> status.StatusError:
+        return status.invalid(
+            resource.plural,
+            resource.group,
+            name,
+            [fielderror.invalid("metadata.resourceVersion", 0, "must be specified for an update")],
+        )
+
+    def _validate_changed(
+        self,
+        resource: Resource,
+        strategy: Strategy,
+        new: Json,
+        old: Json,
+        context: Context,
+        *,
+        subresource: str,
+    ) -> None:
+        errors = metadata.validate_object_meta_update(new["metadata"], old["metadata"])
+        if subresource == "status":
+            errors += strategy.validate_status_update(new, old, context)
+        else:
+            errors += strategy.validate_update(new, old, context)
+        if errors:
+            raise status.invalid(resource.kind, resource.group, old["metadata"]["name"], errors)
+        for text in strategy.warnings(new, old):
+            context.warn(text)
+
+    async def update_stored(
+        self, resource: Resource, namespace: str, name: str, change: Callable[[Json], None]
+    ) -> Json:
+        """Change a stored object in place for the server itself: no admission, no field ownership.
+
+        `change` may raise to refuse; it runs again when somebody else was faster.
+        """
+        while True:
+            entry = resource.bucket.get(namespace, name)
+            if entry is None:
+                raise resource.not_found(name)
+            obj = resource.read(entry)
+            change(obj)
+            value = await resource.to_value(obj)
+            if value == entry.value():
+                return obj
+            try:
+                await self._commit_value(resource, obj, value, entry.rev)
+            except WriteConflict:
+                continue
+            return obj
+
+    # -- shared steps ----------------------------------------------------------------------
+
+    def _attributes(
+        self,
+        request: ApiRequest,
+        operation: str,
+        obj: Json | None,
+        old: Json | None,
+        options: WriteOptions,
+        context: Context,
+    ) -> Attributes:
+        resource = request.resource
+        info = request.info
+        kinds = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}
+        body: Json = {"kind": kinds[operation], "apiVersion": "meta.k8s.io/v1"}
+        if options.dry_run:
+            body["dryRun"] = ["All"]
+        if options.manager_given:
+            body["fieldManager"] = options.manager_given
+        if request.param("fieldValidation"):
+            body["fieldValidation"] = options.field_validation
+        return Attributes(
+            operation=operation,
+            group=resource.group,
+            version=resource.version,
+            kind=resource.kind,
+            resource=resource.plural,
+            subresource=info.subresource,
+            namespace=info.namespace if resource.namespaced else "",
+            name=info.name or ((obj or {}).get("metadata") or {}).get("name", ""),
+            namespaced=resource.namespaced,
+            object=obj,
+            old_object=old,
+            options=body,
+            user=request.user,
+            dry_run=options.dry_run,
+            context=context,
+        )
+
+    async def _mutate(self, attributes: Attributes, request: ApiRequest) -> Json:
+        """Run mutating admission; a changed object is decoded and defaulted again."""
+        resource = request.resource
+        if await self._admission.mutate(attributes) and attributes.object is not None:
+            obj, _ = resource.decode(attributes.object)
+            resource.strategy.default(obj)
+            attributes.object = obj
+        assert attributes.object is not None
+        return attributes.object
+
+    async def _commit(self, resource: Resource, obj: Json, expected: int) -> Entry:
+        return await self._commit_value(resource, obj, await resource.to_value(obj), expected)
+
+    async def _commit_value(self, resource: Resource, obj: Json, value: bytes, expected: int) -> Entry:
+        meta = obj["metadata"]
+        labels: Mapping[str, str] = meta.get("labels") or {}
+        entry = await self._store.put(
+            resource.bucket,
+            meta.get("namespace", ""),
+            meta["name"],
+            value,
+            expected=expected,
+            labels=labels,
+            fields=resource.selectable(obj),
+        )
+        resource.written(entry)
+        meta["resourceVersion"] = str(entry.rev)
+        return entry
+
+    def _stored_response(self, request: ApiRequest, code: int, entry: Entry, obj: Json) -> Response:
+        if request.resource.raw_body(entry) is None:
+            return object_response(request, code, obj)
+        return entry_response(request, code, entry)
+
+
+class _Retry(Exception):
+    """Somebody else wrote in between; start over from a fresh read."""
+
+
+def generate_name(base: str) -> str:
+    suffix = "".join(random.choices(_NAME_ALPHABET, k=5))  # noqa: S311 - uniqueness, not secrecy
+    return base[:_MAX_GENERATED_BASE] + suffix
+
+
+def fill_system_metadata(resource: Resource, request: ApiRequest, obj: Json, context: Context) -> None:
+    """What the server decides about a new object's metadata, whatever the client sent."""
+    meta = obj["metadata"]
+    meta["uid"] = audit_id()
+    meta["creationTimestamp"] = context.now
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
+        meta.pop(key, None)
+    if resource.strategy.has_generation:
+        meta["generation"] = 1
+    if resource.namespaced:
+        meta["namespace"] = request.info.namespace
+    else:
+        meta.pop("namespace", None)
+
+
+def restore_system_metadata(meta: Json, old: Json) -> None:
+    """On update these come from the stored object; a differing deletionTimestamp is left for validation."""
+    for key in ("name", "namespace", "uid", "creationTimestamp", "generation"):
+        if key in old:
+            meta[key] = old[key]
+        else:
+            meta.pop(key, None)
+    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
+        if key in old and key not in meta:
+            meta[key] = old[key]
+    meta.pop("selfLink", None)
+
+
+def restore_status(new: Json, old: Json) -> None:
+    if "status" in old:
+        new["status"] = old["status"]
+    else:
+        new.pop("status", None)
+
+
+def is_finished_deletion(meta: Json) -> bool:
+    """The write removed the last finalizer of an object that waits for nothing else."""
+    return (
+        "deletionTimestamp" in meta
+        and not meta.get("finalizers")
+        and not meta.get("deletionGracePeriodSeconds")
+    )
+
+
+def drop_duplicate_owners(obj: Json, context: Context) -> None:
+    """Owner references with the same uid are kept once, with a warning."""
+    owners = obj["metadata"].get("ownerReferences")
+    if not owners or len(owners) < 2:
+        return
+    seen: set[str] = set()
+    kept = []
+    doubled = False
+    for owner in owners:
+        key = _copy_encode(owner).decode()
+        if key in seen:
+            doubled = True
+            continue
+        seen.add(key)
+        kept.append(owner)
+    if doubled:
+        obj["metadata"]["ownerReferences"] = kept
+        uids = ", ".join(owner.get("uid", "") for owner in kept)
+        context.warn(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in "
+            f"1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
+            f"observed: {gostyle.quote(uids)[1:-1]}"
+        )

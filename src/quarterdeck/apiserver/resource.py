@@ -1,0 +1,238 @@
+"""A served resource: one plural in one version of one group.
+
+`Resource` is what the generic pipeline needs to know to read and write objects of any kind.
+`BuiltinResource` reads its shape from the type table; custom resources come from CRDs
+(`crd.resource`). Versions of one resource share a bucket and a storage version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from . import document, gostyle, status
+from .builtin.typetable import StructType
+from .shape import ShapeError, normalize
+from .storage import Bucket, Entry, encode_value
+from .strategy import Strategy
+
+if TYPE_CHECKING:
+    from .apply.manager import FieldManager
+    from .table import Printer
+
+Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+
+
+class Subresource(msgspec.Struct, frozen=True):
+    """A discovery entry `<plural>/<name>`; group and version are given where they differ."""
+
+    name: str
+    kind: str
+    verbs: tuple[str, ...]
+    group: str = ""
+    version: str = ""
+
+
+class Resource:
+    """One served resource version."""
+
+    is_custom = False
+    #: a warning for every request, if the version is deprecated
+    deprecation = ""
+    #: a printer of its own for Tables (custom resources)
+    printer: Printer | None = None
+
+    def __init__(
+        self,
+        *,
+        group: str,
+        version: str,
+        plural: str,
+        singular: str,
+        kind: str,
+        namespaced: bool,
+        verbs: Sequence[str],
+        short_names: Sequence[str] = (),
+        categories: Sequence[str] = (),
+        subresources: Mapping[str, Subresource] | None = None,
+        list_kind: str = "",
+        storage_version_hash: str = "",
+        bucket: Bucket,
+        strategy: Strategy,
+    ) -> None:
+        self.group = group
+        self.version = version
+        self.api_version = f"{group}/{version}" if group else version
+        self.plural = plural
+        self.singular = singular
+        self.kind = kind
+        self.list_kind = list_kind or f"{kind}List"
+        self.namespaced = namespaced
+        self.verbs = tuple(verbs)
+        self.short_names = tuple(short_names)
+        self.categories = tuple(categories)
+        self.subresources = dict(subresources or {})
+        self.storage_version_hash = storage_version_hash
+        self.bucket = bucket
+        self.strategy = strategy
+        self.kind_json = gostyle.json_text(kind)
+        self.prefix = _encode({"kind": kind, "apiVersion": self.api_version})[:-1] + b","
+        #: what precedes an item of a list
+        self.item_prefix = self.prefix
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.plural}.{self.api_version}>"
+
+    @property
+    def qualified(self) -> str:
+        return status.qualified(self.plural, self.group)
+
+    @property
+    def gvk_text(self) -> str:
+        """`apps/v1, Kind=Deployment`, as Go prints a GroupVersionKind."""
+        return f"{self.group}/{self.version}, Kind={self.kind}"
+
+    def not_found(self, name: str) -> status.StatusError:
+        return status.not_found(self.plural, self.group, name)
+
+    # -- documents -------------------------------------------------------------------------
+
+    def decode(self, parsed: Any) -> tuple[Json, list[str]]:
+        """A parsed body as a well-shaped object of this version, and its unknown fields."""
+        raise NotImplementedError
+
+    def raw_body(self, entry: Entry) -> bytes | None:
+        """The stored text if it can be served in this version as it is."""
+        raise NotImplementedError
+
+    def read(self, entry: Entry) -> Json:
+        """A fresh object in this version, with apiVersion and kind."""
+        raise NotImplementedError
+
+    def needs_webhook(self, entry: Entry) -> bool:
+        """Whether `read` cannot serve this entry because a webhook converts it: use `read_many`."""
+        return False
+
+    async def read_many(self, entries: Sequence[Entry]) -> list[Json]:
+        """Like `read`, also where versions are converted by a webhook (one call for all)."""
+        return [self.read(entry) for entry in entries]
+
+    async def convert_from(self, obj: Json) -> Json:
+        """An object of another version of this kind in this version."""
+        raise NotImplementedError
+
+    async def to_value(self, obj: Json) -> bytes:
+        """The text to store, in the storage version."""
+        raise NotImplementedError
+
+    def written(self, entry: Entry) -> None:
+        """An object of this version was just stored."""
+
+    def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
+        """A body of another kind."""
+        raise NotImplementedError
+
+    def check_create_allowed(self, name: str) -> None:
+        """Raises while no new objects are accepted (a CRD that is being deleted)."""
+
+    def selectable(self, obj: Json) -> Mapping[str, str] | None:
+        """The values of the selectable fields beyond name and namespace; None if there are none."""
+        fields = self.strategy.selectable_fields
+        return {path: value(obj) for path, value in fields.items()} if fields else None
+
+    @cached_property
+    def field_manager(self) -> FieldManager:
+        raise NotImplementedError
+
+
+class BuiltinResource(Resource):
+    """A built-in kind, stored at the version it is served in (or converted by its strategy)."""
+
+    def __init__(self, *, struct: StructType, converter: Converter | None = None, **facts: Any) -> None:
+        super().__init__(**facts)
+        self.struct = struct
+        self._converter = converter
+        self.item_prefix = b"{"
+
+    def decode(self, parsed: Any) -> tuple[Json, list[str]]:
+        try:
+            return normalize(parsed, self.struct)
+        except ShapeError as error:
+            raise status.bad_request(
+                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
+            ) from None
+        except RecursionError:
+            raise status.bad_request("the document is nested too deeply") from None
+
+    def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
+        return status.bad_request(
+            f'{kind} in version "{self.version}" cannot be handled as a {self.kind}: no kind "{kind}" is '
+            f'registered here, the expected kind is "{self.kind}"'
+        )
+
+    def raw_body(self, entry: Entry) -> bytes | None:
+        return entry.body if self._converter is None else None
+
+    def read(self, entry: Entry) -> Json:
+        stored = entry.document()
+        if self._converter is not None:
+            stored = self._converter.from_storage(stored)
+        return {"kind": self.kind, "apiVersion": self.api_version, **stored}
+
+    async def convert_from(self, obj: Json) -> Json:
+        # the stored form is common to all versions; only two kinds have more than one
+        converted = self._converter.from_storage(obj) if self._converter is not None else dict(obj)
+        return {**converted, "kind": self.kind, "apiVersion": self.api_version}
+
+    async def to_value(self, obj: Json) -> bytes:
+        if self._converter is not None:
+            obj = self._converter.to_storage(obj)
+        return encode_value(obj)
+
+    @cached_property
+    def field_manager(self) -> FieldManager:
+        from .ownership import builtin_field_manager
+
+        return builtin_field_manager(self)
+
+
+class Converter:
+    """Between a served built-in version and the one that is stored (Event, HorizontalPodAutoscaler)."""
+
+    def from_storage(self, obj: Json) -> Json:
+        raise NotImplementedError
+
+    def to_storage(self, obj: Json) -> Json:
+        raise NotImplementedError
+
+
+def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) -> tuple[Any, bool]:
+    """A request body as a document; the flag tells whether it was JSON text (for duplicate checks)."""
+    media = document.media_type(content_type) if content_type else document.JSON_TYPE
+    if media == document.JSON_TYPE or not media:
+        try:
+            return document.parse_json(body), True
+        except document.ParseError as error:
+            raise document.unrecognized(kind, str(error), body) from None
+    if media == document.YAML_TYPE:
+        try:
+            return document.parse_yaml(body), False
+        except document.ParseError as error:
+            raise status.bad_request(str(error)) from None
+    if media == document.PROTOBUF_TYPE and not is_custom:
+        from .protobuf import ProtobufError, decode
+
+        try:
+            return decode(body), False
+        except ProtobufError as error:
+            raise status.bad_request(str(error)) from None
+    accepted = "application/json, application/yaml"
+    if not is_custom:
+        accepted += ", application/vnd.kubernetes.protobuf"
+    raise status.unsupported_media_type(
+        f"the body of the request was in an unknown format - accepted media types include: {accepted}"
+    )

@@ -1,0 +1,114 @@
+"""Defaults in a CRD's schema: each must itself be valid, without unknown fields.
+
+A default inside metadata (of the resource or an embedded one) is judged as part of a whole object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from ..fielderror import FieldError, invalid
+from . import objectmeta, pruning
+from .document import copied, presentable, same
+from .structural import SchemaNode
+from .validation import validate
+
+Json = dict[str, Any]
+#: builds the smallest embedded resource that has a value at a given place
+_Around = Callable[[Any], Json]
+#: what CEL rules of a schema have against a value, below a path
+RuleCheck = Callable[[SchemaNode, Any, str], list[FieldError]]
+
+_META: Final = ("apiVersion", "kind", "metadata")
+
+
+def default_errors(
+    root: SchemaNode, path: str, *, require_pruned: bool = True, rules: RuleCheck | None = None
+) -> list[FieldError]:
+    """What is wrong with the defaults of a schema (compiled with `loose_int_or_string`)."""
+    if not root.has_defaults:
+        return []
+    if not root.embedded_resource:
+        root = msgspec.structs.replace(root, embedded_resource=True, has_embedded=True, compiled={})
+    return list(_Checker(require_pruned, rules).check(root, path, root, _as_resource, in_meta=False))
+
+
+def _as_resource(value: Any) -> Json:
+    obj = value if isinstance(value, dict) else {}
+    return {"kind": "Validation", "apiVersion": "validation/v1", **obj}
+
+
+def _below(around: _Around, key: str) -> _Around:
+    return lambda value: around({key: value})
+
+
+def _in_list(around: _Around) -> _Around:
+    return lambda value: around([value])
+
+
+class _Checker:
+    def __init__(self, require_pruned: bool, rules: RuleCheck | None) -> None:
+        self._require_pruned = require_pruned
+        self._rules = rules
+
+    def check(
+        self, node: SchemaNode, path: str, resource: SchemaNode, around: _Around, *, in_meta: bool
+    ) -> Iterator[FieldError]:
+        if not node.has_defaults:
+            return
+        if node.embedded_resource:
+            in_meta, around, resource = False, _as_resource, node
+        if node.default is not None:
+            where = f"{path}.default"
+            if in_meta:
+                yield from self._meta_errors(node, where, resource, around)
+            else:
+                yield from self._errors(node, where)
+        if node.items is not None:
+            yield from self.check(node.items, f"{path}.items", resource, _in_list(around), in_meta=in_meta)
+        for key, child in node.properties.items():
+            yield from self.check(
+                child,
+                f"{path}.properties[{key}]",
+                resource,
+                _below(around, key),
+                in_meta=in_meta or (node.embedded_resource and key in _META),
+            )
+
+    def _errors(self, node: SchemaNode, where: str) -> list[FieldError]:
+        errors: list[FieldError] = []
+        value = copied(node.default)
+        if self._require_pruned:
+            pruned = copied(value)
+            pruning.prune(pruned, node, is_resource=False)
+            if not same(pruned, value):
+                errors.append(invalid(where, presentable(value), "must not have unknown fields"))
+        try:
+            objectmeta.coerce(value, node, where)
+        except objectmeta.DecodeError as error:
+            assert error.error is not None
+            return [*errors, error.error]
+        found = objectmeta.embedded_errors(value, node, where) or validate(value, node, prefix=where)
+        return errors + (found or self._rule_errors(node, where))
+
+    def _meta_errors(
+        self, node: SchemaNode, where: str, resource: SchemaNode, around: _Around
+    ) -> list[FieldError]:
+        value = copied(node.default)
+        obj = around(copied(value))
+        try:
+            objectmeta.coerce(obj, resource)
+        except objectmeta.DecodeError as error:
+            return [invalid(where, presentable(value), f"must result in valid metadata: {error}")]
+        found = objectmeta.embedded_errors(obj, resource)
+        if found:
+            texts = list(dict.fromkeys(map(str, found)))
+            shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+            return [invalid(where, presentable(value), f"must result in valid metadata: {shown}")]
+        return validate(value, node, prefix=where) or self._rule_errors(node, where)
+
+    def _rule_errors(self, node: SchemaNode, where: str) -> list[FieldError]:
+        return self._rules(node, node.default, where) if self._rules is not None and node.has_rules else []

@@ -1,0 +1,85 @@
+"""Whether a CRD may have a schema: everything that is checked when the CRD is written."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from ..fielderror import FieldError, forbidden, invalid, internal
+from . import gointernal, noderules, rules
+from .defaultrules import default_errors
+from .structural import compile_schema, text
+
+Json: TypeAlias = dict[str, Any]
+
+_ALLOWED_AT_ROOT: Final = (
+    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern"
+    " MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example"
+    " XPreserveUnknownFields XValidations"
+).split()
+
+
+class Options(msgspec.Struct, frozen=True):
+    """How strict to be: all of it for new CRDs; existing ones may keep what they have."""
+
+    require_structural: bool = True
+    require_pruned_defaults: bool = True
+    nodes: noderules.Options = noderules.Options()
+
+
+def schema_errors(raw: object, path: str, *, has_status: bool, options: Options = Options()) -> list[FieldError]:
+    """Errors of an openAPIV3Schema whose path ends in `openAPIV3Schema`.
+
+    has_status: the version has a status subresource, so `.status` is validated on its own.
+    """
+    if not isinstance(raw, dict):
+        return []
+    if rules.is_too_deep(raw):
+        return [invalid(path, "", f"must not be nested deeper than {rules.MAX_DEPTH} levels")]
+    try:
+        return _errors(raw, path, has_status, options)
+    except RecursionError:
+        return [internal(path, "the schema is nested too deeply")]
+
+
+def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if has_status:
+        errors += _root_errors(raw, path)
+    if raw.get("nullable") is True:
+        errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
+    unsupported = ""
+    is_sound = False
+    if options.require_structural:
+        unsupported = rules.unsupported_keyword(raw)
+        if not unsupported:
+            found = rules.structural_errors(raw, path)
+            if not found:
+                node = compile_schema(raw, loose_int_or_string=True)
+                found = default_errors(node, path, require_pruned=options.require_pruned_defaults)
+            errors += found
+            is_sound = not found
+    errors += noderules.node_errors(raw, path, options.nodes, None)
+    if unsupported and not errors:
+        errors.append(invalid(path, "", unsupported))
+    return errors
+
+
+def _root_errors(raw: Json, path: str) -> list[FieldError]:
+    """With a status subresource the root may only say what does not concern `.status`."""
+    for name, key, _ in gointernal.SCHEMA_FIELDS:
+        if not raw.get(key) and not (raw.get(key) == 0 and type(raw.get(key)) is not bool):
+            continue
+        if name == "Type":
+            if raw[key] != "object":
+                text_ = (
+                    'only "object" is allowed as the type at the root of the schema '
+                    "if the status subresource is enabled"
+                )
+                return [invalid(f"{path}.type", text(raw, "type"), text_)]
+        elif name not in _ALLOWED_AT_ROOT:
+            allowed = " ".join(_ALLOWED_AT_ROOT)
+            text_ = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            return [invalid(path, gointernal.shown(gointernal.schema(raw)), text_)]
+    return []

@@ -1,0 +1,135 @@
+"""What the server asks the schema of one CRD version.
+
+    schema = ResourceSchema(open_api_v3_schema, scale=..., has_status=True)
+    unknown = schema.decode(obj)            # a request body or a stored document, in place
+    schema.default(obj)
+    errors = schema.validate_create(obj)
+
+Nothing is compiled before it is needed: a server with many CRDs starts without looking at their schemas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Final
+
+from ..fielderror import ErrorKind, FieldError, invalid
+from . import defaulting, objectmeta, pruning
+from .document import copied
+from .keyedlist import duplicate_errors
+from .scale import scale_errors
+from .structural import ABSENT, SchemaNode, compile_schema
+from .validation import validate
+
+Json = dict[str, Any]
+
+_BLOCKING: Final = frozenset(
+    (
+        ErrorKind.REQUIRED,
+        ErrorKind.NOT_SUPPORTED,
+        ErrorKind.TOO_LONG,
+        ErrorKind.TOO_MANY,
+        ErrorKind.TYPE_INVALID,
+    )
+)
+_BLOCKED: Final = (
+    "some validation rules were not checked because the object was invalid; "
+    "correct the existing errors to complete validation"
+)
+
+
+class ResourceSchema:
+    """The schema of a CRD version at work on custom resources.
+
+    raw: the openAPIV3Schema; None or {} knows no field.
+    scale: the scale subresource of the version, whose paths are checked as well.
+    """
+
+    def __init__(self, raw: Mapping[str, Any] | None, *, scale: Mapping[str, Any] | None = None) -> None:
+        self.raw: Mapping[str, Any] = raw or {}
+        self._scale = dict(scale) if scale else None
+
+    @cached_property
+    def node(self) -> SchemaNode:
+        return compile_schema(self.raw)
+
+    @cached_property
+    def _status(self) -> SchemaNode | None:
+        return self.node.properties.get("status")
+
+    @property
+    def has_cel(self) -> bool:
+        return self.node.has_rules
+
+    # -- documents -------------------------------------------------------------------------
+
+    def decode(self, obj: Json) -> list[str]:
+        """Bring a parsed document into shape, in place, and return its unknown fields.
+
+        Drops unknown fields and nulls that may not be, cleans the metadata of the object and of embedded
+        resources. Unknown fields come in upstream's order: the object's metadata, then everything
+        else sorted, then the metadata of embedded resources. Raises DecodeError.
+        """
+        try:
+            clean, keys = objectmeta.normalized(obj.get("metadata"))
+            unknown = [f"metadata.{key}" for key in keys]
+            unknown += pruning.prune(obj, self.node)
+            defaulting.drop_nulls(obj, self.node)
+            unknown += objectmeta.coerce(obj, self.node)
+        except RecursionError:
+            raise objectmeta.DecodeError("the document is nested too deeply") from None
+        obj["metadata"] = clean
+        return unknown
+
+    def decode_problems(self, obj: Json) -> list[str]:
+        """The unknown fields that `decode` would report, without changing anything. Raises DecodeError."""
+        return self.decode(copied(obj))
+
+    def prune(self, obj: Json) -> None:
+        """Drop unknown fields; for objects read from storage or converted, whose metadata is in order."""
+        pruning.prune(obj, self.node)
+
+    def default(self, obj: Json) -> None:
+        defaulting.default(obj, self.node)
+
+    # -- validation ------------------------------------------------------------------------
+
+    def validate_create(self, obj: Json) -> list[FieldError]:
+        errors = validate(obj, self.node)
+        errors += self._scale_errors(obj, with_spec=True)
+        errors += objectmeta.embedded_errors(obj, self.node)
+        errors += duplicate_errors(obj, self.node)
+        return self._with_rules(errors, obj, ABSENT)
+
+    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
+        """Like `validate_create`, but forgives what was already wrong in `old` and has not changed."""
+        errors = validate(obj, self.node, old)
+        errors += self._scale_errors(obj, with_spec=True)
+        errors += objectmeta.embedded_errors(obj, self.node)
+        errors += self._new_duplicates(obj, old)
+        return self._with_rules(errors, obj, old)
+
+    def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
+        """A write to /status: only `.status` is checked, but list types and rules of the whole object."""
+        errors: list[FieldError] = []
+        if "status" in obj and self._status is not None:
+            errors += validate(obj["status"], self._status, old.get("status", ABSENT), prefix="status")
+        errors += self._scale_errors(obj, with_spec=False)
+        errors += self._new_duplicates(obj, old)
+        return self._with_rules(errors, obj, old)
+
+    def _new_duplicates(self, obj: Json, old: Json) -> list[FieldError]:
+        errors = duplicate_errors(obj, self.node)
+        return errors if errors and not duplicate_errors(old, self.node) else []
+
+    def _with_rules(self, errors: list[FieldError], obj: Json, old: Any) -> list[FieldError]:
+        """`errors` and what the CEL rules add; rules do not run on an object with a broken structure."""
+        if not self.has_cel:
+            return errors
+        if any(error.kind in _BLOCKING for error in errors):
+            return [*errors, invalid("", None, _BLOCKED)]
+        return errors
+
+    def _scale_errors(self, obj: Json, *, with_spec: bool) -> list[FieldError]:
+        return scale_errors(obj, self._scale, with_spec=with_spec) if self._scale else []

@@ -1,0 +1,230 @@
+"""Structural schemas: an openAPIV3Schema compiled once into an immutable tree of nodes.
+
+Everything that works on custom resources (pruning, defaulting, validation, list types, CEL) walks this
+tree and never looks at the JSON form again. Compilation takes any JSON value without raising: whether a
+schema is acceptable is decided by `rules` when a CRD is written; here, what has the wrong type is absent.
+
+Flags such as `has_defaults` say whether a subtree has anything to do for a pass, so that passes skip
+the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Any, Final, Literal
+
+import msgspec
+
+from . import formats, number
+from .document import copied
+
+Json = dict[str, Any]
+
+
+class Absent(Enum):
+    """The one value of this type stands for "there is no value", where None is the JSON null."""
+
+    ABSENT = 0
+
+
+ABSENT: Final = Absent.ABSENT
+
+INT_OR_STRING: Final = ("integer", "string")
+
+
+class SchemaNode(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """One node. Texts are "" and limits None where the schema says nothing."""
+
+    type: str
+    #: what the type check accepts: `(type,)`, integer and string for int-or-string, or nothing
+    types: tuple[str, ...]
+    nullable: bool
+    #: None means no default: upstream does not tell a null default from none
+    default: Any
+    properties: Mapping[str, SchemaNode]
+    #: the schema of map values
+    additional: SchemaNode | None
+    #: additionalProperties as written: None not at all, otherwise whether further keys are allowed
+    additional_allowed: bool | None
+    items: SchemaNode | None
+    list_type: str
+    list_map_keys: tuple[str, ...]
+    map_type: str
+    preserve_unknown: bool
+    embedded_resource: bool
+    int_or_string: bool
+    rules: tuple[Json, ...]
+
+    #: only formats that are checked for this type
+    format: str
+    pattern: str
+    enum: tuple[Any, ...]
+    required: tuple[str, ...]
+    minimum: float | None
+    maximum: float | None
+    exclusive_minimum: bool
+    exclusive_maximum: bool
+    multiple_of: float | None
+    min_length: int | None
+    max_length: int | None
+    min_items: int | None
+    max_items: int | None
+    min_properties: int | None
+    max_properties: int | None
+    all_of: tuple[SchemaNode, ...]
+    any_of: tuple[SchemaNode, ...]
+    one_of: tuple[SchemaNode, ...]
+    not_: SchemaNode | None
+
+    #: a default somewhere in this subtree (this node's own included)
+    has_defaults: bool
+    #: an embedded resource somewhere in this subtree
+    has_embedded: bool
+    #: a list of type set or map somewhere in this subtree
+    has_keyed_lists: bool
+    #: x-kubernetes-validations somewhere in this subtree
+    has_rules: bool
+
+    #: properties with a default, properties with defaults below them, properties that hold numbers,
+    #: and properties that hold more than a scalar
+    defaulted: tuple[tuple[str, SchemaNode], ...]
+    filled: tuple[tuple[str, SchemaNode], ...]
+    numeric: tuple[str, ...]
+    nested: tuple[tuple[str, SchemaNode], ...]
+
+    #: closures derived from this node at first use, by purpose; no part of what the node says
+    compiled: dict[str, Any] = msgspec.field(default_factory=dict)
+
+    @property
+    def is_keyed_list(self) -> bool:
+        return self.list_type == "map" and self.type == "array" and bool(self.list_map_keys)
+
+    def child(self, key: str) -> SchemaNode | None:
+        """The schema of an object's field or a map's value."""
+        return self.properties.get(key) or self.additional
+
+
+def compile_schema(raw: object, *, loose_int_or_string: bool = False) -> SchemaNode:
+    """The node tree of an openAPIV3Schema.
+
+    `loose_int_or_string` leaves the type of int-or-string nodes to their anyOf, as upstream does where
+    it checks a schema's own defaults.
+    """
+    return _compile(raw if isinstance(raw, dict) else {}, loose=loose_int_or_string)
+
+
+def _compile(raw: Json, *, loose: bool) -> SchemaNode:
+    properties = {key: _compile(value, loose=loose) for key, value in _schemas(raw, "properties")}
+    extra = raw.get("additionalProperties")
+    additional = _compile(extra, loose=loose) if isinstance(extra, dict) else None
+    items = _compile(raw["items"], loose=loose) if isinstance(raw.get("items"), dict) else None
+    negated = _compile(raw["not"], loose=loose) if isinstance(raw.get("not"), dict) else None
+
+    type_ = text(raw, "type")
+    int_or_string = raw.get("x-kubernetes-int-or-string") is True
+    if int_or_string and not loose:
+        types = INT_OR_STRING
+    else:
+        types = (type_,) if type_ else ()
+    list_type = text(raw, "x-kubernetes-list-type")
+    rules = tuple(rule for rule in items_of(raw, "x-kubernetes-validations") if isinstance(rule, dict))
+    embedded = raw.get("x-kubernetes-embedded-resource") is True
+    default = number.canonicalize(copied(raw.get("default")))
+
+    parts = [part for part in (*properties.values(), additional, items) if part is not None]
+    return SchemaNode(
+        type=type_,
+        types=types,
+        nullable=raw.get("nullable") is True,
+        default=default,
+        properties=properties,
+        additional=additional,
+        additional_allowed=extra if isinstance(extra, bool) else (True if additional is not None else None),
+        items=items,
+        list_type=list_type,
+        list_map_keys=tuple(strings(raw, "x-kubernetes-list-map-keys")),
+        map_type=text(raw, "x-kubernetes-map-type"),
+        preserve_unknown=raw.get("x-kubernetes-preserve-unknown-fields") is True,
+        embedded_resource=embedded,
+        int_or_string=int_or_string,
+        rules=rules,
+        format=formats.checked(text(raw, "format"), types),
+        pattern=text(raw, "pattern"),
+        enum=tuple(copied(value) for value in items_of(raw, "enum")),
+        required=tuple(strings(raw, "required")),
+        minimum=_float(raw, "minimum"),
+        maximum=_float(raw, "maximum"),
+        exclusive_minimum=raw.get("exclusiveMinimum") is True,
+        exclusive_maximum=raw.get("exclusiveMaximum") is True,
+        multiple_of=_float(raw, "multipleOf"),
+        min_length=_limit(raw, "minLength"),
+        max_length=_limit(raw, "maxLength"),
+        min_items=_limit(raw, "minItems"),
+        max_items=_limit(raw, "maxItems"),
+        min_properties=_limit(raw, "minProperties"),
+        max_properties=_limit(raw, "maxProperties"),
+        all_of=_alternatives(raw, "allOf", loose=loose),
+        any_of=_alternatives(raw, "anyOf", loose=loose),
+        one_of=_alternatives(raw, "oneOf", loose=loose),
+        not_=negated,
+        has_defaults=default is not None or any(part.has_defaults for part in parts),
+        has_embedded=embedded or any(part.has_embedded for part in parts),
+        has_keyed_lists=list_type in ("set", "map") or any(part.has_keyed_lists for part in parts),
+        has_rules=bool(rules) or any(part.has_rules for part in parts),
+        defaulted=tuple((key, node) for key, node in properties.items() if node.default is not None),
+        filled=tuple(
+            (key, node) for key, node in properties.items() if node.has_defaults and not is_scalar(node)
+        ),
+        numeric=tuple(key for key, node in properties.items() if is_numeric(node)),
+        nested=tuple((key, node) for key, node in properties.items() if not is_scalar(node)),
+    )
+
+
+def is_numeric(node: SchemaNode) -> bool:
+    """Whether a number may stand at a node."""
+    return node.type in ("", "integer", "number") or node.int_or_string
+
+
+def is_scalar(node: SchemaNode) -> bool:
+    """Whether only a string, a number or a boolean may stand at a node."""
+    return node.type in ("string", "integer", "number", "boolean") or node.int_or_string
+
+
+def _alternatives(
+    raw: Json, key: Literal["allOf", "anyOf", "oneOf"], *, loose: bool
+) -> tuple[SchemaNode, ...]:
+    return tuple(_compile(part if isinstance(part, dict) else {}, loose=loose) for part in items_of(raw, key))
+
+
+def _schemas(raw: Json, key: str) -> Iterable[tuple[str, Json]]:
+    value = raw.get(key)
+    if not isinstance(value, dict):
+        return ()
+    return ((str(name), part if isinstance(part, dict) else {}) for name, part in value.items())
+
+
+def text(raw: Mapping[str, Any], key: str) -> str:
+    value = raw.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def items_of(raw: Mapping[str, Any], key: str) -> list[Any]:
+    value = raw.get(key)
+    return value if isinstance(value, list) else []
+
+
+def strings(raw: Mapping[str, Any], key: str) -> list[str]:
+    return [value for value in items_of(raw, key) if isinstance(value, str)]
+
+
+def _float(raw: Json, key: str) -> float | None:
+    value = raw.get(key)
+    return number.as_float(value) if number.is_number(value) else None
+
+
+def _limit(raw: Json, key: str) -> int | None:
+    value = raw.get(key)
+    if number.is_int64(value):
+        return value
+    return int(value) if type(value) is float and value.is_integer() and abs(value) < 2**63 else None

@@ -1,0 +1,361 @@
+"""The embedded API server put together: storage, registry, admission, authentication, sockets.
+
+    async with ApiServer(ServerOptions(data_dir=...)) as server:
+        print(server.url, server.kubeconfig())
+
+Starting opens the store, serves the stored CRDs and creates what every cluster has (namespaces,
+roles, priority classes); the socket accepts connections only when all of that is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from . import status
+from .admission.chain import AdmissionChain
+from .app import App, Peer, Result
+from .auth import (
+    Authenticator,
+    Authorizer,
+    Credentials,
+    ServiceAccountTokens,
+    UserInfo,
+    build_kubeconfig,
+    load_token_file,
+    open_credentials,
+    write_kubeconfig,
+)
+from .bootstrap import Bootstrap
+from .builtins import builtin_resources
+from .clusterstate import StoredState
+from .crd.conversion import Converter
+from .crd.lifecycle import DefinitionLifecycle
+from .crd.resource import CustomResource
+from .discovery import Discovery
+from .host import AdmissionHost
+from .http import HttpConnection, Request, Response
+from .negotiate import PLAIN
+from .openapi import OpenApi
+from .registry.delete import DeleteOptions, Deleter
+from .registry.patching import Patcher
+from .registry.podaction import PodActions
+from .registry.read import Reader
+from .registry.request import ApiRequest
+from .registry.subresource import Subresources
+from .registry.virtual import VirtualResources
+from .registry.watch import Watcher
+from .registry.write import Writer, timestamp
+from .requestinfo import RequestInfo
+from .resourcetable import ResourceTable
+from .storage import Durability, Event, Store
+from .webhookclient import WebhookClient
+
+Json = dict[str, Any]
+KUBERNETES_VERSION = "v1.36.3"
+_COMPACTION_PERIOD = 300.0
+_SYSTEM = UserInfo("system:apiserver", groups=("system:masters",))
+
+
+@dataclass(frozen=True)
+class ServerOptions:
+    """How to run the server.
+
+    data_dir: where state and certificates are kept; None keeps everything in memory.
+    host, port: where to listen; port 0 picks a free one. Loopback unless you say otherwise.
+    durability: what an acknowledged write survives (only with data_dir).
+    token_file: static bearer tokens, one `token,user,uid,"group1,group2"` per line.
+    allow_all: switch RBAC off but keep identities (development).
+    service_endpoints: (namespace, name) of a Service -> (host, port), for webhooks named by service.
+    """
+
+    data_dir: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    durability: Durability = Durability.FULL
+    token_file: Path | None = None
+    allow_all: bool = False
+    service_endpoints: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
+
+
+class ApiServer:
+    """A running server; an async context manager."""
+
+    def __init__(self, options: ServerOptions | None = None) -> None:
+        self.options = options or ServerOptions()
+        self._connections: set[HttpConnection] = set()
+        self._listener: asyncio.AbstractServer | None = None
+        self._background: list[asyncio.Task[None]] = []
+        self.is_ready = False
+        self.port = self.options.port
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    @property
+    def url(self) -> str:
+        return f"https://{self.options.host}:{self.port}"
+
+    # -- start and stop --------------------------------------------------------------------
+
+    async def start(self, *, listen: bool = True) -> None:
+        """Open the store and serve; with `listen` False only in-process requests are answered."""
+        options = self.options
+        directory = options.data_dir
+        self.store = Store(directory, options.durability)
+        try:
+            self.credentials: Credentials = await asyncio.to_thread(
+                open_credentials, None if directory is None else directory / "pki", now=datetime.now(UTC)
+            )
+            self._assemble()
+            await self._bootstrap.run()
+            await self._definitions.start()
+            self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
+            if listen:
+                await self._listen()
+        except BaseException:
+            await self.stop()
+            raise
+        self.is_ready = True
+
+    async def _listen(self) -> None:
+        context: ssl.SSLContext = await asyncio.to_thread(self.credentials.server_context)
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            lambda: HttpConnection(
+                self.app,
+                on_error=self.app.on_error,
+                too_large=self.app.too_large,
+                make_peer=_peer_of,
+                connections=self._connections,
+            ),
+            self.options.host,
+            self.options.port,
+            ssl=context,
+            backlog=1024,
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+        self._discovery.server_address = f"{self.options.host}:{self.port}"
+
+    async def stop(self) -> None:
+        """Finish requests in progress, end watches, flush and close the store."""
+        self.is_ready = False
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.shut_down()
+        deadline = time.monotonic() + 5
+        while self._connections and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        for task in self._background:
+            task.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
+        self._background = []
+        if hasattr(self, "_definitions"):
+            await self._definitions.stop()
+        if hasattr(self, "_webhooks"):
+            self._webhooks.close()
+        await self.store.close()
+
+    async def _compact_regularly(self) -> None:
+        while True:
+            await asyncio.sleep(_COMPACTION_PERIOD)
+            await self.store.compact()
+
+    # -- assembly --------------------------------------------------------------------------
+
+    def _assemble(self) -> None:
+        options = self.options
+        table = self.table = ResourceTable()
+        for resource in builtin_resources(self.store):
+            table.add_builtin(resource)
+        cluster = self.cluster = StoredState(table)
+        self.authorizer = Authorizer(allow_all=options.allow_all)
+        tokens = ServiceAccountTokens(self.credentials.service_account_key)
+        static = load_token_file(options.token_file) if options.token_file else {}
+        self.authenticator = Authenticator(cluster, service_accounts=tokens, static_tokens=static)
+        self._webhooks = WebhookClient(self._resolve_service)
+        host = AdmissionHost(table, cluster, self.authorizer)
+        self.admission = AdmissionChain(host, self._webhooks)
+        self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
+        self._follow("admissionregistration.k8s.io", self._admission_changed)
+        reader = Reader(self.store)
+        writer = Writer(self.store, self.admission, cluster)
+        deleter = self._deleter = Deleter(self.store, self.admission, cluster)
+        patcher = Patcher(writer)
+        watcher = Watcher(self.store)
+        pods = PodActions(table, writer, deleter, self.admission)
+        subresources = Subresources(reader, writer, patcher, pods, tokens, self.pod_log)
+        virtual = VirtualResources(self.authenticator, self.authorizer, pods)
+        self._discovery = Discovery(table)
+        self._openapi = OpenApi(table, KUBERNETES_VERSION)
+        self.app = App(
+            table=table,
+            authenticator=self.authenticator,
+            authorizer=self.authorizer,
+            reader=reader,
+            writer=writer,
+            patcher=patcher,
+            deleter=deleter,
+            watcher=watcher,
+            subresources=subresources,
+            virtual=virtual,
+            discovery=self._discovery,
+            non_resource=self._serve_path,
+        )
+        definitions = table.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        assert definitions is not None
+        self._definitions = DefinitionLifecycle(
+            self.store,
+            definitions.bucket,
+            table,
+            make_converter=lambda crd: Converter(crd, self._webhooks),
+            delete_instance=self._delete_instance,
+            on_unserved=watcher.close_resource,
+            now=timestamp,
+        )
+        self._bootstrap = Bootstrap(self.store, table)
+
+    def _follow(self, group: str, apply_change: Callable[[str, str, str, Json | None], None]) -> None:
+        """Keep an in-memory index in step with the stored objects of a group."""
+        for resource in self.table.resources(group, "v1"):
+            bucket = resource.bucket
+            for entry in bucket.scan():
+                apply_change(resource.plural, entry.namespace, entry.name, resource.read(entry))
+
+            def changed(events: list[Event], resource: Any = resource) -> None:
+                for event in events:
+                    entry = event.entry
+                    obj = None if event.type.name == "DELETED" else resource.read(entry)
+                    apply_change(resource.plural, entry.namespace, entry.name, obj)
+
+            bucket.subscribers[(self, resource.plural)] = changed
+
+    def _admission_changed(self, resource: str, namespace: str, name: str, obj: Json | None) -> None:
+        self.admission.apply_change(resource, name, obj)
+
+    def _resolve_service(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+        from .host import resolve_service
+
+        known = self.options.service_endpoints.get((namespace, name))
+        return known if known is not None else resolve_service(self.cluster, namespace, name, port)
+
+    async def _delete_instance(self, resource: CustomResource, namespace: str, name: str) -> None:
+        path = f"/apis/{resource.api_version}/namespaces/{namespace}/{resource.plural}/{name}"
+        if not namespace:
+            path = f"/apis/{resource.api_version}/{resource.plural}/{name}"
+        http = Request("DELETE", path, "", {}, b"", peer=Peer(user=_SYSTEM))
+        request = ApiRequest(http, RequestInfo("DELETE", path), resource, _SYSTEM, PLAIN)
+        await self._deleter.delete_object(request, name, DeleteOptions({}))
+
+    def pod_log(self, namespace: str, name: str) -> bytes | None:
+        """The log text of a pod; a kubelet simulation may replace this."""
+        return b""
+
+    # -- non-resource paths ----------------------------------------------------------------
+
+    def _serve_path(self, request: Request, user: UserInfo) -> Response | None:
+        path = request.path.rstrip("/") or "/"
+        if path.startswith("/openapi/"):
+            return self._openapi.serve(request)
+        if path == "/version":
+            return Response(200, msgspec.json.format(msgspec.json.encode(version_document())))
+        if path in ("/healthz", "/livez", "/readyz") or path.startswith(("/readyz/", "/livez/", "/healthz/")):
+            return self._health(request, path)
+        if path == "/":
+            return Response(200, msgspec.json.encode({"paths": self._paths()}))
+        if path == "/metrics":
+            return Response(200, self._metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+        return None
+
+    def _health(self, request: Request, path: str) -> Response:
+        name = path.split("/")[1]
+        checks = {"ping": True, "storage": self.store.failure is None, "definitions": self.is_ready}
+        if name == "livez":
+            checks = {"ping": True}
+        good = all(checks.values())
+        if good and "verbose" not in request.query:
+            return Response(200, b"ok", content_type="text/plain; charset=utf-8")
+        lines = [f"[+]{check} ok" if ok else f"[-]{check} failed: reason withheld" for check, ok in checks.items()]
+        lines.append(f"{name} check {'passed' if good else 'failed'}")
+        return Response(
+            200 if good else 500, ("\n".join(lines) + "\n").encode(), content_type="text/plain; charset=utf-8"
+        )
+
+    def _paths(self) -> list[str]:
+        paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3"]
+        for group, versions in self.table.groups():
+            if group:
+                paths.append(f"/apis/{group}")
+                paths += [f"/apis/{group}/{version}" for version in versions]
+        return sorted([*paths, "/readyz", "/version"])
+
+    def _metrics(self) -> bytes:
+        lines = [
+            "# TYPE quarterdeck_apiserver_revision gauge",
+            f"quarterdeck_apiserver_revision {self.store.rev}",
+            "# TYPE apiserver_storage_objects gauge",
+        ]
+        for resource in self.table.all():
+            if "list" in resource.verbs:
+                lines.append(
+                    f'apiserver_storage_objects{{resource="{resource.qualified}"}} {resource.bucket.count}'
+                )
+        return ("\n".join(dict.fromkeys(lines)) + "\n").encode()
+
+    # -- clients ---------------------------------------------------------------------------
+
+    def kubeconfig(self) -> dict[str, Any]:
+        """A kubeconfig document for the administrator."""
+        return build_kubeconfig(self.url, self.credentials.authority, self.credentials.admin)
+
+    def write_kubeconfig(self, path: Path) -> None:
+        write_kubeconfig(path, self.kubeconfig())
+
+    def handle(self, request: Request) -> Result:
+        """Answer an in-process request; its peer says who asks."""
+        return self.app(request)
+
+
+def _peer_of(transport: asyncio.BaseTransport) -> Peer:
+    ssl_object = transport.get_extra_info("ssl_object")
+    certificate = ssl_object.getpeercert(True) if ssl_object is not None else None
+    return Peer(certificate)
+
+
+def version_document() -> Json:
+    import platform
+    import sys
+
+    from quarterdeck import __version__
+
+    return {
+        "major": "1",
+        "minor": "36",
+        "emulationMajor": "1",
+        "emulationMinor": "36",
+        "minCompatibilityMajor": "1",
+        "minCompatibilityMinor": "35",
+        "gitVersion": f"{KUBERNETES_VERSION}+quarterdeck",
+        "gitCommit": f"quarterdeck-{__version__}",
+        "gitTreeState": "clean",
+        "buildDate": "2026-11-15T00:00:00Z",
+        "goVersion": f"python{sys.version_info[0]}.{sys.version_info[1]}",
+        "compiler": platform.python_implementation().lower(),
+        "platform": f"linux/{'arm64' if platform.machine() == 'aarch64' else 'amd64'}",
+    }
+
+
+__all__ = ["ApiServer", "ServerOptions", "status"]

@@ -1,0 +1,381 @@
+"""Built-in documents brought into the shape Go would give them.
+
+Upstream decodes a request into Go structs and encodes those again; that drops unknown fields,
+nulls and empty `omitempty` values, writes zero values where a field is always present and makes
+times and quantities canonical. `normalize` does the same to a JSON document, guided by the type
+table, and reports unknown fields in document order. What is well-shaped afterwards needs no
+further type checks anywhere in the server.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from .builtin import quantity
+from .builtin.typetable import Field, StructType, Type
+
+Json = dict[str, Any]
+_Decode = Callable[[Any, str, list[str]], Any]
+_ABSENT = object()
+_INT_RANGES = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+class ShapeError(ValueError):
+    """A value of the wrong type; the text is what Go's JSON decoder says."""
+
+
+def normalize(document: Any, struct: StructType) -> tuple[Json, list[str]]:
+    """The document as Go would store it, and its unknown fields (`spec.containers[0].foo`)."""
+    problems: list[str] = []
+    result: Json = _struct(struct)(document, "", problems)
+    return result, problems
+
+
+def _mismatch(value: Any, owner: str, path: str, go_type: str) -> ShapeError:
+    where = re.sub(r"\[[^\]]*\]", "", path)
+    return ShapeError(
+        f"json: cannot unmarshal {_describe(value)} into Go struct field {owner}.{where} of type {go_type}"
+    )
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, int | float):
+        return "number"
+    return "array" if isinstance(value, list) else "object"
+
+
+@cache
+def _struct(struct: StructType) -> _Decode:
+    """The decoder of a struct; recursive types (JSONSchemaProps) resolve their fields on first use."""
+    fields: dict[str, _Decode] = {}
+    always: list[tuple[str, Callable[[], Any]]] = []
+    known = struct.fields
+    ready = False
+    get = fields.get
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        nonlocal ready
+        if not ready:
+            for field in known.values():
+                fields[field.name] = _field(field, struct.go_name)
+                if (zero := _zero(field)) is not None:
+                    always.append((field.name, zero))
+            ready = True
+        if type(value) is not dict:
+            if value is None:
+                value = {}
+            else:
+                raise _mismatch(value, struct.go_name, path.rstrip("."), struct.go_name)
+        out: Json = {}
+        for key, item in value.items():
+            handler = get(key)
+            if handler is None:
+                problems.append(f"{path}{key}")
+            else:
+                item = handler(item, path, problems)
+                if item is not _ABSENT:
+                    out[key] = item
+        for key, zero in always:
+            if key not in out:
+                out[key] = zero()
+        return out
+
+    return decode
+
+
+def _zero(field: Field) -> Callable[[], Any] | None:
+    """What Go writes for a field that was not given; None when it writes nothing."""
+    if field.omitzero:
+        return None
+    kind = field.type.kind
+    if field.pointer:
+        return None if field.omitempty else lambda: None
+    if kind == "struct":  # `omitempty` does nothing on a Go struct
+        decoder = _struct(field.type.struct)
+        return lambda: decoder({}, "", [])
+    if kind in ("time", "microTime"):
+        return lambda: None
+    if field.omitempty:
+        return {"quantity": lambda: "0", "intOrString": lambda: 0, "rawExtension": lambda: None}.get(kind)
+    if kind in ("list", "map", "bytes", "rawExtension", "json", "strings", "fieldsV1"):
+        return lambda: None
+    simple: dict[str, Any] = {"string": "", "int32": 0, "int64": 0, "double": 0, "bool": False}
+    value = simple.get(kind, {"quantity": "0", "intOrString": 0}.get(kind))
+    return lambda: value
+
+
+def _field(field: Field, owner: str) -> _Decode:
+    drop_empty = field.omitempty and not field.pointer
+    return _value(field.type, field.name, owner, field.go_type, drop_empty)
+
+
+def _value(type_: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    kind = type_.kind
+    if kind == "string":
+        return _scalar(str, name, owner, go_type, drop_empty)
+    if kind == "bool":
+        return _scalar(bool, name, owner, go_type, drop_empty)
+    if kind in _INT_RANGES:
+        return _integer(kind, name, owner, go_type, drop_empty)
+    if kind == "double":
+        return _double(name, owner, go_type, drop_empty)
+    if kind == "struct":
+        return _nested(type_.struct, name)
+    if kind == "list":
+        assert type_.elem is not None
+        return _list(type_.elem, name, owner, go_type, drop_empty)
+    if kind == "map":
+        assert type_.elem is not None
+        return _map(type_.elem, name, owner, go_type, drop_empty)
+    if kind in ("time", "microTime"):
+        return _time(kind, name)
+    if kind == "quantity":
+        return _quantity(name)
+    if kind == "intOrString":
+        return _int_or_string(name, owner, go_type)
+    if kind == "bytes":
+        return _bytes(name, owner, go_type, drop_empty)
+    if kind == "strings":
+        return _list(Type("string"), name, owner, go_type, drop_empty)
+    return _anything
+
+
+def _anything(value: Any, path: str, problems: list[str]) -> Any:
+    return _ABSENT if value is None else value
+
+
+def _scalar(expected: type, name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if type(value) is expected:
+            return value if value or not drop_empty else _ABSENT
+        if value is None:
+            return _ABSENT
+        raise _mismatch(value, owner, path + name, go_type)
+
+    return decode
+
+
+def _integer(kind: str, name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    low, high = _INT_RANGES[kind]
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if type(value) is int and low <= value <= high:
+            return value if value or not drop_empty else _ABSENT
+        if value is None:
+            return _ABSENT
+        error = _mismatch(value, owner, path + name, go_type)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            raise ShapeError(str(error).replace("unmarshal number", f"unmarshal number {value}", 1))
+        raise error
+
+    return decode
+
+
+def _double(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value if value or not drop_empty else _ABSENT
+        if value is None:
+            return _ABSENT
+        raise _mismatch(value, owner, path + name, go_type)
+
+    return decode
+
+
+def _nested(struct: StructType, name: str) -> _Decode:
+    decode_struct = _struct(struct)
+    prefix = name + "."
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if value is None:
+            return _ABSENT
+        return decode_struct(value, path + prefix, problems)
+
+    return decode
+
+
+def _list(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    if elem.kind == "string":
+
+        def decode_strings(value: Any, path: str, problems: list[str]) -> Any:
+            if type(value) is not list:
+                if value is None:
+                    return _ABSENT
+                raise _mismatch(value, owner, path + name, go_type)
+            for item in value:
+                if type(item) is not str:
+                    if item is None:
+                        return ["" if item is None else item for item in value]
+                    raise _mismatch(item, owner, path + name, "string")
+            return value if value or not drop_empty else _ABSENT
+
+        return decode_strings
+
+    if elem.kind == "struct":
+        decode_struct = _struct(elem.struct)
+
+        def decode_structs(value: Any, path: str, problems: list[str]) -> Any:
+            if type(value) is not list:
+                if value is None:
+                    return _ABSENT
+                raise _mismatch(value, owner, path + name, go_type)
+            if not value and drop_empty:
+                return _ABSENT
+            return [
+                decode_struct(item, f"{path}{name}[{index}].", problems) for index, item in enumerate(value)
+            ]
+
+        return decode_structs
+
+    decode_item = _value(elem, name, owner, go_type.removeprefix("[]"), False)
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if type(value) is not list:
+            if value is None:
+                return _ABSENT
+            raise _mismatch(value, owner, path + name, go_type)
+        if not value and drop_empty:
+            return _ABSENT
+        items = [decode_item(item, path, problems) for item in value]
+        return [None if item is _ABSENT else item for item in items]
+
+    return decode
+
+
+def _map(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    if elem.kind == "string":
+
+        def decode_strings(value: Any, path: str, problems: list[str]) -> Any:
+            if type(value) is not dict:
+                if value is None:
+                    return _ABSENT
+                raise _mismatch(value, owner, path + name, go_type)
+            for item in value.values():
+                if type(item) is not str:
+                    if item is None:
+                        return {key: "" if item is None else item for key, item in value.items()}
+                    raise _mismatch(item, owner, path + name, "string")
+            return value if value or not drop_empty else _ABSENT
+
+        return decode_strings
+
+    if elem.kind == "struct":
+        decode_struct = _struct(elem.struct)
+
+        def decode_structs(value: Any, path: str, problems: list[str]) -> Any:
+            if type(value) is not dict:
+                if value is None:
+                    return _ABSENT
+                raise _mismatch(value, owner, path + name, go_type)
+            if not value and drop_empty:
+                return _ABSENT
+            return {key: decode_struct(item, f"{path}{name}.{key}.", problems) for key, item in value.items()}
+
+        return decode_structs
+
+    decode_item = _value(elem, name, owner, go_type.removeprefix("map[string]"), False)
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if type(value) is not dict:
+            if value is None:
+                return _ABSENT
+            raise _mismatch(value, owner, path + name, go_type)
+        if not value and drop_empty:
+            return _ABSENT
+        out = {}
+        for key, item in value.items():
+            item = decode_item(item, path, problems)
+            out[key] = None if item is _ABSENT else item
+        return out
+
+    return decode
+
+
+def _time(kind: str, name: str) -> _Decode:
+    micro = kind == "microTime"
+    layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if value is None:
+            return _ABSENT
+        if type(value) is not str:
+            raise ShapeError(f"json: cannot unmarshal {_describe(value)} into Go value of type string")
+        if not micro and len(value) == 20 and _SECONDS.fullmatch(value):
+            return value
+        found = _RFC3339.fullmatch(value)
+        if found is None:
+            raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+        try:
+            fraction = (found[3] or ".0")[:7].ljust(7, "0")
+            zone = "+00:00" if found[4] == "Z" else found[4]
+            moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{fraction}{zone}").astimezone(UTC)
+        except ValueError as error:
+            raise ShapeError(f'parsing time "{value}": {error}') from None
+        if micro:
+            return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond:06d}Z"
+        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    return decode
+
+
+def _quantity(name: str) -> _Decode:
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if value is None:
+            return _ABSENT
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ShapeError(_QUANTITY_FORM)
+        try:
+            return quantity.canonical(value if isinstance(value, str) else str(value))
+        except ValueError:
+            raise ShapeError(_QUANTITY_FORM) from None
+
+    return decode
+
+
+_QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+def _int_or_string(name: str, owner: str, go_type: str) -> _Decode:
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if value is None:
+            return _ABSENT
+        if type(value) is str or (type(value) is int and -(2**31) <= value < 2**31):
+            return value
+        raise ShapeError(f"json: cannot unmarshal {_describe(value)} into Go value of type int32")
+
+    return decode
+
+
+def _bytes(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if value is None:
+            return _ABSENT
+        if type(value) is not str:
+            raise _mismatch(value, owner, path + name, go_type)
+        if not value:
+            return _ABSENT if drop_empty else value
+        text = value.replace("\n", "").replace("\r", "")
+        try:
+            binascii.a2b_base64(text, strict_mode=True)
+        except (binascii.Error, ValueError):
+            raise ShapeError(f"illegal base64 data at input byte {_bad_base64(text)}") from None
+        return text
+
+    return decode
+
+
+def _bad_base64(text: str) -> int:
+    """The offset Go reports: the first byte that is no base64, else the end of the last full group."""
+    found = re.search(r"[^A-Za-z0-9+/]", text.rstrip("="))
+    return found.start() if found else len(text) // 4 * 4

@@ -1,0 +1,521 @@
+"""State in memory, changes to disk, events to watchers.
+
+Invariants (each has a test):
+- a write is answered, and visible to anybody, only after its batch is durable;
+- revisions grow by one per change, are never reused and survive restarts;
+- a batch becomes visible at once, in revision order;
+- subscribers of a bucket see every change of it exactly once, in order;
+- at most one live value per key: expected revisions are checked against state plus the batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from .entry import Entry, Event, EventType, body_at
+from .log import DELETE, PUT, Durability, Log, Row, StorageError
+
+_log = logging.getLogger("quarterdeck.apiserver.storage")
+
+#: changes kept in memory for watches that resume, over all resources
+RING_EVENTS = 100_000
+RING_BYTES = 64 * 1024 * 1024
+#: how long history is kept on disk (upstream's etcd compaction period)
+HISTORY_SECONDS = 300.0
+#: expected revision of a write that does not care what is stored
+ANY = -1
+
+
+class WriteConflict(Exception):
+    """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
+
+    def __init__(self, current: Entry | None) -> None:
+        super().__init__("stored revision differs")
+        self.current = current
+
+
+class Compacted(Exception):
+    """History at that revision is gone; `oldest` is the oldest one kept."""
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__(f"compacted up to {oldest}")
+        self.oldest = oldest
+
+
+class _Partition:
+    """The objects of one namespace, with their names in order (sorted on demand)."""
+
+    __slots__ = ("_names", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, Entry] = {}
+        self._names: list[str] | None = None
+
+    def names(self) -> list[str]:
+        if self._names is None:
+            self._names = sorted(self.entries)
+        return self._names
+
+    def put(self, entry: Entry) -> None:
+        if entry.name not in self.entries:
+            self._names = None
+        self.entries[entry.name] = entry
+
+    def remove(self, name: str) -> None:
+        if self.entries.pop(name, None) is not None:
+            self._names = None
+
+
+class Bucket:
+    """All objects of one resource: newest state, recent changes, subscribers."""
+
+    def __init__(self, group: str, resource: str, *, namespaced: bool, last_rev: int) -> None:
+        self.group = group
+        self.resource = resource
+        self.namespaced = namespaced
+        self.prefix = f"/{group}/{resource}/"
+        self.count = 0
+        #: revision of the newest change in this bucket
+        self.last_rev = last_rev
+        #: changes at or below this revision are no longer in `recent`
+        self.evicted_rev = last_rev
+        self.recent: deque[Event] = deque()
+        #: called with each committed batch of this bucket's events
+        self.subscribers: dict[object, Callable[[list[Event]], None]] = {}
+        self._partitions: dict[str, _Partition] = {}
+
+    def key(self, namespace: str, name: str) -> str:
+        return f"{self.prefix}{namespace or '-'}/{name}"
+
+    def split_key(self, key: str) -> tuple[str, str]:
+        namespace, _, name = key[len(self.prefix) :].partition("/")
+        return ("" if namespace == "-" else namespace), name
+
+    def get(self, namespace: str, name: str) -> Entry | None:
+        partition = self._partitions.get(namespace)
+        return None if partition is None else partition.entries.get(name)
+
+    def namespaces(self) -> list[str]:
+        """Namespaces with objects, in the byte order of `<namespace>/`."""
+        return sorted(self._partitions, key=lambda namespace: namespace + "/")
+
+    def count_in(self, namespace: str) -> int:
+        if not namespace:
+            return self.count
+        partition = self._partitions.get(namespace)
+        return 0 if partition is None else len(partition.entries)
+
+    def scan(self, namespace: str = "", after: tuple[str, str] | None = None) -> Iterator[Entry]:
+        """Entries in key order, of one namespace or of all, strictly behind `after`."""
+        if namespace or not self.namespaced:
+            wanted = [namespace] if namespace in self._partitions else []
+        else:
+            wanted = self.namespaces()
+        for current in wanted:
+            if after is not None and current + "/" < after[0] + "/":
+                continue
+            partition = self._partitions[current]
+            names = partition.names()
+            entries = partition.entries
+            start = bisect_right(names, after[1]) if after is not None and current == after[0] else 0
+            for index in range(start, len(names)):
+                yield entries[names[index]]
+
+    def load(self, entry: Entry) -> None:
+        self._partition(entry.namespace).put(entry)
+        self.count += 1
+        if entry.rev > self.last_rev:
+            self.last_rev = entry.rev
+
+    def _partition(self, namespace: str) -> _Partition:
+        partition = self._partitions.get(namespace)
+        if partition is None:
+            partition = self._partitions[namespace] = _Partition()
+        return partition
+
+    def apply(self, event: Event) -> None:
+        entry = event.entry
+        if event.type is EventType.DELETED:
+            partition = self._partitions[entry.namespace]
+            partition.remove(entry.name)
+            self.count -= 1
+            if not partition.entries:
+                del self._partitions[entry.namespace]
+        else:
+            self._partition(entry.namespace).put(entry)
+            if event.type is EventType.ADDED:
+                self.count += 1
+        self.last_rev = event.rev
+        self.recent.append(event)
+
+    def events_after(self, rev: int) -> list[Event]:
+        """Changes with a higher revision, from memory; valid only when rev >= evicted_rev."""
+        recent = self.recent
+        start = bisect_left(recent, rev + 1, key=lambda event: event.rev)
+        return [recent[index] for index in range(start, len(recent))]
+
+
+class _Write:
+    __slots__ = (
+        "bucket",
+        "expected",
+        "fields",
+        "future",
+        "is_delete",
+        "labels",
+        "name",
+        "namespace",
+        "value",
+    )
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        namespace: str,
+        name: str,
+        expected: int,
+        value: bytes,
+        labels: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None,
+        is_delete: bool,
+        future: asyncio.Future[Entry],
+    ) -> None:
+        self.bucket = bucket
+        self.namespace = namespace
+        self.name = name
+        self.expected = expected
+        self.value = value
+        self.labels = labels
+        self.fields = fields
+        self.is_delete = is_delete
+        self.future = future
+
+
+class Store:
+    """All buckets over one log. Lives on one event loop."""
+
+    def __init__(
+        self,
+        directory: Path | None = None,
+        durability: Durability = Durability.FULL,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = Log(directory, durability)
+        self._clock = clock
+        self._buckets: dict[tuple[str, str], Bucket] = {}
+        #: values on disk of buckets nobody has opened yet (a CRD's objects before the CRD is served)
+        self._unclaimed: dict[str, list[tuple[str, int, int, bytes]]] = {}
+        self.rev = self._log.last_rev
+        self._queue: list[_Write] = []
+        self._scheduled = False
+        self._committing: asyncio.Future[None] | None = None
+        self._failure: str | None = None
+        self._ring: deque[tuple[Bucket, int]] = deque()
+        self._ring_bytes = 0
+        self._samples: deque[tuple[float, int]] = deque([(clock(), self.rev)])
+        self._thread = (
+            ThreadPoolExecutor(1, thread_name_prefix="commit")
+            if self._log.durability is Durability.FULL
+            else None
+        )
+        self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+        self._load()
+
+    def _load(self) -> None:
+        # the log is sorted by key, so the rows of one resource come together
+        for row in self._log.live():
+            group, resource = row[0].split("/", 3)[1:3]
+            self._unclaimed.setdefault(f"/{group}/{resource}/", []).append(row)
+
+    @property
+    def durability(self) -> Durability:
+        return self._log.durability
+
+    @property
+    def compact_rev(self) -> int:
+        return self._log.compact_rev
+
+    @property
+    def failure(self) -> str | None:
+        """Why writes are refused, None while storage is healthy."""
+        return self._failure
+
+    def bucket(self, group: str, resource: str, *, namespaced: bool) -> Bucket:
+        """The bucket of a resource, opened on first use."""
+        bucket = self._buckets.get((group, resource))
+        if bucket is None:
+            bucket = Bucket(group, resource, namespaced=namespaced, last_rev=self._log.compact_rev)
+            for key, rev, create_rev, value in self._unclaimed.pop(bucket.prefix, ()):
+                namespace, name = bucket.split_key(key)
+                bucket.load(Entry(namespace, name, rev, create_rev, body_at(value, rev)))
+            # history of before this process is on disk only
+            bucket.evicted_rev = self.rev
+            self._buckets[(group, resource)] = bucket
+        return bucket
+
+    # -- writing ---------------------------------------------------------------------------
+
+    def put(
+        self,
+        bucket: Bucket,
+        namespace: str,
+        name: str,
+        value: bytes,
+        *,
+        expected: int,
+        labels: Mapping[str, str] | None = None,
+        fields: Mapping[str, str] | None = None,
+    ) -> asyncio.Future[Entry]:
+        """Store a value if the stored revision is `expected` (0: nothing is stored, ANY: whatever)."""
+        return self._submit(bucket, namespace, name, expected, value, labels, fields, False)
+
+    def delete(
+        self, bucket: Bucket, namespace: str, name: str, *, expected: int, value: bytes
+    ) -> asyncio.Future[Entry]:
+        """Remove an object; `value` is its final state. The result carries the deletion's revision."""
+        return self._submit(bucket, namespace, name, expected, value, None, None, True)
+
+    def _submit(
+        self,
+        bucket: Bucket,
+        namespace: str,
+        name: str,
+        expected: int,
+        value: bytes,
+        labels: Mapping[str, str] | None,
+        fields: Mapping[str, str] | None,
+        is_delete: bool,
+    ) -> asyncio.Future[Entry]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Entry] = loop.create_future()
+        if self._failure is not None:
+            future.set_exception(StorageError(self._failure))
+            return future
+        self._queue.append(
+            _Write(bucket, namespace, name, expected, value, labels, fields, is_delete, future)
+        )
+        if not self._scheduled and self._committing is None:
+            self._scheduled = True
+            loop.call_soon(self._flush)
+        return future
+
+    def _flush(self) -> None:
+        self._scheduled = False
+        queue, self._queue = self._queue, []
+        if not queue:
+            return
+        events: list[tuple[Bucket, Event]] = []
+        rows: list[Row] = []
+        accepted: list[tuple[asyncio.Future[Entry], Entry]] = []
+        batch: dict[tuple[str, str, str], Entry | None] = {}
+        rev = self.rev
+        for write in queue:
+            if write.future.done():  # the caller gave up before anything happened
+                continue
+            bucket = write.bucket
+            place = (bucket.prefix, write.namespace, write.name)
+            current = batch[place] if place in batch else bucket.get(write.namespace, write.name)
+            stored = 0 if current is None else current.rev
+            if write.expected not in (stored, ANY) or (write.is_delete and current is None):
+                write.future.set_exception(WriteConflict(current))
+                continue
+            rev += 1
+            create_rev = rev if current is None else current.create_rev
+            entry = Entry(
+                write.namespace,
+                write.name,
+                rev,
+                create_rev,
+                body_at(write.value, rev),
+                write.labels,
+                write.fields,
+            )
+            if write.is_delete:
+                kind = EventType.DELETED
+                batch[place] = None
+            else:
+                kind = EventType.ADDED if current is None else EventType.MODIFIED
+                batch[place] = entry
+            events.append((bucket, Event(rev, kind, entry, current)))
+            rows.append(
+                Row(
+                    rev,
+                    bucket.key(write.namespace, write.name),
+                    DELETE if write.is_delete else PUT,
+                    create_rev,
+                    stored,
+                    write.value,
+                )
+            )
+            accepted.append((write.future, entry))
+        if not rows:
+            return
+        try:
+            self._log.insert(rows)
+            if self._thread is None:
+                self._log.commit()
+        except sqlite3.Error as error:
+            self._fail(error, accepted)
+            return
+        if self._thread is None:
+            self._publish(events, accepted)
+            return
+        loop = asyncio.get_running_loop()
+        committing = self._committing = loop.run_in_executor(self._thread, self._log.commit)
+        committing.add_done_callback(lambda done: self._committed(done, events, accepted))
+
+    def _committed(
+        self,
+        done: asyncio.Future[None],
+        events: list[tuple[Bucket, Event]],
+        accepted: list[tuple[asyncio.Future[Entry], Entry]],
+    ) -> None:
+        self._committing = None
+        error = done.exception() if not done.cancelled() else asyncio.CancelledError()
+        if error is not None:
+            self._fail(error, accepted)
+            return
+        self._publish(events, accepted)
+        if self._queue and not self._scheduled:
+            self._flush()
+
+    def _fail(self, error: BaseException, accepted: list[tuple[asyncio.Future[Entry], Entry]]) -> None:
+        # memory still equals what is durable; going on would let the two part ways
+        self._failure = f"storage failed: {error}"
+        _log.error("storage failed, writes are refused until a restart", extra={"error": str(error)})
+        for future, _ in accepted:
+            if not future.done():
+                future.set_exception(StorageError(self._failure))
+        queue, self._queue = self._queue, []
+        for write in queue:
+            if not write.future.done():
+                write.future.set_exception(StorageError(self._failure))
+
+    def _publish(
+        self, events: list[tuple[Bucket, Event]], accepted: list[tuple[asyncio.Future[Entry], Entry]]
+    ) -> None:
+        by_bucket: dict[Bucket, list[Event]] = {}
+        for bucket, event in events:
+            bucket.apply(event)
+            by_bucket.setdefault(bucket, []).append(event)
+            self._ring.append((bucket, len(event.entry.body)))
+            self._ring_bytes += len(event.entry.body)
+        self.rev = events[-1][1].rev
+        self._trim_ring()
+        for future, entry in accepted:
+            if not future.done():
+                future.set_result(entry)
+        for bucket, changes in by_bucket.items():
+            for notify in list(bucket.subscribers.values()):
+                notify(changes)
+            for event in changes:
+                event.cache = None  # everybody who shares the encoded form has it by now
+        if self._waiters:
+            self._wake_waiters()
+
+    def _trim_ring(self) -> None:
+        ring = self._ring
+        while len(ring) > RING_EVENTS or self._ring_bytes > RING_BYTES:
+            bucket, size = ring.popleft()
+            self._ring_bytes -= size
+            bucket.evicted_rev = bucket.recent.popleft().rev
+
+    # -- history ---------------------------------------------------------------------------
+
+    def oldest_watchable(self) -> int:
+        """Watches may start at this revision or later."""
+        return self._log.compact_rev
+
+    def changes_after(self, bucket: Bucket, rev: int) -> list[Event]:
+        """Every change of a bucket with a higher revision; raises Compacted when some are gone."""
+        if rev >= bucket.evicted_rev:
+            return bucket.events_after(rev)
+        if rev < self._log.compact_rev:
+            raise Compacted(self._log.compact_rev)
+        events: list[Event] = []
+        for row in self._log.changes(bucket.prefix, rev, bucket.evicted_rev):
+            namespace, name = bucket.split_key(row.key)
+            entry = Entry(namespace, name, row.rev, row.create_rev, body_at(row.value, row.rev))
+            prev = None
+            if row.prev_rev:
+                before = self._log.value_of(row.prev_rev)
+                if before is not None:
+                    prev = Entry(namespace, name, row.prev_rev, row.create_rev, body_at(before, row.prev_rev))
+            kind = EventType.DELETED if row.op == DELETE else EventType.MODIFIED
+            if row.op == PUT and row.create_rev == row.rev:
+                kind = EventType.ADDED
+            events.append(Event(row.rev, kind, entry, prev))
+        return events + bucket.events_after(bucket.evicted_rev)
+
+    def state_at(self, bucket: Bucket, rev: int, namespace: str) -> list[Entry]:
+        """The entries of a bucket as they were at a revision; raises Compacted when that is gone."""
+        if rev >= bucket.last_rev:
+            return list(bucket.scan(namespace))
+        if rev < self._log.compact_rev:
+            raise Compacted(self._log.compact_rev)
+        prefix = f"{bucket.prefix}{namespace}/" if namespace else bucket.prefix
+        entries = []
+        for key, entry_rev, create_rev, value in self._log.state_at(prefix, rev):
+            space, name = bucket.split_key(key)
+            entries.append(Entry(space, name, entry_rev, create_rev, body_at(value, entry_rev)))
+        return entries
+
+    async def wait_for(self, rev: int, timeout: float) -> bool:
+        """Wait until the store has reached a revision; False when it did not in time."""
+        if rev <= self.rev:
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append((rev, future))
+        try:
+            async with asyncio.timeout(timeout):
+                await future
+        except TimeoutError:
+            return False
+        finally:
+            self._waiters = [waiter for waiter in self._waiters if waiter[1] is not future]
+        return True
+
+    def _wake_waiters(self) -> None:
+        for rev, future in self._waiters:
+            if rev <= self.rev and not future.done():
+                future.set_result(None)
+
+    async def compact(self, *, keep_seconds: float = HISTORY_SECONDS) -> int:
+        """Drop history older than `keep_seconds`; returns the number of rows removed."""
+        now = self._clock()
+        self._samples.append((now, self.rev))
+        target = self._log.compact_rev
+        while self._samples and self._samples[0][0] <= now - keep_seconds:
+            target = self._samples.popleft()[1]
+        if target <= self._log.compact_rev or self._failure is not None:
+            return 0
+        return await self.compact_to(target)
+
+    async def compact_to(self, rev: int) -> int:
+        while self._committing is not None:
+            await asyncio.wait([self._committing])
+        # the writer's connection is ours until this returns: it runs on the loop in one go
+        return self._log.compact(rev)
+
+    async def close(self) -> None:
+        """Finish what was submitted, then let go of the file."""
+        while self._queue or self._committing is not None:
+            if self._committing is not None:
+                await asyncio.wait([self._committing])
+            else:
+                await asyncio.sleep(0)
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+        self._log.close()
+
+    def backup(self, target: Path) -> None:
+        self._log.backup(target)

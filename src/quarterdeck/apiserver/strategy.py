@@ -1,0 +1,119 @@
+"""What is special about one kind: the seam between the generic pipeline and a kind's own rules.
+
+The registry runs every write through the same steps; a `Strategy` answers the questions that
+differ from kind to kind. All hooks are synchronous and work on plain JSON documents in the
+version of the request; they may change `obj` in place and never touch `old`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+from .fielderror import FieldError
+
+Json = dict[str, Any]
+
+
+class ClusterState(Protocol):
+    """Read access to what is stored, for rules that look beyond one object."""
+
+    def get(self, group: str, resource: str, namespace: str, name: str) -> Json | None:
+        """The newest stored object in its storage version, or None; a fresh copy."""
+        ...
+
+    def list(self, group: str, resource: str, namespace: str = "") -> Sequence[Json]:
+        """All objects of a resource; `namespace` "" means all namespaces."""
+        ...
+
+
+class WriteContext(Protocol):
+    """Facts about the write in progress."""
+
+    @property
+    def cluster(self) -> ClusterState: ...
+
+    @property
+    def now(self) -> str:
+        """RFC 3339 seconds, UTC."""
+        ...
+
+    @property
+    def dry_run(self) -> bool: ...
+
+    @property
+    def username(self) -> str: ...
+
+    def warn(self, text: str) -> None:
+        """Adds a `Warning: 299` header to the answer."""
+        ...
+
+
+class Strategy:
+    """Defaults for a kind without rules of its own; subclasses override what differs."""
+
+    #: the object has metadata.generation (1 at creation, +1 per change outside metadata and status)
+    has_generation = True
+    #: PUT on a missing object creates it
+    allows_create_on_update = False
+    #: PUT without a resourceVersion overwrites
+    allows_unconditional_update = True
+    #: PUT/PATCH on /status exists; main writes then keep the stored .status
+    has_status = False
+    #: deleting without a policy leaves dependents alone (Job, ReplicationController)
+    orphans_by_default = False
+    #: a delete answers with the object even when nothing is left of it (Pod)
+    delete_answers_object = False
+    #: which of labels, annotations, finalizers and ownerReferences a write to /status takes over
+    status_metadata: frozenset[str] = frozenset()
+    #: field selector path -> value of that field as text, beyond metadata.name and metadata.namespace
+    selectable_fields: Mapping[str, Callable[[Json], str]] = {}
+
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        """What is wrong with a name (`prefix`: with a generateName), as texts without the value."""
+        from .metadata import subdomain_errors
+
+        return subdomain_errors(name, prefix=prefix)
+
+    def default(self, obj: Json) -> None:
+        """Fill defaults right after decoding and after mutating admission."""
+
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        """Set and clear what the server decides at creation (status, allocated fields)."""
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        return []
+
+    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        """Restore or clear what a main-resource update may not change. Status is already restored."""
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return []
+
+    def prepare_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        """`obj` is the stored object with the new .status (and metadata where the kind takes it)."""
+
+    def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return []
+
+    def grace_period(self, obj: Json, requested: int | None) -> int:
+        """Seconds a deleted object stays for its owner to wind down; 0 removes it at once."""
+        return 0
+
+    def is_held(self, obj: Json) -> bool:
+        """Whether something beside metadata.finalizers keeps a deleted object (Namespace's spec.finalizers)."""
+        return False
+
+    def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:
+        """The first delete of an object that stays: what changes beside its metadata."""
+
+    def generation_changed(self, obj: Json, old: Json) -> bool:
+        """Whether an update bumps metadata.generation: by default any change outside metadata and status."""
+        return any(
+            obj.get(key) != old.get(key)
+            for key in obj.keys() | old.keys()
+            if key not in ("metadata", "status", "apiVersion", "kind")
+        )
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        return []

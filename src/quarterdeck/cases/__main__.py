@@ -1,0 +1,7 @@
+"""`python -m quarterdeck.cases`."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

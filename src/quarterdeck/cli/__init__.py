@@ -1,0 +1,5 @@
+"""The `quarterdeck` command."""
+
+from .main import main
+
+__all__ = ["main"]

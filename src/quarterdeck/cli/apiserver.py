@@ -1,0 +1,87 @@
+"""`quarterdeck apiserver`: the embedded API server alone."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+DESCRIPTION = """\
+Serve the Kubernetes API (1.36) from one process, with TLS, authentication and RBAC, without etcd.
+State is kept in memory unless --data-dir is given. The kubeconfig is written when the server is ready;
+any stock client works with it.
+"""
+
+
+def add_command(commands: Any) -> None:
+    parser = commands.add_parser(
+        "apiserver", help="the embedded API server alone (what envtest is for Go)", description=DESCRIPTION
+    )
+    add_server_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def add_server_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
+    parser.add_argument("--port", type=int, default=6443, help="port; 0 picks a free one (default: %(default)s)")
+    parser.add_argument("--data-dir", type=Path, help="keep state and certificates here (default: in memory)")
+    parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here when ready")
+    parser.add_argument(
+        "--token-file", type=Path, help='static bearer tokens: token,user,uid,"group1,group2" per line'
+    )
+    parser.add_argument(
+        "--durability",
+        choices=("full", "normal", "memory"),
+        default="full",
+        help="what an acknowledged write survives with --data-dir: power loss (full), a killed process "
+        "(normal), nothing (memory); default: %(default)s",
+    )
+    parser.add_argument(
+        "--allow-all", action="store_true", help="development: let every authenticated user do everything"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    import uvloop
+
+    return uvloop.run(serve(arguments))
+
+
+async def serve(arguments: argparse.Namespace) -> int:
+    from quarterdeck.apiserver import ApiServer, Durability, ServerOptions, StorageError
+
+    from .main import CommandError
+
+    durability = Durability(arguments.durability)
+    options = ServerOptions(
+        data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
+        host=arguments.host,
+        port=arguments.port,
+        durability=durability,
+        token_file=arguments.token_file,
+        allow_all=arguments.allow_all,
+    )
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    server = ApiServer(options)
+    try:
+        await server.start()
+    except (StorageError, OSError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    try:
+        if arguments.kubeconfig is not None:
+            server.write_kubeconfig(arguments.kubeconfig)
+        where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
+        print(f"ready: {server.url}{where}", flush=True)
+        await stopping.wait()
+    finally:
+        await server.stop()
+    print("stopped", file=sys.stderr, flush=True)
+    return 0

@@ -1,0 +1,37 @@
+"""Arguments and subcommands. Each command lives in a module of its own and is imported when it is used."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from quarterdeck import __version__
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; returns the exit code."""
+    arguments = _parser().parse_args(argv)
+    run = arguments.run
+    try:
+        code: int = run(arguments)
+    except KeyboardInterrupt:
+        return 130
+    except CommandError as error:
+        print(f"quarterdeck: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+class CommandError(Exception):
+    """Something the user can mend; shown without a traceback."""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
+    parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    from . import apiserver
+
+    apiserver.add_command(commands)
+    return parser

@@ -1,0 +1,243 @@
+"""Run other people's test suites against the embedded server and the real one, side by side.
+
+    python tools/conformance.py                            all suites, both servers
+    python tools/conformance.py --server real --suite client
+    python tools/conformance.py --kubeconfig FILE          against a server that already runs
+
+The suites are controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the client-go program,
+built by ``tools/kube/build.sh suites``; each gets a fresh, empty server without controllers, because the
+first two expect that. A spec that passes on the real server and not on ours is our failure; the exit code
+says whether there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kube.server import RealServer, cache_dir
+
+SUITE_TIMEOUT: Final = 900.0
+START_TIMEOUT: Final = 30.0
+
+#: Starts a fresh server and gives the path of its kubeconfig.
+Server = Callable[[], AbstractContextManager[Path]]
+
+
+@dataclass
+class Result:
+    """The outcome of one suite on one server."""
+
+    suite: str
+    passed: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)  # name -> message
+    seconds: float = 0.0
+    #: the exit code, which also tells of failures outside the specs
+    code: int = 0
+    #: why there are no or not all results; the end of the output
+    error: str = ""
+
+    @property
+    def is_good(self) -> bool:
+        return not self.failed and not self.error and not self.code and bool(self.passed)
+
+    def __str__(self) -> str:
+        total = len(self.passed) + len(self.failed)
+        return f"{len(self.passed)} of {total}" + (" (broken off)" if self.error else "")
+
+
+def run_controller_runtime(name: str, kubeconfig: Path, *, focus: str = "") -> Result:
+    """controller-runtime's tests of ``pkg/<name>``: client or cache. focus: only specs that match it."""
+    suites = cache_dir() / "suites"
+    # The tests read files relative to their own folder.
+    return run_ginkgo(
+        name,
+        [str(suites / f"{name}.test"), *([f"--ginkgo.focus={focus}"] if focus else [])],
+        cwd=suites / name,
+        env={"USE_EXISTING_CLUSTER": "true", "KUBECONFIG": str(kubeconfig)},
+    )
+
+
+def run_ginkgo(suite: str, command: Sequence[str], *, cwd: Path, env: dict[str, str]) -> Result:
+    """Run a test binary made with Ginkgo and read its report."""
+    result = Result(suite)
+    with tempfile.TemporaryDirectory() as directory:
+        report = Path(directory) / "report.json"
+        output = _run(
+            result, [*command, f"--ginkgo.json-report={report}", "--ginkgo.no-color"], cwd=cwd, env=env
+        )
+        if not report.exists():
+            result.error = result.error or output[-2000:] or "no report"
+            return result
+        documents = json.loads(report.read_text())
+    for document in documents:
+        for spec in document["SpecReports"] or []:
+            _add_spec(result, spec)
+    return result
+
+
+def _add_spec(result: Result, spec: dict[str, object]) -> None:
+    state = spec["State"]
+    if state in ("skipped", "pending"):
+        return
+    hierarchy = spec["ContainerHierarchyTexts"]
+    assert hierarchy is None or isinstance(hierarchy, list)
+    name = " ".join(text for text in [*(hierarchy or []), spec["LeafNodeText"]] if text)
+    if state != "passed":
+        failure = spec.get("Failure")
+        message = failure.get("Message", "") if isinstance(failure, dict) else ""
+        result.failed[name or str(spec["LeafNodeType"])] = message
+    elif spec["LeafNodeType"] == "It":
+        # Set-up steps count only when they fail.
+        result.passed.append(name)
+
+
+def run_clientgo(kubeconfig: Path) -> Result:
+    """The client-go program: one line per check, ``ok <name>`` or ``FAIL <name>: <message>``."""
+    result = Result("clientgo")
+    output = _run(
+        result, [str(cache_dir() / "clientgo")], cwd=Path.cwd(), env={"KUBECONFIG": str(kubeconfig)}
+    )
+    for line in output.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "ok":
+            result.passed.append(rest)
+        elif word == "FAIL":
+            name, _, message = rest.partition(": ")
+            result.failed[name] = message
+    if not result.passed and not result.failed:
+        result.error = result.error or output[-2000:] or "no output"
+    return result
+
+
+def _run(result: Result, command: Sequence[str], *, cwd: Path, env: dict[str, str]) -> str:
+    started = time.monotonic()
+    try:
+        done = subprocess.run(
+            command,
+            cwd=cwd,
+            env={**os.environ, **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=SUITE_TIMEOUT,
+            check=False,
+        )
+        output = done.stdout
+        result.code = done.returncode
+    except subprocess.TimeoutExpired as error:
+        output = error.stdout or b""
+        result.error = f"not finished after {SUITE_TIMEOUT:.0f} s"
+    result.seconds = time.monotonic() - started
+    return output.decode(errors="replace")
+
+
+SUITES: Final[dict[str, Callable[[Path], Result]]] = {
+    "client": lambda kubeconfig: run_controller_runtime("client", kubeconfig),
+    "cache": lambda kubeconfig: run_controller_runtime("cache", kubeconfig),
+    "clientgo": run_clientgo,
+}
+
+
+@contextlib.contextmanager
+def real_server() -> Iterator[Path]:
+    """A fresh kube-apiserver with etcd."""
+    with RealServer(fsync=False) as server:
+        yield server.kubeconfig
+
+
+@contextlib.contextmanager
+def embedded_server() -> Iterator[Path]:
+    """A fresh embedded server in its own process, as a user starts it."""
+    with tempfile.TemporaryDirectory() as directory:
+        kubeconfig = Path(directory) / "kubeconfig"
+        program = str(Path(sys.executable).parent / "quarterdeck")
+        command = [program, "apiserver", "--port", "0", "--kubeconfig", str(kubeconfig)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        try:
+            deadline = time.monotonic() + START_TIMEOUT
+            while not kubeconfig.exists():
+                if process.poll() is not None:
+                    raise RuntimeError(f"quarterdeck apiserver ended with code {process.returncode}")
+                if time.monotonic() > deadline:
+                    raise TimeoutError("quarterdeck apiserver is not ready")
+                time.sleep(0.02)
+            yield kubeconfig
+        finally:
+            process.terminate()
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+@contextlib.contextmanager
+def _existing(kubeconfig: Path) -> Iterator[Path]:
+    yield kubeconfig.absolute()
+
+
+SERVERS: Final[dict[str, Server]] = {"real": real_server, "embedded": embedded_server}
+
+
+def run_all(servers: dict[str, Server], suites: Sequence[str]) -> dict[str, dict[str, Result]]:
+    """Every suite on every server, each time a fresh one: suite -> server -> result."""
+    results: dict[str, dict[str, Result]] = {}
+    for suite in suites:
+        for name, server in servers.items():
+            print(f"{suite} on {name} ...", file=sys.stderr, flush=True)
+            with server() as kubeconfig:
+                results.setdefault(suite, {})[name] = SUITES[suite](kubeconfig)
+    return results
+
+
+def table(results: dict[str, dict[str, Result]]) -> str:
+    """Passed specs and seconds per suite and server, then what failed."""
+    lines = [("suite", "server", "passed", "seconds")]
+    details: list[str] = []
+    for suite, by_server in results.items():
+        for server, result in by_server.items():
+            lines.append((suite, server, str(result), f"{result.seconds:.0f}"))
+            details += [
+                f"FAILED {suite} on {server}: {name}: {' '.join(message.split())[:300]}"
+                for name, message in result.failed.items()
+            ]
+            if result.code and not result.failed and not result.error:
+                details.append(f"FAILED {suite} on {server}: exit code {result.code}")
+            if result.error:
+                details.append(f"BROKEN {suite} on {server}: {result.error}")
+    widths = [max(len(line[column]) for line in lines) for column in range(4)]
+    rows = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) for line in lines]
+    return "\n".join([*(row.rstrip() for row in rows), *details])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="run client suites against both servers")
+    parser.add_argument("--suite", choices=SUITES, action="append", help="only this one (may be repeated)")
+    parser.add_argument("--server", choices=SERVERS, action="append", help="only this one")
+    parser.add_argument("--kubeconfig", type=Path, help="use the server of this kubeconfig instead")
+    options = parser.parse_args()
+    servers = {name: SERVERS[name] for name in options.server or SERVERS}
+    if options.kubeconfig:
+        servers = {"given": lambda: _existing(options.kubeconfig)}
+    if not (cache_dir() / "suites" / "client.test").exists():
+        print("the suites are not built: run tools/kube/build.sh suites (needs Go)", file=sys.stderr)
+        return 1
+    results = run_all(servers, options.suite or list(SUITES))
+    print(table(results))
+    return 0 if all(result.is_good for each in results.values() for result in each.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
