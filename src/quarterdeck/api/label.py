@@ -126,8 +126,8 @@ def check_label_value(text: str) -> list[str]:
     if _value_re.fullmatch(text) is None:
         errors.append(
             _regex_error(
-                "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-                "and must start and end with an alphanumeric character",
+                "a valid label must be an empty string or consist of alphanumeric characters, "
+                "'-', '_' or '.', and must start and end with an alphanumeric character",
                 _VALUE,
                 "MyValue",
                 "my_value",

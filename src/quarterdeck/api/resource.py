@@ -1,7 +1,7 @@
 """Kinds as classes.
 
 A subclass of ``Resource`` is one version of one kind; the class keywords say what the API needs to know
-beyond its fields::
+beyond its fields (``ResourceInfo`` lists them)::
 
     class Pool(
         Resource, group="example.io", version="v1", plural="pools", short_names=["pl"],
@@ -61,25 +61,38 @@ class ResourceInfo(msgspec.Struct, frozen=True):
     """What the class keywords of a ``Resource`` say."""
 
     group: str
+    """API group; empty (the default) is the core group."""
     version: str
+    """API version; the one keyword that makes a class a kind."""
     kind: str
+    """Defaults to the class name."""
     plural: str
+    """Defaults to the English plural of the lower-case kind."""
     singular: str
+    """Defaults to the lower-case kind."""
     scope: Scope = "Namespaced"
     list_kind: str = ""
+    """Defaults to the kind with ``List`` appended."""
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
     storage: bool = True
+    """Whether objects are stored in this version; exactly one version of a kind is."""
     served: bool = True
     deprecated: bool | str = False
+    """``True``, or the warning clients get."""
     columns: tuple[Column, ...] = ()
     scale: Scale | None = None
+    """The scale subresource, if any."""
     status: bool = False
+    """Whether the kind has a status subresource."""
     selectable: tuple[str, ...] = ()
+    """JSON paths usable in field selectors."""
     crd_labels: Mapping[str, str] = EMPTY_MAP
     crd_annotations: Mapping[str, str] = EMPTY_MAP
     rules: tuple[Any, ...] = ()
-    metadata_rules: tuple[Any, ...] = ()
+    """Markers for the whole object: CEL rules that may see ``self.metadata.name``, for instance."""
+    name_rules: tuple[Any, ...] = ()
+    """Markers for ``metadata.name``: ``Pattern``, ``Len``."""
 
     @property
     def gvk(self) -> GroupVersionKind:
@@ -116,7 +129,7 @@ _KEYWORDS: Final = (
     "selectable",
     "crd_labels",
     "crd_annotations",
-    "metadata_rules",
+    "name_rules",
 )
 
 
@@ -158,7 +171,7 @@ def _info(name: str, given: Mapping[str, Any], rules: tuple[Any, ...]) -> Resour
     values.setdefault("plural", _plural(kind.lower()))
     values.setdefault("singular", kind.lower())
     values.setdefault("list_kind", f"{kind}List")
-    for key in ("short_names", "categories", "columns", "selectable", "metadata_rules"):
+    for key in ("short_names", "categories", "columns", "selectable", "name_rules"):
         values[key] = tuple(values.get(key, ()))
     return ResourceInfo(**values, rules=rules)
 

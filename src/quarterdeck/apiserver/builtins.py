@@ -15,9 +15,11 @@ import msgspec
 
 from .builtin.catalog import strategy_for
 from .builtin.typetable import struct_for
-from .builtin.versions import converter_for
+from .crd.strategy import DefinitionStrategy
 from .resource import BuiltinResource, Subresource
 from .storage import Store
+from .strategy import Strategy
+from .versions import converter_for
 
 #: groups that share the objects of another one: (group, resource) -> where they are stored
 _SHARED = {("events.k8s.io", "events"): ("", "events")}
@@ -63,6 +65,12 @@ def facts() -> _Facts:
     return msgspec.json.decode((Path(__file__).parent / "data" / "resources.json").read_bytes(), type=_Facts)
 
 
+def _strategy(group: str, resource: str) -> Strategy:
+    if resource == "customresourcedefinitions":
+        return DefinitionStrategy()
+    return strategy_for(group, resource)
+
+
 def builtin_resources(store: Store) -> list[BuiltinResource]:
     """Every built-in resource over the store's buckets."""
     resources = []
@@ -89,7 +97,7 @@ def builtin_resources(store: Store) -> list[BuiltinResource]:
                             for sub in known.subresources
                         },
                         bucket=store.bucket(*place, namespaced=known.namespaced),
-                        strategy=strategy_for(group.group, known.name),
+                        strategy=_strategy(group.group, known.name),
                     )
                 )
     return resources

@@ -331,7 +331,7 @@ class _Connection(asyncio.Protocol):
     # -- asyncio.Protocol ------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        assert not isinstance(transport, asyncio.DatagramTransport)
         self._transport = transport
         self._registry.add(self)
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+import msgspec
+
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.strategy import ClusterState, WriteContext
 
 Json = dict[str, Any]
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
 
 
 class GroupVersionKind(NamedTuple):
@@ -184,9 +188,14 @@ class ReinvocationState:
     """Which calls of one plugin ran before a later change and so have to run once more."""
 
     def __init__(self) -> None:
+        #: the object after the plugin's last run
         self.output: Json | None = None
         self._ran: set[object] = set()
         self._again: set[object] = set()
+
+    def remember(self, obj: Json | None) -> None:
+        """Keep a copy, as built-in checks change the object in place."""
+        self.output = _decode(_encode(obj))
 
     def ran(self, call: object) -> None:
         """A call that wants to run again after later changes has run."""

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.cel.environment import Environment, Program
 from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError
+from quarterdeck.apiserver.cel.library import mutation
 from quarterdeck.apiserver.cel.types import (
     BOOL,
     DYN,
@@ -28,7 +29,7 @@ from quarterdeck.apiserver.cel.types import (
 )
 from quarterdeck.apiserver.cel.value import StructValue
 
-from . import accesscheck
+from .access import Access
 from .attributes import Attributes, Host
 from .matching import Match
 from .review import request_facts
@@ -77,7 +78,7 @@ class Compiled(NamedTuple):
 # -- types ---------------------------------------------------------------------------------------
 
 
-def _struct(name: str, **fields: CelType) -> CelType:
+def _struct(name: str, /, **fields: CelType) -> CelType:
     return object_type(name, fields)
 
 
@@ -144,7 +145,7 @@ def _namespace_type() -> CelType:
 _REQUEST: Final = _request_type()
 _NAMESPACE: Final = _namespace_type()
 OBJECT: Final = object_type("Object")
-JSON_PATCHES: Final = list_type(object_type("JSONPatch"))
+JSON_PATCHES: Final = list_type(mutation.JSON_PATCH)
 #: how upstream writes the types of an audit annotation
 TEXT_OR_NULL: Final = (STRING, NULL)
 
@@ -153,9 +154,6 @@ def _declarations(scope: Scope, variables: CelType | None) -> dict[str, CelType]
     declared = {"object": DYN, "oldObject": DYN, "namespaceObject": _NAMESPACE, "request": _REQUEST}
     if scope.params:
         declared["params"] = DYN
-    if scope.authorizer:
-        declared["authorizer"] = accesscheck.AUTHORIZER
-        declared["authorizer.requestResource"] = accesscheck.RESOURCE_CHECK
     if variables is not None:
         declared["variables"] = variables
     return declared
@@ -167,12 +165,10 @@ def _plain_environment(scope: Scope) -> Environment:
 
 
 def _environment(scope: Scope, variables: CelType | None) -> Environment:
-    from .patchtypes import environment_options
-
     return Environment(
         _declarations(scope, variables),
-        libraries=[accesscheck.functions()],
-        **(environment_options() if scope.patches else {}),
+        types=mutation.MutationTypes() if scope.patches else None,
+        authorizer=scope.authorizer,
     )
 
 
@@ -285,7 +281,7 @@ class Activation:
         namespace: Json | None = None,
         composition: Composition | None = None,
     ) -> None:
-        authorizer = accesscheck.Authorizer(attributes.user, host.authorize)
+        access = Access(attributes, host)
         self._bindings: dict[str, Any] = {
             "object": pair.object,
             "oldObject": pair.old_object,
@@ -296,8 +292,8 @@ class Activation:
             },
             "params": params,
             "namespaceObject": _visible_namespace(namespace),
-            "authorizer": authorizer,
-            "authorizer.requestResource": accesscheck.request_resource(authorizer, attributes),
+            "authorizer": access.authorizer(),
+            "authorizer.requestResource": access.request_resource(),
         }
         if composition is not None:
             self._bindings["variables"] = composition.values(self._bindings)

@@ -13,7 +13,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-from quarterdeck.apiserver.patch.jsonpatch import PatchError, apply_patch
 
 from quarterdeck.apiserver import gostyle, status
 from quarterdeck.apiserver.document import go_json_error
@@ -28,6 +27,7 @@ from quarterdeck.apiserver.webhookclient import (
 from .attributes import Attributes, Host
 from .matchconditions import ConditionError, MatchConditions
 from .matching import Criteria, Match, is_exempt, rule
+from .objectpatch import PatchFault, patched, plain_decode_error
 from .review import KNOWN_VERSIONS, Response, ReviewFault, encode_review, read_response, refusal
 from .version import VersionCache, VersionedPair, VersionedView
 
@@ -152,7 +152,7 @@ class Webhooks:
                 await self._mutate_one(hook, attributes, view)
         finally:
             await view.flush()
-        state.output = attributes.object
+        state.remember(attributes.object)
 
     async def _mutate_one(self, hook: Webhook, attributes: Attributes, view: VersionedView) -> None:
         match = hook.match(attributes, self._host, view.current)
@@ -196,9 +196,9 @@ class Webhooks:
         if response.patch_type != "JSONPatch":
             raise _failed(hook, f"unsupported patch type {gostyle.quote(response.patch_type)}")
         try:
-            return self._host.settle(apply_patch(pair.object, operations), pair.kind)
-        except (PatchError, ValueError) as error:
-            raise status.internal(str(error)) from error
+            return self._host.settle(patched(pair.object, operations), pair.kind)
+        except (PatchFault, ValueError) as error:
+            raise status.internal(plain_decode_error(str(error))) from error
 
     async def validate(self, attributes: Attributes) -> None:
         """Call the validating webhooks; raises the first refusal in calling order."""

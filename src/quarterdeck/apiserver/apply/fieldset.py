@@ -30,6 +30,7 @@ __all__ = [
     "paths",
     "recursive_difference",
     "render",
+    "restrict",
     "union",
 ]
 
@@ -170,6 +171,21 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
             out[element] = common if len(common) > 1 else LEAF
         elif common:
             out[element] = common
+    return out
+
+
+def restrict(fields: FieldSet, pattern: FieldSet) -> FieldSet:
+    """The paths on the way to a path of `pattern` and all below it; `*` there stands for any element."""
+    out: FieldSet = {}
+    for element, node in fields.items():
+        below = pattern.get("*", pattern.get(element))
+        if element == "." or below == LEAF or not node:
+            if element == "." or below is not None:
+                out[element] = node
+        elif below is not None:
+            kept = restrict(node, below)
+            if kept:
+                out[element] = LEAF if len(kept) == 1 and "." in kept else kept
     return out
 
 

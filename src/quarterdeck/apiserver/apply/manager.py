@@ -58,6 +58,7 @@ class FieldManager:
         which case entries of that version are dropped.
     ignored: per subresource ("" is the main resource) the fields that its writes do not change; they
         and everything below are never owned through it (`resetfields`).
+    only: per subresource the fields beyond which its writes change nothing, instead of `ignored`.
     convert: an object to an apiVersion, without changing its argument; default: only apiVersion changes.
     kind: what a configuration must state; empty: not checked.
     """
@@ -67,11 +68,13 @@ class FieldManager:
         model_for_version: Callable[[str], TypeModel | None],
         *,
         ignored: Mapping[str, FieldSet] | None = None,
+        only: Mapping[str, FieldSet] | None = None,
         convert: Convert | None = None,
         kind: str = "",
     ) -> None:
         self._model_for_version = model_for_version
         self._ignored = dict(ignored or {})
+        self._only = dict(only or {})
         self._convert = convert or _convert_by_name
         self._kind = kind
 
@@ -155,8 +158,13 @@ class FieldManager:
     def model(self, api_version: str) -> TypeModel | None:
         return self._model_for_version(api_version)
 
-    def ignored(self, subresource: str) -> FieldSet:
-        return self._ignored.get(subresource, LEAF)
+    def own_fields(self, subresource: str) -> Callable[[FieldSet], FieldSet] | None:
+        """A function that leaves of a set what writes to a subresource can change; None: everything."""
+        only = self._only.get(subresource)
+        if only:
+            return lambda fields: fieldset.restrict(fields, only)
+        ignored = self._ignored.get(subresource)
+        return (lambda fields: fieldset.recursive_difference(fields, ignored)) if ignored else None
 
     def converted(self, obj: Json, api_version: str) -> Json:
         return obj if obj.get("apiVersion") == api_version else self._convert(obj, api_version)
@@ -197,7 +205,7 @@ class _Write:
         self._version = api_version
         self._subresource = subresource
         self._now = now
-        self._ignored = fields.ignored(subresource)
+        self._own_fields = fields.own_fields(subresource)
 
     def update(self, live: Json | None, new: Json, managed: Managed, manager: str) -> Managed:
         """The entries after a write that made `new` out of `live`."""
@@ -238,7 +246,9 @@ class _Write:
         managed = self._reconciled(managed)
         last = managed.get(identity)
         merged = merge(self.model, live, config)
-        own = fieldset.recursive_difference(field_set(self.model, config), self._ignored)
+        own = field_set(self.model, config)
+        if self._own_fields is not None:
+            own = self._own_fields(own)
         managed[identity] = Entry(self._version, own, time)
         pruned = merged
         if last is not None and (last.api_version != self._version or fieldset.difference(last.fields, own)):
@@ -293,9 +303,7 @@ class _Write:
 
     def _compare(self, model: TypeModel, old: Json, new: Json) -> Comparison:
         comparison = compare(model, old, new)
-        if not self._ignored:
-            return comparison
-        return Comparison(*(fieldset.recursive_difference(fields, self._ignored) for fields in comparison))
+        return comparison if self._own_fields is None else Comparison(*map(self._own_fields, comparison))
 
     def _reconciled(self, managed: Managed) -> Managed:
         """The entries under today's schema, without those of versions that are gone."""

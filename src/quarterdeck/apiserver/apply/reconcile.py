@@ -21,28 +21,40 @@ def reconcile(model: TypeModel, fields: FieldSet) -> FieldSet:
 
 
 def _reconcile(type_: Type, node: FieldSet) -> FieldSet:
-    if isinstance(type_, AnyType):
+    """The node of a value of this type; only nodes with something below can need repair."""
+    if type_.__class__ is AnyType:
         type_ = type_.map
-    if isinstance(type_, MapType):
-        if not type_.declared and type_.element is DEDUCED:
-            return node
-    elif not isinstance(type_, ListType):
+    if type_.__class__ is MapType:
+        return LEAF if type_.is_leaf else _reconcile_map(type_, node)
+    if type_.__class__ is ListType:
+        return LEAF if type_.is_leaf else _reconcile_list(type_, node)
+    return node
+
+
+def _reconcile_map(type_: MapType, node: FieldSet) -> FieldSet:
+    if type_.element is DEDUCED and not type_.declared:
         return node
-    if type_.is_leaf:
-        return LEAF
+    out = node
+    plan = type_.plan
+    for path, below in node.items():
+        if below:
+            entry = plan.get(path[2:]) or type_.resolve(path[2:])
+            if entry is not None:
+                fixed = _reconcile(entry[1], below)
+                if fixed is not below:
+                    out = node.copy() if out is node else out
+                    out[path] = fixed
+    return out
+
+
+def _reconcile_list(type_: ListType, node: FieldSet) -> FieldSet:
     out = node
     for path, below in node.items():
-        if not below:
-            continue
-        if isinstance(type_, ListType):
-            child: Type | None = type_.element
-        else:
-            entry = type_.resolve(path[2:]) if path.startswith("f:") else None
-            child = entry[1] if entry else type_.element if path[0] != "f" else None
-        fixed = below if child is None else _reconcile(child, below)
-        if fixed is not below:
-            out = node.copy() if out is node else out
-            out[path] = fixed
+        if below:
+            fixed = _reconcile(type_.element, below)
+            if fixed is not below:
+                out = node.copy() if out is node else out
+                out[path] = fixed
     return out
 
 

@@ -140,8 +140,8 @@ def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, 
     name = (obj.get("metadata") or {}).get("name") or ""
     if named and old is None and (texts := label_errors(name)):
         warnings.append(
-            "metadata.name: this is used in Pod names and hostnames, which can result in surprising behavior; "
-            f"a DNS label is recommended: [{' '.join(texts)}]"
+            "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
+            f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
         )
     template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
     return warnings + template_warnings(template, "spec.template.spec")

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from quarterdeck.apiserver.cel.checker import Checked, Names, Structs, check
+from quarterdeck.apiserver.cel.cost import Sizer, estimate_cost
 from quarterdeck.apiserver.cel.declaration import Function, merge
-from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, CostLimitExceeded, EvalError
+from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError
 from quarterdeck.apiserver.cel.evaluator import Closure, plan
-from quarterdeck.apiserver.cel.library import standard
+from quarterdeck.apiserver.cel.library import (
+    authorizer as authorizer_library,
+)
+from quarterdeck.apiserver.cel.library import (
+    list as list_library,
+)
+from quarterdeck.apiserver.cel.library import (
+    mutation,
+    named_format,
+    network,
+    optional,
+    quantity,
+    regex,
+    semver,
+    standard,
+    string,
+    url,
+)
 from quarterdeck.apiserver.cel.parser import parse
 from quarterdeck.apiserver.cel.recursion import stack_room
+from quarterdeck.apiserver.cel.schema import Shape
 from quarterdeck.apiserver.cel.syntax import depth
 from quarterdeck.apiserver.cel.types import (
     BOOL,
@@ -26,19 +46,44 @@ from quarterdeck.apiserver.cel.types import (
     TYPE,
     UINT,
     CelType,
+    is_optional,
     list_type,
     map_type,
-    optional_type,
+    opaque_type,
     type_type,
 )
+from quarterdeck.apiserver.cel.validation import validate
 from quarterdeck.apiserver.cel.value import StructValue, Value, to_python
 
-PER_CALL_LIMIT: Final = 1_000_000
+Plan = tuple[Closure, dict[str, int], int]
+
 _DEEP: Final = 40
+_TYPES: Final = {
+    t.name: type_type(t)
+    for t in (
+        BOOL,
+        BYTES,
+        DOUBLE,
+        DURATION,
+        INT,
+        NULL,
+        STRING,
+        TIMESTAMP,
+        UINT,
+        TYPE,
+        list_type(DYN),
+        map_type(DYN, DYN),
+        opaque_type("optional_type"),
+        network.IP,
+        network.CIDR,
+    )
+}
 
 
 class Program:
     """A compiled expression; reusable and safe to share between threads."""
+
+    __slots__ = ("_checked", "_cost", "_deep", "_environment", "_metered", "_quick", "expression", "result_type", "uses")
 
     def __init__(self, expression: str, checked: Checked, environment: Environment) -> None:
         self.expression = expression
@@ -49,17 +94,28 @@ class Program:
         self._deep = depth(checked.root) > _DEEP
         with stack_room(self._deep):
             self._quick = environment.plan(checked, metered=False)
-        self._metered: tuple[Closure, dict[str, int], int] | None = None
+        self._metered: Plan | None = None
         self._cost: tuple[int, int] | None = None
 
     def evaluate(self, bindings: Mapping[str, Any], *, cost_limit: int | None = 10_000_000) -> Value:
-        """Value of the expression as plain Python; CelRuntimeError when it fails or costs more than the limit."""
-        run, slots, size = self._quick
-        return to_python(self._run(run, slots, size, bindings, 0))
+        """Value of the expression as plain Python.
 
-    def _run(
-        self, run: Closure, slots: Mapping[str, int], size: int, bindings: Mapping[str, Any], limit: int
-    ) -> Value:
+        `bindings` hold plain JSON for schema-typed variables. Raises CelRuntimeError when evaluation fails or
+        would cost more than `cost_limit` (None: no limit).
+        """
+        if cost_limit is None or self.estimate_cost()[1] <= cost_limit:
+            return to_python(self._run(self._quick, bindings, 0)[0])
+        return to_python(self.evaluate_metered(bindings, cost_limit)[0])
+
+    def evaluate_metered(self, bindings: Mapping[str, Any], cost_limit: int) -> tuple[Value, int]:
+        """Value and exact cost; CostLimitExceeded as soon as the limit is passed."""
+        if self._metered is None:
+            with stack_room(self._deep):
+                self._metered = self._environment.plan(self._checked, metered=True)
+        return self._run(self._metered, bindings, cost_limit)
+
+    def _run(self, plan: Plan, bindings: Mapping[str, Any], limit: int) -> tuple[Value, int]:
+        run, slots, size = plan
         frame: list[Any] = [None] * size
         frame[0] = 0
         frame[1] = limit
@@ -68,43 +124,106 @@ class Program:
                 frame[slot] = bindings[name]
             except KeyError:
                 raise EvalError(f"no such attribute(s): {name}") from None
-        if self._deep:
-            with stack_room(True):
-                return run(frame)
-        return run(frame)
+        try:
+            if self._deep:
+                with stack_room(True):
+                    value = run(frame)
+            else:
+                value = run(frame)
+        except CelRuntimeError as problem:
+            problem.cost = frame[0]
+            raise
+        except RecursionError as problem:
+            raise CelRuntimeError("expression nests too deeply to be evaluated") from problem
+        return value, frame[0]
 
     def estimate_cost(self) -> tuple[int, int]:
-        return (0, 0)
+        """Least and most an evaluation can cost."""
+        if self._cost is None:
+            with stack_room(self._deep):
+                self._cost = estimate_cost(self._checked, self._environment.sizer)
+        return self._cost
 
 
 class Environment:
-    """Variables, types and functions that expressions may use."""
+    """Variables, types and functions that expressions may use.
+
+    `types` are message types that literals may construct (`MutationTypes` for mutating policies); `libraries`
+    are added to those Kubernetes 1.36 always has; `authorizer` declares the variable of that name.
+
+    >>> Environment({"n": INT}).compile("n + 1 > 2").evaluate({"n": 2})
+    True
+    """
 
     def __init__(
         self,
         variables: Mapping[str, CelType],
         *,
-        libraries: Iterable[Iterable[Function]] | None = None,
+        types: Structs | None = None,
+        libraries: Iterable[Iterable[Function]] = (),
+        authorizer: bool = False,
     ) -> None:
         self._variables = dict(variables)
-        self._functions = merge([standard.functions()])
-        self._names = Names(self._variables, _TYPE_NAMES, self._functions, Structs())
+        if authorizer:
+            self._variables["authorizer"] = authorizer_library.AUTHORIZER
+            self._variables["authorizer.requestResource"] = authorizer_library.RESOURCE_CHECK
+        extra = [*libraries]
+        if types is not None:
+            extra.append(mutation.functions())
+        self._functions = merge([_default_functions(), *extra]) if extra else _default_table()
+        self._names = Names(self._variables, _TYPES, self._functions, types or Structs())
+        self.sizer = Sizer(_shapes(self._variables))
 
     def compile(self, expression: str) -> Program:
-        """Parse, check and plan; CelCompileError with all problems."""
-        root, source = parse(expression)
-        with stack_room(depth(root) > _DEEP):
-            checked, issues = check(root, self._names)
-        if issues:
-            raise CelCompileError(source.render(issues))
-        return Program(expression, checked, self)
+        """Parse, check and plan; CelCompileError with all problems found."""
+        try:
+            root, source = parse(expression)
+            with stack_room(depth(root) > _DEEP):
+                checked, issues = check(root, self._names)
+                if not issues:
+                    issues = validate(checked)
+            if issues:
+                raise CelCompileError(source.render(issues))
+            return Program(expression, checked, self)
+        except RecursionError as problem:
+            raise CelCompileError("ERROR: <input>:-1:0: max recursion depth exceeded") from problem
 
-    def plan(self, checked: Checked, *, metered: bool) -> tuple[Closure, dict[str, int], int]:
+    def plan(self, checked: Checked, *, metered: bool) -> Plan:
+        """Closures for a checked tree."""
         return plan(checked, self._functions, self._variables, StructValue, metered=metered)
 
 
-_TYPE_NAMES: Final = {
-    t.name: type_type(t)
-    for t in (BOOL, BYTES, DOUBLE, DURATION, INT, NULL, STRING, TIMESTAMP, UINT, list_type(DYN), map_type(DYN, DYN), TYPE, optional_type(DYN), DYN)
-}
-__all__ = ["CelCompileError", "CelRuntimeError", "CostLimitExceeded", "Environment", "Program"]
+def _shapes(variables: Mapping[str, CelType]) -> dict[str, Shape]:
+    shapes = {}
+    for name, t in variables.items():
+        if is_optional(t):
+            t = t.params[0]
+        if t.shape is not None:
+            shapes[name] = t.shape
+    return shapes
+
+
+@lru_cache(maxsize=1)
+def _default_functions() -> tuple[Function, ...]:
+    return tuple(
+        function
+        for library in (
+            standard,
+            url,
+            regex,
+            list_library,
+            authorizer_library,
+            optional,
+            quantity,
+            string,
+            network,
+            named_format,
+            semver,
+        )
+        for function in library.functions()
+    )
+
+
+@lru_cache(maxsize=1)
+def _default_table() -> Mapping[str, Function]:
+    return merge([_default_functions()])

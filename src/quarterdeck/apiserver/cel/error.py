@@ -29,11 +29,15 @@ class CelCompileError(Exception):
 
 
 class CelRuntimeError(Exception):
-    """An expression whose evaluation failed; `message` is what upstream prints for the same failure."""
+    """An expression whose evaluation failed; `message` is what upstream prints for the same failure.
+
+    `cost` is what a metered evaluation had cost by then.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+        self.cost = 0
 
 
 class EvalError(CelRuntimeError):

@@ -9,7 +9,7 @@ import msgspec
 from quarterdeck.apiserver import document, status
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
-from quarterdeck.apiserver.resource import BuiltinResource
+from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.strategy import Strategy
 
 from .body import check_problems, problem_texts
@@ -43,11 +43,10 @@ class Patcher:
     async def _patch(self, request: ApiRequest, media: str, rules: Strategy | None) -> Response:
         options = WriteOptions(request, "PatchOptions")
         change = PatchBody(media, request.http.body)
-        duplicates = change.duplicates if options.field_validation != "Ignore" else []
 
         async def transform(old: Json | None, context: Context) -> Json:
             assert old is not None
-            return decode_patched(request, options, change.apply(old, request.resource), duplicates)
+            return decode_patched(request, options, change.apply(old, request.resource), change)
 
         return await self._writer.modify(request, options, transform, is_patch=True, rules=rules)
 
@@ -79,33 +78,28 @@ class PatchBody:
 
     def __init__(self, media: str, body: bytes) -> None:
         self._media = media
-        self._body = body
+        #: what field validation has to say about the patch itself
+        self.duplicates: list[str] = []
+        self.unknown: list[str] = []
+        self._patch: Any
         if media == JSON_PATCH:
-            self._operations = jsonpatch.parse(body)
-            self.duplicates: list[str] = []
+            self._patch = jsonpatch.decode(body)
+            self.unknown = jsonpatch.unknown_fields(self._patch)
             return
-        try:
-            self._document = document.parse_json(body)
-        except document.ParseError as error:
-            raise status.bad_request(f"error decoding patch: {error}") from None
-        if not isinstance(self._document, dict):
-            raise status.bad_request(
-                f"error decoding patch: json: cannot unmarshal {_kind_of(self._document)} into Go value of type "
-                "map[string]interface {}"
-            )
-        self.duplicates = document.duplicate_fields(body, self._document)
+        self._patch = merge.decode(body) if media == MERGE_PATCH else strategic.decode(body)
+        self.duplicates = document.duplicate_fields(body, self._patch)
 
-    def apply(self, old: Json, resource: Any) -> Any:
-        current = deep_copy(old)
+    def apply(self, old: Json, resource: Resource) -> Any:
         if self._media == JSON_PATCH:
-            return jsonpatch.apply(current, self._operations)
+            return jsonpatch.apply(old, self._patch)
         if self._media == MERGE_PATCH:
-            return merge.apply(current, deep_copy(self._document))
+            # copies, because a merge shares what it does not change and the result is edited later
+            return merge.apply(deep_copy(old), deep_copy(self._patch))
         assert isinstance(resource, BuiltinResource)
-        return strategic.apply(current, deep_copy(self._document), resource.struct)
+        return strategic.apply(old, self._patch, resource.struct)
 
 
-def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, duplicates: list[str]) -> Json:
+def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, change: PatchBody) -> Json:
     """The result of a patch as an object of the request's version."""
     resource = request.resource
     if not isinstance(patched, dict):
@@ -130,10 +124,12 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, dup
             error.message.split(" cannot be handled as a ", 1)[-1].split(": ", 1)[-1],
             reason="BadRequest",
         ) from None
-    if (duplicates or unknown) and options.field_validation == "Strict":
-        texts = ", ".join(problem_texts(duplicates, unknown))
-        raise strict_patch_error(request, patched, texts)
-    check_problems(request, options, duplicates, unknown)
+    problems = change.unknown + problem_texts(change.duplicates, unknown)
+    if problems and options.field_validation == "Strict":
+        raise strict_patch_error(request, patched, ", ".join(problems))
+    if options.field_validation == "Warn":
+        for text in problems:
+            request.warn(text)
     resource.strategy.default(obj)
     meta = obj["metadata"]
     if meta.get("name") != request.info.name:

@@ -8,14 +8,14 @@ from typing import Any
 
 from quarterdeck.apiserver import document, status
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
-from quarterdeck.apiserver.builtin.subresources import scale_for, subresource_rules
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge
 from quarterdeck.apiserver.storage import Entry
+from quarterdeck.apiserver.subresourcerules import scale_for, subresource_rules
 
 from .answer import document_response
 from .body import check_identity, parse_object
-from .patching import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Patcher
+from .patching import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Patcher, unsupported_patch
 from .podaction import PodActions, parse_as
 from .read import Reader
 from .request import ApiRequest, WriteOptions
@@ -183,25 +183,25 @@ class _ScalePatch:
     def __init__(self, request: ApiRequest) -> None:
         media = document.media_type(request.http.headers.get("content-type", ""))
         body = request.http.body
-        self._operations: Any = None
-        self._document: Any = None
-        if media == JSON_PATCH:
-            self._operations = jsonpatch.parse(body)
-            return
-        if media not in (MERGE_PATCH, STRATEGIC_PATCH, APPLY_YAML):
-            from .patching import unsupported_patch
-
+        if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_YAML):
             raise unsupported_patch(is_custom=request.resource.is_custom)
-        try:
-            self._document = document.parse_yaml(body) if media == APPLY_YAML else document.parse_json(body)
-        except document.ParseError as error:
-            raise status.bad_request(f"error decoding patch: {error}") from None
+        self._is_json_patch = media == JSON_PATCH
+        self._patch: Any
+        if self._is_json_patch:
+            self._patch = jsonpatch.decode(body)
+        elif media == APPLY_YAML:
+            try:
+                self._patch = document.parse_yaml(body)
+            except document.ParseError as error:
+                raise status.bad_request(f"error decoding YAML: {error}") from None
+        else:
+            self._patch = merge.decode(body)
 
     def apply(self, scale: Json) -> Json:
         patched = (
-            jsonpatch.apply(deep_copy(scale), self._operations)
-            if self._operations is not None
-            else merge.apply(deep_copy(scale), self._document)
+            jsonpatch.apply(scale, self._patch)
+            if self._is_json_patch
+            else merge.apply(deep_copy(scale), self._patch)
         )
         if not isinstance(patched, dict):
             raise status.bad_request("the patch does not leave a Scale")

@@ -79,6 +79,7 @@ class Writer:
         self._store = store
         self._admission = admission
         self.cluster = cluster
+        self._namespaces = store.bucket("", "namespaces", namespaced=False)
 
     # -- create ----------------------------------------------------------------------------
 
@@ -108,6 +109,8 @@ class Writer:
             raise status.plain_error("resourceVersion should not be set on objects to be created")
         meta.pop("resourceVersion", None)
         resource.check_create_allowed(meta.get("name", ""))
+        if resource.namespaced:
+            self._check_namespace(request, meta)
         strategy.default(obj)
         if not is_apply:
             drop_duplicate_owners(obj, context)
@@ -151,6 +154,28 @@ class Writer:
                 raise status.already_exists(resource.plural, resource.group, meta["name"]) from None
             return entry, obj
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _check_namespace(self, request: ApiRequest, meta: Json) -> None:
+        """NamespaceLifecycle: the namespace of a new object exists and is not going away."""
+        name = request.info.namespace
+        entry = self._namespaces.get("", name)
+        if entry is None:
+            raise status.not_found("namespaces", "", name)
+        if b'"deletionTimestamp":' in entry.body and "deletionTimestamp" in entry.document()["metadata"]:
+            resource = request.resource
+            raise status.forbidden(
+                resource.plural,
+                resource.group,
+                meta.get("name") or meta.get("generateName", ""),
+                f"unable to create new content in namespace {name} because it is being terminated",
+                causes=[
+                    {
+                        "reason": "NamespaceTerminating",
+                        "message": f"namespace {name} is being terminated",
+                        "field": "metadata.namespace",
+                    }
+                ],
+            )
 
     def _validate_new(self, resource: Resource, obj: Json, context: Context) -> None:
         strategy = resource.strategy

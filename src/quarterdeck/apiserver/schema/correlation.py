@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import gostyle
+from quarterdeck.apiserver import gostyle
+
 from .document import same
 from .structural import ABSENT, SchemaNode
 

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from ..fielderror import FieldError, invalid
+from quarterdeck.apiserver.fielderror import FieldError, invalid
+
 from . import objectmeta, pruning
 from .document import copied, presentable, same
-from .structural import SchemaNode
+from .structural import SchemaNode, compile_schema
 from .validation import validate
 
 Json = dict[str, Any]
@@ -28,12 +29,18 @@ _META: Final = ("apiVersion", "kind", "metadata")
 def default_errors(
     root: SchemaNode, path: str, *, require_pruned: bool = True, rules: RuleCheck | None = None
 ) -> list[FieldError]:
-    """What is wrong with the defaults of a schema (compiled with `loose_int_or_string`)."""
+    """What is wrong with the defaults of a schema (compiled as `loose`)."""
     if not root.has_defaults:
         return []
     if not root.embedded_resource:
         root = msgspec.structs.replace(root, embedded_resource=True, has_embedded=True, compiled={})
     return list(_Checker(require_pruned, rules).check(root, path, root, _as_resource, in_meta=False))
+
+
+def has_unpruned_defaults(raw: object) -> bool:
+    """Whether some default has fields its schema does not know; only old CRDs may have such."""
+    errors = default_errors(compile_schema(raw, loose=True), "")
+    return any(error.body.endswith(": must not have unknown fields") for error in errors)
 
 
 def _as_resource(value: Any) -> Json:
@@ -89,8 +96,7 @@ class _Checker:
         try:
             objectmeta.coerce(value, node, where)
         except objectmeta.DecodeError as error:
-            assert error.error is not None
-            return [*errors, error.error]
+            return [*errors, error.error or invalid(where, presentable(value), str(error))]
         found = objectmeta.embedded_errors(value, node, where) or validate(value, node, prefix=where)
         return errors + (found or self._rule_errors(node, where))
 

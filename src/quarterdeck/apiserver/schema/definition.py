@@ -6,18 +6,39 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ..fielderror import FieldError, forbidden, invalid, internal
+from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid
+
 from . import gointernal, noderules, rules
 from .defaultrules import default_errors
 from .structural import compile_schema, text
 
 Json: TypeAlias = dict[str, Any]
 
+#: in upstream's words, because one error lists them
 _ALLOWED_AT_ROOT: Final = (
-    "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern"
-    " MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example"
-    " XPreserveUnknownFields XValidations"
-).split()
+    "Description",
+    "Type",
+    "Format",
+    "Title",
+    "Maximum",
+    "ExclusiveMaximum",
+    "Minimum",
+    "ExclusiveMinimum",
+    "MaxLength",
+    "MinLength",
+    "Pattern",
+    "MaxItems",
+    "MinItems",
+    "UniqueItems",
+    "MultipleOf",
+    "Required",
+    "Items",
+    "Properties",
+    "ExternalDocs",
+    "Example",
+    "XPreserveUnknownFields",
+    "XValidations",
+)
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -28,7 +49,10 @@ class Options(msgspec.Struct, frozen=True):
     nodes: noderules.Options = noderules.Options()
 
 
-def schema_errors(raw: object, path: str, *, has_status: bool, options: Options = Options()) -> list[FieldError]:
+STRICT: Final = Options()
+
+
+def schema_errors(raw: object, path: str, *, has_status: bool, options: Options = STRICT) -> list[FieldError]:
     """Errors of an openAPIV3Schema whose path ends in `openAPIV3Schema`.
 
     has_status: the version has a status subresource, so `.status` is validated on its own.
@@ -50,16 +74,14 @@ def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[Fi
     if raw.get("nullable") is True:
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     unsupported = ""
-    is_sound = False
     if options.require_structural:
         unsupported = rules.unsupported_keyword(raw)
         if not unsupported:
             found = rules.structural_errors(raw, path)
             if not found:
-                node = compile_schema(raw, loose_int_or_string=True)
+                node = compile_schema(raw, loose=True)
                 found = default_errors(node, path, require_pruned=options.require_pruned_defaults)
             errors += found
-            is_sound = not found
     errors += noderules.node_errors(raw, path, options.nodes, None)
     if unsupported and not errors:
         errors.append(invalid(path, "", unsupported))
@@ -68,18 +90,21 @@ def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[Fi
 
 def _root_errors(raw: Json, path: str) -> list[FieldError]:
     """With a status subresource the root may only say what does not concern `.status`."""
-    for name, key, _ in gointernal.SCHEMA_FIELDS:
-        if not raw.get(key) and not (raw.get(key) == 0 and type(raw.get(key)) is not bool):
+    for name, key, kind in gointernal.SCHEMA_FIELDS:
+        value = raw.get(key)
+        if not value and (value is None or kind in ("text", "flag")):
             continue
         if name == "Type":
-            if raw[key] != "object":
+            if value != "object":
                 text_ = (
                     'only "object" is allowed as the type at the root of the schema '
                     "if the status subresource is enabled"
                 )
                 return [invalid(f"{path}.type", text(raw, "type"), text_)]
         elif name not in _ALLOWED_AT_ROOT:
-            allowed = " ".join(_ALLOWED_AT_ROOT)
-            text_ = f"only [{allowed}] fields are allowed at the root of the schema if the status subresource is enabled"
+            text_ = (
+                f"only [{' '.join(_ALLOWED_AT_ROOT)}] fields are allowed at the root of the schema "
+                "if the status subresource is enabled"
+            )
             return [invalid(path, gointernal.shown(gointernal.schema(raw)), text_)]
     return []

@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from .. import gostyle
+from quarterdeck.apiserver import gostyle
+
 from . import number
 
 
@@ -58,21 +59,22 @@ def presentable(value: Any) -> Any:
     if kind is float or (kind is int and not number.is_int64(value)):
         return msgspec.Raw(number.float_text(number.as_float(value)).encode())
     if kind is dict or kind is list:
-        return _encodable(value)
+        return encodable(value)
     return value
 
 
-def _encodable(value: Any) -> Any:
+def encodable(value: Any) -> Any:
+    """A document whose numbers the encoder writes as Go's would."""
     kind = type(value)
     if kind is float or (kind is int and not number.is_int64(value)):
         return msgspec.Raw(number.json_float(number.as_float(value)).encode())
     if kind is dict:
-        return {key: _encodable(item) for key, item in value.items()}
+        return {key: encodable(item) for key, item in value.items()}
     if kind is list:
-        return [_encodable(item) for item in value]
+        return [encodable(item) for item in value]
     return value
 
 
 def json_text(value: Any) -> str:
     """`value` as Go's `json.Marshal` writes it."""
-    return gostyle.json_text(_encodable(value))
+    return gostyle.json_text(encodable(value))

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from .. import gostyle
-from ..fielderror import ErrorKind
+from quarterdeck.apiserver import gostyle
+from quarterdeck.apiserver.fielderror import ErrorKind
+
 from . import number
 from .correlation import old_items, unchanged
 from .document import json_text, same, type_name
-from .formats import checker
+from .formats import checker, formats_of_type
 from .issue import Findings, Issue
 from .regex import RegexError, compile_regex
 from .structural import ABSENT, Absent, SchemaNode
@@ -158,7 +159,8 @@ def _range_issue(
 ) -> Issue | None:
     if in_range is None or in_range(value):
         return None
-    form = f"with format {node.format}" if node.format else "(default format)"
+    known = formats_of_type(node.types)
+    form = f"with format {node.format}" if node.format in known else "(default format)"
     return Issue(f"{name} value must be of type {node.types[0]} {form} in {path}")
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from .structural import SchemaNode
 
-_token = re.compile(r"[.\[\]]|'(?:[^'\\]|\\.|\\(?='))*'|[^.\[\]]+", re.DOTALL)
+_part = re.compile(r"[.\[\]]|'(?:[^'\\]|\\.|\\(?='))*'|[^.\[\]]+", re.DOTALL)
 _escape = re.compile(r"\\.", re.DOTALL)
 _ESCAPES: Final = {
     "a": "\a",
@@ -33,28 +33,28 @@ def resolve(path: str, node: SchemaNode, *, allow_keys: bool = True) -> tuple[li
     `allow_keys` admits the `['name']` notation. Raises FieldPathError.
     """
     steps: list[str] = []
-    tokens = iter(_token.findall(path))
-    for token in tokens:
-        if token == "[":
+    parts = iter(_part.findall(path))
+    for part in parts:
+        if part == "[":
             if not allow_keys:
                 raise FieldPathError("array notation is not allowed")
-            name = _unquoted(_next(tokens))
+            name = _unquoted(_next(parts))
             node = _step(name, node, steps)
-            closing = _next(tokens)
+            closing = _next(parts)
             if closing != "]":
                 raise FieldPathError(f"expected ] but got {closing}")
-        elif token == ".":
-            node = _step(_next(tokens), node, steps)
+        elif part == ".":
+            node = _step(_next(parts), node, steps)
         else:
-            raise FieldPathError(f"expected [ or . but got: {token}")
+            raise FieldPathError(f"expected [ or . but got: {part}")
     return steps, node
 
 
-def _next(tokens: Iterator[str]) -> str:
-    token = next(tokens, None)
-    if token is None:
+def _next(parts: Iterator[str]) -> str:
+    part = next(parts, None)
+    if part is None:
         raise FieldPathError("unexpected end of JSON path")
-    return token
+    return part
 
 
 def _step(name: str, node: SchemaNode, steps: list[str]) -> SchemaNode:
@@ -69,9 +69,9 @@ def _step(name: str, node: SchemaNode, steps: list[str]) -> SchemaNode:
     return child
 
 
-def _unquoted(token: str) -> str:
-    if len(token) < 2 or token[0] != "'" or token[-1] != "'":
-        raise FieldPathError(f"expected single quoted string but got {token}")
+def _unquoted(part: str) -> str:
+    if len(part) < 2 or part[0] != "'" or part[-1] != "'":
+        raise FieldPathError(f"expected single quoted string but got {part}")
 
     def plain(match: re.Match[str]) -> str:
         char = match[0][1]
@@ -79,4 +79,4 @@ def _unquoted(token: str) -> str:
             raise FieldPathError(f"invalid string literal: invalid escape char {match[0]}")
         return _ESCAPES[char]
 
-    return _escape.sub(plain, token[1:-1])
+    return _escape.sub(plain, part[1:-1])

@@ -217,9 +217,7 @@ _long_name = _matcher(rf"{_LABEL}(\.{_LABEL})*")
 #: by normalized name (no dashes)
 CHECKERS: Final[dict[str, Callable[[str], bool]]] = {
     "bsonobjectid": _matcher("[0-9a-fA-F]{24}"),
-    "byte": _matcher(
-        "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
-    ),
+    "byte": _matcher("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
     "cidr": is_cidr,
     "creditcard": is_credit_card,
     "date": is_date,
@@ -245,7 +243,15 @@ CHECKERS: Final[dict[str, Callable[[str], bool]]] = {
     "uuid4": _uuid("4[0-9a-f]{3}", "[89ab][0-9a-f]{3}"),
     "uuid5": _uuid("5[0-9a-f]{3}", "[89ab][0-9a-f]{3}"),
 }
-_OF_TYPE: Final = {"integer": ("int32", "int64"), "number": ("float", "double")}
+_OF_TYPE: Final[dict[tuple[str, ...], tuple[str, ...]]] = {
+    ("integer",): ("int32", "int64"),
+    ("number",): ("float", "double"),
+}
+
+
+def formats_of_type(types: tuple[str, ...]) -> tuple[str, ...]:
+    """The formats that numbers of a type can have."""
+    return _OF_TYPE.get(types, ())
 
 
 def checker(format_name: str) -> Callable[[str], bool] | None:
@@ -257,7 +263,6 @@ def checked(format_name: str, types: tuple[str, ...]) -> str:
     """`format_name` if it means something for values of these types, else ""."""
     if not format_name:
         return ""
-    single = types[0] if len(types) == 1 else ""
-    if single in ("", "string"):
+    if len(types) != 1 or types == ("string",):
         return format_name if checker(format_name) is not None else ""
-    return format_name if format_name in _OF_TYPE.get(single, ()) else ""
+    return format_name if format_name in formats_of_type(types) else ""

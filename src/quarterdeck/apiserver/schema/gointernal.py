@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .number import json_float
+from .document import encodable
 from .structural import items_of, text
 
 Json = dict[str, Any]
@@ -67,21 +67,10 @@ SCHEMA_FIELDS: Final = (
 
 def shown(value: Any) -> msgspec.Raw:
     """A value in internal form, ready for an error text."""
-    encoded = msgspec.json.encode(_numbers(value)).decode()
-    return msgspec.Raw(encoded.translate(_HTML).encode())
+    return msgspec.Raw(msgspec.json.encode(encodable(value)).decode().translate(_HTML).encode())
 
 
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
-
-
-def _numbers(value: Any) -> Any:
-    if type(value) is float:
-        return msgspec.Raw(json_float(value).encode())
-    if isinstance(value, dict):
-        return {key: _numbers(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_numbers(item) for item in value]
-    return value
 
 
 def schema(raw: object) -> Json | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from ..gostyle import quote
+from quarterdeck.apiserver.gostyle import quote
 
 _HOST_CHARS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!$&'()*+,;=:[]<>\""

@@ -9,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from ..fielderror import ErrorKind, FieldError, invalid, not_supported, required, type_invalid
+from quarterdeck.apiserver.fielderror import (
+    ErrorKind,
+    FieldError,
+    invalid,
+    not_supported,
+    required,
+    type_invalid,
+)
+
 from .document import json_text, presentable
 
 

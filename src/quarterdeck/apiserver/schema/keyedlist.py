@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..fielderror import FieldError, duplicate, internal, invalid
+from quarterdeck.apiserver.fielderror import FieldError, duplicate, internal, invalid
+
 from . import number
 from .document import json_text, presentable
 from .structural import SchemaNode
@@ -37,8 +38,7 @@ def _walk(value: Any, node: SchemaNode, path: str, errors: list[FieldError]) -> 
                 _walk(value[key], child, f"{path}.{key}" if path else key, errors)
     elif type(value) is list:
         if len(value) > 1 and node.list_type == "set":
-            for index in _repeated(value):
-                errors.append(duplicate(f"{path}[{index}]", presentable(value[index])))
+            errors += [duplicate(f"{path}[{index}]", presentable(value[index])) for index in _repeated(value)]
         elif node.list_type == "map":
             _check_map(value, node, path, errors)
         if node.items is not None and node.items.has_keyed_lists:
@@ -55,8 +55,7 @@ def _check_map(items: list[Any], node: SchemaNode, path: str, errors: list[Field
     if len(items) < 2 or _are_distinct(items, node.list_map_keys):
         return
     keys = [_key(item, node.list_map_keys) for item in items]
-    for index in _repeated(keys):
-        errors.append(duplicate(f"{path}[{index}]", presentable(keys[index])))
+    errors += [duplicate(f"{path}[{index}]", presentable(keys[index])) for index in _repeated(keys)]
 
 
 def _key(item: Json | None, names: tuple[str, ...]) -> Json:

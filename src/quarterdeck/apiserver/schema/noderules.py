@@ -13,7 +13,8 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from ..fielderror import FieldError, forbidden, invalid, not_supported, required
+from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
+
 from . import gointernal
 from .fieldpath import FieldPathError, resolve
 from .structural import compile_schema, items_of, strings, text
@@ -178,7 +179,10 @@ def _extension_errors(raw: Json, path: str, options: Options) -> Iterator[FieldE
             yield not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
     keys = strings(raw, "x-kubernetes-list-map-keys")
     if keys and list_type != "map":
-        where, text_ = f"{path}.x-kubernetes-list-type", "must be map if x-kubernetes-list-map-keys is non-empty"
+        where, text_ = (
+            f"{path}.x-kubernetes-list-type",
+            "must be map if x-kubernetes-list-map-keys is non-empty",
+        )
         yield required(where, text_) if list_type is None else invalid(where, list_type, text_)
     if list_type == "map":
         yield from _map_errors(raw, item, keys, path)
@@ -268,6 +272,15 @@ def map_key_errors(item: Json, list_type: str, keys: list[str], path: str) -> It
         if child.get("nullable") is True:
             text_ = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable"
             yield forbidden(f"{where}.nullable", text_)
+
+
+def lacks_map_keys(raw: Json) -> bool:
+    """Whether a node is a set or map that `map_key_errors` objects to; only old CRDs may have such."""
+    item, list_type = raw.get("items"), raw.get("x-kubernetes-list-type")
+    if not isinstance(item, dict) or list_type not in ("set", "map"):
+        return False
+    keys = strings(raw, "x-kubernetes-list-map-keys")
+    return any(True for _ in map_key_errors(item, list_type, keys, ""))
 
 
 def _rule_errors(rule: Json, schema: Json, path: str) -> Iterator[FieldError]:

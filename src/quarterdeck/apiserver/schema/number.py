@@ -36,7 +36,7 @@ def as_float(value: int | float) -> float:
 
 
 def is_json_integer(value: float) -> bool:
-    """Whether a float is taken for an integer: whole, or within a relative error of 1e-9 of it, below 2**53."""
+    """Whether a float is taken for an integer: below 2**53, and whole up to a relative error of 1e-9."""
     if not -_SAFE <= value <= _SAFE:  # NaN and infinities too
         return False
     if value.is_integer():

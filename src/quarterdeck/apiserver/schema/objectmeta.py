@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from .. import metadata
-from ..builtin.typetable import OBJECT_META, struct
-from ..fielderror import FieldError, invalid, required
-from ..shape import ShapeError, normalize
+from quarterdeck.apiserver import metadata
+from quarterdeck.apiserver.builtin.typetable import OBJECT_META, struct
+from quarterdeck.apiserver.fielderror import FieldError, invalid, required
+from quarterdeck.apiserver.shape import ShapeError, normalize
+
 from .document import presentable, type_name
 from .structural import SchemaNode
 

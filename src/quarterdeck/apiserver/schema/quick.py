@@ -23,10 +23,10 @@ Check = Callable[[Any], bool]
 
 def quick_check(node: SchemaNode) -> Check:
     """The check of a node: whether a value is valid, without ratcheting."""
-    check = node.compiled.get("check")
+    check: Check | None = node.compiled.get("check")
     if check is None:
         check = node.compiled["check"] = _combined(node, _plain(node))
-    return check  # type: ignore[no-any-return]  # what `compiled` holds by purpose is not typed
+    return check
 
 
 def _slow(node: SchemaNode) -> Check:
@@ -61,10 +61,14 @@ def _combined(node: SchemaNode, plain: Check) -> Check:
 
 def _repeats_types(node: SchemaNode) -> bool:
     """Whether anyOf only says "integer or string" once more, as generated schemas do."""
-    return node.types == INT_OR_STRING and all(
-        part.types and not (part.format or part.enum or _has_limits(part) or _has_combinators(part))
-        for part in node.any_of
-    ) and {part.type for part in node.any_of} == {"integer", "string"}
+    return (
+        node.types == INT_OR_STRING
+        and all(
+            part.types and not (part.format or part.enum or _has_limits(part) or _has_combinators(part))
+            for part in node.any_of
+        )
+        and {part.type for part in node.any_of} == {"integer", "string"}
+    )
 
 
 def _has_combinators(node: SchemaNode) -> bool:
@@ -256,9 +260,9 @@ def _int_or_string(node: SchemaNode, slow: Check) -> Check:
 
 def _untyped(node: SchemaNode, slow: Check) -> Check:
     """No type, no format, no enum: what the value is decides which limits apply."""
-    has_object_part = bool(
-        node.properties or node.required or node.additional_allowed is not None
-    ) or not (node.min_properties is None and node.max_properties is None)
+    has_object_part = bool(node.properties or node.required or node.additional_allowed is not None) or not (
+        node.min_properties is None and node.max_properties is None
+    )
     has_list_part = not (node.items is None and node.min_items is None and node.max_items is None)
     objects = _object(node, slow) if has_object_part else _accept
     lists = _list(node, slow) if has_list_part else _accept

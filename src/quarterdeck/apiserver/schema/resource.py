@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
-from ..fielderror import ErrorKind, FieldError, invalid
+from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
+
 from . import defaulting, objectmeta, pruning
 from .document import copied
 from .keyedlist import duplicate_errors

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final
 
-from ..fielderror import FieldError, forbidden, invalid, required
+from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required
+
 from .regex import RegexError, compile_regex
 from .structural import items_of, text
 
@@ -100,6 +101,11 @@ def unsupported_keyword(raw: object) -> str:
     return ""
 
 
+def is_structural(raw: Json) -> bool:
+    """Whether a schema keeps all invariants."""
+    return not is_too_deep(raw) and not unsupported_keyword(raw) and not structural_errors(raw, "")
+
+
 def structural_errors(raw: Json, path: str) -> list[FieldError]:
     """All violations of the structural invariants, sorted by text."""
     errors = list(_invariants(raw, Level.ROOT, path))
@@ -187,18 +193,27 @@ def _type_errors(
 
 def _says_more_than_names(meta: Json) -> bool:
     """Whether the schema of metadata restricts anything but name and generateName."""
-    rest = {key: value for key, value in meta.items() if key not in ("type", "default") and value}
+    rest = {
+        key: value for key, value in meta.items() if key not in ("type", "default") and _is_said(key, value)
+    }
     properties = rest.pop("properties", None)
     if isinstance(properties, dict) and not properties.keys() <= {"name", "generateName"}:
         return True
     return bool(rest)
 
 
+def _is_said(key: str, value: object) -> bool:
+    """Whether a keyword says something: a limit of 0 does, and additionalProperties even when false."""
+    return bool(value) or (value == 0 and (value is not False or key == "additionalProperties"))
+
+
 def _plain(value: object) -> object:
     """The alternatives of a combinator without keys that say nothing."""
     if not isinstance(value, list):
         return value
-    return [{key: part[key] for key in part if part[key]} if isinstance(part, dict) else part for part in value]
+    return [
+        {key: part[key] for key in part if part[key]} if isinstance(part, dict) else part for part in value
+    ]
 
 
 def _value_validation(

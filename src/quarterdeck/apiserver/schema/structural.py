@@ -30,7 +30,7 @@ class Absent(Enum):
 
 ABSENT: Final = Absent.ABSENT
 
-INT_OR_STRING: Final = ("integer", "string")
+INT_OR_STRING: Final[tuple[str, ...]] = ("integer", "string")
 
 
 class SchemaNode(msgspec.Struct, frozen=True, eq=False, kw_only=True):
@@ -56,7 +56,7 @@ class SchemaNode(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     int_or_string: bool
     rules: tuple[Json, ...]
 
-    #: only formats that are checked for this type
+    #: only formats that are checked for this type, unless compiled as `loose`
     format: str
     pattern: str
     enum: tuple[Any, ...]
@@ -105,13 +105,13 @@ class SchemaNode(msgspec.Struct, frozen=True, eq=False, kw_only=True):
         return self.properties.get(key) or self.additional
 
 
-def compile_schema(raw: object, *, loose_int_or_string: bool = False) -> SchemaNode:
+def compile_schema(raw: object, *, loose: bool = False) -> SchemaNode:
     """The node tree of an openAPIV3Schema.
 
-    `loose_int_or_string` leaves the type of int-or-string nodes to their anyOf, as upstream does where
-    it checks a schema's own defaults.
+    `loose` leaves the type of int-or-string nodes to their anyOf, keeps formats that are not checked and
+    numbers as they are written, as upstream does where it judges a schema's own defaults.
     """
-    return _compile(raw if isinstance(raw, dict) else {}, loose=loose_int_or_string)
+    return _compile(raw if isinstance(raw, dict) else {}, loose=loose)
 
 
 def _compile(raw: Json, *, loose: bool) -> SchemaNode:
@@ -123,14 +123,15 @@ def _compile(raw: Json, *, loose: bool) -> SchemaNode:
 
     type_ = text(raw, "type")
     int_or_string = raw.get("x-kubernetes-int-or-string") is True
+    types: tuple[str, ...] = (type_,) if type_ else ()
     if int_or_string and not loose:
         types = INT_OR_STRING
-    else:
-        types = (type_,) if type_ else ()
     list_type = text(raw, "x-kubernetes-list-type")
     rules = tuple(rule for rule in items_of(raw, "x-kubernetes-validations") if isinstance(rule, dict))
     embedded = raw.get("x-kubernetes-embedded-resource") is True
-    default = number.canonicalize(copied(raw.get("default")))
+    default = copied(raw.get("default"))
+    if not loose:
+        default = number.canonicalize(default)
 
     parts = [part for part in (*properties.values(), additional, items) if part is not None]
     return SchemaNode(
@@ -149,7 +150,7 @@ def _compile(raw: Json, *, loose: bool) -> SchemaNode:
         embedded_resource=embedded,
         int_or_string=int_or_string,
         rules=rules,
-        format=formats.checked(text(raw, "format"), types),
+        format=text(raw, "format") if loose else formats.checked(text(raw, "format"), types),
         pattern=text(raw, "pattern"),
         enum=tuple(copied(value) for value in items_of(raw, "enum")),
         required=tuple(strings(raw, "required")),

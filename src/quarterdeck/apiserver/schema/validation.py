@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..fielderror import FieldError, internal
+from quarterdeck.apiserver.fielderror import FieldError, internal
+
 from .explain import explain
 from .issue import field_errors
 from .quick import quick_check

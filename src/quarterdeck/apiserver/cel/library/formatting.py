@@ -76,6 +76,11 @@ class _Need(str):
     __slots__ = ()
 
 
+def is_need(piece: str | Clause) -> bool:
+    """Whether a piece only says that an argument comes next."""
+    return isinstance(piece, _Need)
+
+
 def format_string(text: str, args: list[Value]) -> str:
     """`text.format(args)`."""
     pieces: list[str] = []
@@ -205,7 +210,7 @@ def _scientific(value: Value, clause: Clause) -> str:
     number = _number(value, clause)
     unusual = _unusual(number)
     if unusual is not None:
-        return unusual
+        return _padded(unusual, clause)
     exact = Decimal(number)
     exponent = exact.adjusted() if exact else 0
     mantissa = exact.scaleb(-exponent).quantize(Decimal(1).scaleb(-_PRECISION), rounding=ROUND_HALF_EVEN)
@@ -213,7 +218,12 @@ def _scientific(value: Value, clause: Clause) -> str:
         exponent += 1
         mantissa = exact.scaleb(-exponent).quantize(Decimal(1).scaleb(-_PRECISION), rounding=ROUND_HALF_EVEN)
     power = f"{'-' if exponent < 0 else ''}{abs(exponent):02d}".translate(_SUPERSCRIPT)
-    return f"{mantissa}\u202f×\u202f10{power}"
+    return _padded(f"{mantissa}\u202f×\u202f10{power}", clause)
+
+
+def _padded(text: str, clause: Clause) -> str:
+    # Upstream passes the precision on as the width.
+    return text.rjust(_PRECISION if clause.precision is None else clause.precision)
 
 
 def _binary(value: Value, clause: Clause) -> str:

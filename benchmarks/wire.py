@@ -1,0 +1,167 @@
+"""A bare HTTP/1.1 client over TLS for benchmarks: cheap enough not to be what is measured."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+
+class Target(NamedTuple):
+    """Where a server listens and how to prove who we are."""
+
+    host: str
+    port: int
+    context: ssl.SSLContext
+
+
+def target(kubeconfig: Path) -> Target:
+    document = yaml.safe_load(kubeconfig.read_text())
+    cluster = document["clusters"][0]["cluster"]
+    user = document["users"][0]["user"]
+    host, _, port = cluster["server"].removeprefix("https://").rpartition(":")
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    context = ssl.create_default_context(cadata=authority)
+    with tempfile.TemporaryDirectory() as directory:
+        certificate, key = Path(directory, "crt"), Path(directory, "key")
+        certificate.write_bytes(base64.b64decode(user["client-certificate-data"]))
+        key.write_bytes(base64.b64decode(user["client-key-data"]))
+        context.load_cert_chain(certificate, key)
+    return Target(host, int(port), context)
+
+
+def render(method: str, path: str, body: bytes = b"", accept: str = "application/json") -> bytes:
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1\r\nAccept: {accept}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+class RequestError(Exception):
+    """The server answered with something other than 2xx."""
+
+
+class _Connection(asyncio.Protocol):
+    """Sends the next request as soon as the answer to the last one is complete."""
+
+    def __init__(self, requests: Iterator[bytes], done: asyncio.Future[int]) -> None:
+        self._requests = requests
+        self._done = done
+        self._head = b""
+        self._missing = -1
+        self._received = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._next()
+
+    def _next(self) -> None:
+        request = next(self._requests, None)
+        if request is None:
+            self._transport.close()
+            if not self._done.done():
+                self._done.set_result(self._received)
+            return
+        self._transport.write(request)  # type: ignore[attr-defined]  # a write transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += len(data)
+        if self._missing < 0:
+            self._head += data
+            end = self._head.find(b"\r\n\r\n")
+            if end < 0:
+                return
+            head = self._head[:end].lower()
+            if not head.startswith(b"http/1.1 2"):
+                self._fail(self._head[:600].decode(errors="replace"))
+                return
+            length = head.find(b"content-length: ")
+            if length < 0:
+                self._chunked(end)
+                return
+            size = int(head[length + 16 :].split(b"\r\n", 1)[0])
+            self._missing = size - (len(self._head) - end - 4)
+            self._head = b""
+        else:
+            self._missing -= len(data)
+        if self._missing == 0:
+            self._missing = -1
+            self._next()
+
+    def _chunked(self, end: int) -> None:
+        """Large lists of the real server come chunked; the end mark is all that matters."""
+        if self._head.endswith(b"0\r\n\r\n"):
+            self._head = b""
+            self._next()
+        else:  # keep only what is needed to see the end mark
+            self._head = self._head[: end + 4] + self._head[max(end + 4, len(self._head) - 8) :]
+
+    def _fail(self, text: str) -> None:
+        if not self._done.done():
+            self._done.set_exception(RequestError(text))
+        self._transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._done.done():
+            self._done.set_exception(RequestError(f"connection lost: {exc}"))
+
+
+async def load(server: Target, requests: Iterator[bytes], connections: int) -> None:
+    """Send all requests over keep-alive connections, each busy until none is left."""
+    loop = asyncio.get_running_loop()
+    waiting: list[asyncio.Future[int]] = []
+    for _ in range(connections):
+        done: asyncio.Future[int] = loop.create_future()
+        waiting.append(done)
+        await loop.create_connection(
+            lambda done=done: _Connection(requests, done),  # type: ignore[misc]  # bound per round
+            server.host,
+            server.port,
+            ssl=server.context,
+        )
+    await asyncio.gather(*waiting)
+
+
+class Lines(asyncio.Protocol):
+    """A watch stream: calls back for each complete line."""
+
+    def __init__(self, request: bytes, on_line: Callable[[bytes], None]) -> None:
+        self._request = request
+        self._on_line = on_line
+        self._rest = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        transport.write(self._request)  # type: ignore[attr-defined]  # a write transport
+
+    def data_received(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            if line.startswith(b'{"type"'):
+                self._on_line(line)
+
+
+def cpu_seconds(pids: list[int]) -> float:
+    """User and system time of processes so far."""
+    ticks = 0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def resident_bytes(pids: list[int]) -> int:
+    total = 0
+    for pid in pids:
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                total += int(line.split()[1]) * 1024
+    return total

@@ -1,0 +1,117 @@
+"""The admission chain: everything that may change or refuse a write before it is stored.
+
+    mutating:   built-in checks, MutatingAdmissionPolicy, MutatingAdmissionWebhook
+    validating: built-in checks, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook
+
+When a policy or webhook changed the object, the mutating part runs once more, for the built-in
+checks and for those calls that asked for it. Configurations reach the chain through `apply_change`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from quarterdeck.apiserver import status
+from quarterdeck.apiserver.webhookclient import WebhookClient
+
+from .attributes import Attributes, Host, metadata_text
+from .mutatingpolicy import MutatingPolicies
+from .validatingpolicy import ValidatingPolicies
+from .webhooks import Webhooks
+
+Json = dict[str, Any]
+
+_NAMESPACE_CHANGED: Final = (
+    "the namespace of the provided object does not match the namespace sent on the request"
+)
+
+
+class BuiltinChecks(Protocol):
+    """The checks that are always on; `mutate` changes `attributes.object` in place."""
+
+    def covers(self, group: str, resource: str, subresource: str, operation: str) -> bool: ...
+
+    def mutate(self, attributes: Attributes) -> None: ...
+
+    def validate(self, attributes: Attributes) -> None: ...
+
+
+class AdmissionChain:
+    """Admission of one server."""
+
+    def __init__(self, host: Host, client: WebhookClient, builtin: BuiltinChecks | None = None) -> None:
+        self._builtin = builtin
+        self._webhooks = Webhooks(host, client)
+        self._mutating_policies = MutatingPolicies(host)
+        self._validating_policies = ValidatingPolicies(host)
+        self._needed: dict[tuple[str, str, str, str], bool] = {}
+
+    def apply_change(self, resource: str, name: str, obj: Json | None) -> None:
+        """A configuration of admission was stored, or is gone (None)."""
+        match resource:
+            case "mutatingwebhookconfigurations":
+                self._webhooks.mutating.apply_change(name, obj)
+            case "validatingwebhookconfigurations":
+                self._webhooks.validating.apply_change(name, obj)
+            case "mutatingadmissionpolicies":
+                self._mutating_policies.table.apply_policy(name, obj)
+            case "mutatingadmissionpolicybindings":
+                self._mutating_policies.table.apply_binding(name, obj)
+            case "validatingadmissionpolicies":
+                self._validating_policies.table.apply_policy(name, obj)
+            case "validatingadmissionpolicybindings":
+                self._validating_policies.table.apply_binding(name, obj)
+            case _:
+                return
+        self._needed = {}
+
+    def needs_admission(self, group: str, resource: str, subresource: str, operation: str) -> bool:
+        """Whether a write has to pass the chain at all; one lookup unless configurations changed."""
+        key = (group, resource, subresource, operation)
+        needed = self._needed.get(key)
+        if needed is None:
+            needed = self._needed[key] = self._is_covered(*key)
+        return needed
+
+    def _is_covered(self, group: str, resource: str, subresource: str, operation: str) -> bool:
+        key = (group, resource, subresource, operation)
+        return bool(
+            (self._builtin is not None and self._builtin.covers(*key))
+            or self._webhooks.mutating.covering(*key)
+            or self._webhooks.validating.covering(*key)
+            or self._mutating_policies.table.covering(*key)
+            or self._validating_policies.table.covering(*key)
+        )
+
+    async def mutate(self, attributes: Attributes) -> bool:
+        """Run the mutating part on `attributes.object`; True when a policy or webhook changed it.
+
+        Raises StatusError when the write is refused.
+        """
+        await self._mutate_once(attributes)
+        if not attributes.needs_reinvocation:
+            return False
+        attributes.is_reinvocation = True
+        await self._mutate_once(attributes)
+        self._check_namespace(attributes)
+        return True
+
+    async def _mutate_once(self, attributes: Attributes) -> None:
+        if self._builtin is not None:
+            self._builtin.mutate(attributes)
+        await self._mutating_policies.mutate(attributes)
+        await self._webhooks.mutate(attributes)
+
+    def _check_namespace(self, attributes: Attributes) -> None:
+        found = metadata_text(attributes.object, "namespace")
+        if attributes.namespaced and found and found != attributes.namespace:
+            raise status.bad_request(_NAMESPACE_CHANGED)
+
+    async def validate(self, attributes: Attributes) -> None:
+        """Run the validating part; raises StatusError when the write is refused."""
+        if not attributes.name:
+            attributes.name = metadata_text(attributes.object, "name")
+        if self._builtin is not None:
+            self._builtin.validate(attributes)
+        await self._validating_policies.validate(attributes)
+        await self._webhooks.validate(attributes)

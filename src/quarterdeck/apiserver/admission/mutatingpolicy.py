@@ -1,0 +1,315 @@
+"""MutatingAdmissionPolicy: changes computed by expressions.
+
+A mutation is an apply configuration (`Object{...}`, merged as an apply would) or a JSON patch
+(`[JSONPatch{...}]`). Mutations run in order, each on the outcome of those before it; failures are
+collected and the first one is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from quarterdeck.apiserver import status
+from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.library.mutation import plain, type_name_problems
+from quarterdeck.apiserver.cel.value import StructValue
+
+from .attributes import Attributes, Host, metadata_text
+from .expression import (
+    JSON_PATCHES,
+    OBJECT,
+    Activation,
+    Compiled,
+    Composition,
+    ExpressionError,
+    Scope,
+    compile_expression,
+)
+from .matchconditions import ConditionError, MatchConditions
+from .matching import Criteria, Match, criteria
+from .objectpatch import PatchFault, TestFault, patched, plain_decode_error
+from .policies import (
+    Binding,
+    ConfigurationError,
+    PolicyTable,
+    definition_match,
+    namespace_of,
+    params_of,
+)
+from .version import VersionedPair, VersionedView
+
+Json = dict[str, Any]
+
+_PLUGIN: Final = "MutatingAdmissionPolicy"
+
+
+class Mutation(NamedTuple):
+    """One entry of `mutations`."""
+
+    expression: Compiled
+    is_json_patch: bool
+
+
+class MutatingPolicy(msgspec.Struct, frozen=True, eq=False):
+    """A policy, compiled."""
+
+    name: str
+    criteria: Criteria
+    param_kind: Mapping[str, Any] | None
+    ignores_failure: bool
+    reinvokes: bool
+    conditions: MatchConditions
+    composition: Composition
+    mutations: tuple[Mutation, ...]
+
+
+def mutating_policy(name: str, obj: Mapping[str, Any]) -> MutatingPolicy:
+    spec = obj.get("spec") or {}
+    ignores = spec.get("failurePolicy") == "Ignore"
+    scope = Scope(params=spec.get("paramKind") is not None, authorizer=True)
+    composition = Composition(spec.get("variables") or [], scope)
+    return MutatingPolicy(
+        name=name,
+        criteria=criteria(spec.get("matchConstraints")),
+        param_kind=spec.get("paramKind"),
+        ignores_failure=ignores,
+        reinvokes=spec.get("reinvocationPolicy") == "IfNeeded",
+        conditions=MatchConditions(
+            spec.get("matchConditions") or [],
+            ignores_failure=ignores,
+            has_params=scope.params,
+            variables=composition,
+        ),
+        composition=composition,
+        mutations=tuple(_mutation(item, scope, composition) for item in spec.get("mutations") or []),
+    )
+
+
+def _mutation(item: Mapping[str, Any], scope: Scope, composition: Composition) -> Mutation:
+    is_json_patch = item.get("patchType") == "JSONPatch"
+    body = item.get("jsonPatch" if is_json_patch else "applyConfiguration") or {}
+    returns = (JSON_PATCHES,) if is_json_patch else (OBJECT,)
+    source = (body.get("expression") or "").strip()
+    compiled = compile_expression(source, scope._replace(patches=True), returns, composition)
+    return Mutation(compiled, is_json_patch)
+
+
+class _Call(NamedTuple):
+    """One policy with one binding and one parameter, ready to run."""
+
+    policy: MutatingPolicy
+    binding: Binding
+    match: Match
+    param: Json | None
+
+    @property
+    def key(self) -> tuple[str, str, str, str]:
+        param = self.param
+        return (
+            self.policy.name,
+            self.binding.name,
+            metadata_text(param, "namespace"),
+            metadata_text(param, "name"),
+        )
+
+
+class _MutationError(Exception):
+    """A mutation that could not be computed or applied."""
+
+
+class _Failures:
+    """Errors of one pass, without those of policies that ignore failures."""
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[str, str]] = []
+
+    def add(self, policy: MutatingPolicy, bound: Binding | None, why: str, reason: str = "") -> None:
+        if policy.ignores_failure:
+            return
+        subject = (
+            f"policy '{policy.name}' with binding '{bound.name}'" if bound else f'policy "{policy.name}"'
+        )
+        self.texts.append((f"{subject} denied request: {why}", reason))
+
+
+class MutatingPolicies:
+    """All mutating policies of a server."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self.table: PolicyTable[MutatingPolicy] = PolicyTable(host, mutating_policy)
+
+    async def mutate(self, attributes: Attributes) -> None:
+        """Apply what matches to `attributes.object`; raises StatusError when a mutation fails."""
+        bound = self.table.covering(
+            attributes.group, attributes.resource, attributes.subresource, attributes.operation
+        )
+        if not bound:
+            return
+        failures = _Failures()
+        calls: list[_Call] = []
+        for policy, bindings in bound:
+            calls += self._calls(policy, bindings, attributes, failures)
+        if calls:
+            await self._run(calls, attributes, failures)
+        if failures.texts:
+            raise _refusal(attributes, failures.texts)
+
+    def _calls(
+        self,
+        policy: MutatingPolicy,
+        bindings: tuple[Binding, ...],
+        attributes: Attributes,
+        failures: _Failures,
+    ) -> list[_Call]:
+        try:
+            match = definition_match(policy, attributes, self._host)
+        except ConfigurationError as error:
+            failures.add(policy, None, str(error))
+            return []
+        if match is None:
+            return []
+        calls: list[_Call] = []
+        for bound in bindings:
+            try:
+                if bound.matches(attributes, self._host):
+                    params = params_of(policy, bound, attributes, self._host)
+                    calls += [_Call(policy, bound, match, param) for param in params]
+            except ConfigurationError as error:
+                failures.add(policy, bound, str(error))
+            except status.StatusError as error:
+                failures.add(policy, bound, f"failed to configure binding: {error.message}")
+        return calls
+
+    async def _run(self, calls: list[_Call], attributes: Attributes, failures: _Failures) -> None:
+        state = attributes.reinvocation(_PLUGIN)
+        if attributes.is_reinvocation and state.output != attributes.object:
+            state.object_changed()
+        namespace = namespace_of(attributes, self._host)
+        view = VersionedView(attributes, self._host)
+        for call in calls:
+            pair = await view.get(call.match.kind)
+            try:
+                applies = self._applies(call, attributes, pair, namespace)
+            except ConditionError as error:
+                failures.add(call.policy, call.binding, str(error), "Invalid")
+                continue
+            if not applies or (attributes.is_reinvocation and not state.runs_again(call.key)):
+                continue
+            before = pair.object
+            for mutation in call.policy.mutations:
+                if pair.object is None:
+                    break
+                try:
+                    view.replace(self._mutated(call, mutation, attributes, pair, namespace))
+                except _MutationError as error:
+                    failures.add(call.policy, call.binding, str(error), "Invalid")
+            if pair.object != before:
+                state.object_changed()
+                attributes.needs_reinvocation = True
+            if call.policy.reinvokes:
+                state.ran(call.key)
+        await view.flush()
+        state.remember(attributes.object)
+
+    def _activation(
+        self, call: _Call, attributes: Attributes, pair: VersionedPair, namespace: Json | None
+    ) -> Activation:
+        return Activation(
+            attributes,
+            call.match,
+            pair,
+            self._host,
+            params=call.param,
+            namespace=namespace,
+            composition=call.policy.composition,
+        )
+
+    def _applies(
+        self, call: _Call, attributes: Attributes, pair: VersionedPair, namespace: Json | None
+    ) -> bool:
+        conditions = call.policy.conditions
+        return not conditions or conditions.hold_in(self._activation(call, attributes, pair, namespace))
+
+    def _mutated(
+        self,
+        call: _Call,
+        mutation: Mutation,
+        attributes: Attributes,
+        pair: VersionedPair,
+        namespace: Json | None,
+    ) -> Json:
+        if mutation.expression.program is None:
+            raise _MutationError(mutation.expression.error)
+        try:
+            value = self._activation(call, attributes, pair, namespace).evaluate(mutation.expression)
+        except ExpressionError as error:
+            raise _MutationError(str(error)) from error
+        if mutation.is_json_patch:
+            return self._patched(pair, value)
+        return self._applied(pair, value)
+
+    def _applied(self, pair: VersionedPair, value: Any) -> Json:
+        assert pair.object is not None
+        _check_type_names(value, "Object")
+        try:
+            patch: Json = plain(value)
+            typed = {**patch, "apiVersion": pair.kind.api_version, "kind": pair.kind.kind}
+            merged = self._host.merge(pair.object, typed, pair.kind)
+            return self._host.settle(merged, pair.kind)
+        except EvalError as error:
+            raise _MutationError(f"invalid return type: {error.message}") from error
+        except ValueError as error:
+            raise _MutationError(f"error applying patch: {error}") from error
+
+    def _patched(self, pair: VersionedPair, value: Any) -> Json:
+        assert pair.object is not None
+        operations = [_operation(item) for item in value]
+        try:
+            result = patched(pair.object, operations)
+        except TestFault:  # a failed test means: not this object
+            return pair.object
+        except PatchFault as error:
+            raise _MutationError(f"JSON Patch: {error}") from error
+        try:
+            return self._host.settle(result, pair.kind)
+        except ValueError as error:
+            raise status.internal(plain_decode_error(str(error))) from error
+
+
+def _check_type_names(value: Any, root: str) -> None:
+    problems = type_name_problems(value, root)
+    if problems:
+        raise _MutationError("type mismatch: " + "\n".join(problems))
+
+
+def _operation(item: StructValue) -> Json:
+    fields = item.fields
+    operation: Json = {"op": fields.get("op", ""), "path": fields.get("path", "")}
+    if fields.get("from"):
+        operation["from"] = fields["from"]
+    if "value" in fields:
+        value = fields["value"]
+        if isinstance(value, StructValue):
+            _check_type_names(value, value.type_name)
+        try:
+            operation["value"] = plain(value)
+        except EvalError as error:
+            why = "JSONPath valueExpression evaluated to a type that could not marshal to JSON"
+            raise _MutationError(f"{why}: {error.message}") from error
+    return operation
+
+
+def _refusal(attributes: Attributes, failures: list[tuple[str, str]]) -> status.StatusError:
+    """403 with the first failure's text, and all of them as causes."""
+    forbidden = attributes.forbidden("")
+    message, reason = failures[0]
+    return status.StatusError(
+        403,
+        message,
+        reason=reason or "Forbidden",
+        details={**(forbidden.details or {}), "causes": [{"message": text} for text, _ in failures]},
+    )

@@ -1,0 +1,75 @@
+"""Which fields a write through a resource or subresource cannot change, for every built-in kind.
+
+The strategies put such fields back to their stored values, so writing them gives no ownership. The
+result is what `FieldManager` takes as `ignored`: "" is the main resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from .fieldset import LEAF, FieldSet
+
+__all__ = ["builtin", "custom_resource", "only"]
+
+_STATUS: Final[FieldSet] = {"f:status": LEAF}
+_SPEC: Final[FieldSet] = {"f:spec": LEAF}
+_SPEC_AND_METADATA: Final[FieldSet] = {"f:spec": LEAF, "f:metadata": LEAF}
+_PLAIN: Final[Mapping[str, FieldSet]] = {"": _STATUS, "status": _SPEC}
+_STRICT: Final[Mapping[str, FieldSet]] = {"": _STATUS, "status": _SPEC_AND_METADATA}
+
+#: groups whose kinds with a status keep metadata in status writes
+_STRICT_GROUPS: Final = frozenset(
+    [
+        "admissionregistration.k8s.io",
+        "apiregistration.k8s.io",
+        "flowcontrol.apiserver.k8s.io",
+        "internal.apiserver.k8s.io",
+        "resource.k8s.io",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+        "storagemigration.k8s.io",
+    ]
+)
+_KINDS: Final[Mapping[tuple[str, str], Mapping[str, FieldSet]]] = {
+    ("", "Namespace"): {**_PLAIN, "finalize": _STATUS},
+    ("", "Pod"): {
+        "": _STATUS,
+        "status": {"f:spec": LEAF, "f:metadata": {"f:deletionTimestamp": LEAF, "f:ownerReferences": LEAF}},
+    },
+    ("apps", "Deployment"): {"": _STATUS, "status": {"f:spec": LEAF, "f:metadata": {"f:labels": LEAF}}},
+    ("networking.k8s.io", "ServiceCIDR"): _STRICT,
+    ("certificates.k8s.io", "CertificateSigningRequest"): {
+        "": {"f:spec": LEAF, "f:status": LEAF},
+        "status": {"f:spec": LEAF, "f:status": {"f:conditions": LEAF}},
+        "approval": {"f:spec": LEAF, "f:status": {"f:certificate": LEAF}},
+    },
+}
+_RESIZED: Final[FieldSet] = {"*": {"f:resources": LEAF, "f:resizePolicy": LEAF}}
+_ONLY: Final[Mapping[tuple[str, str], Mapping[str, FieldSet]]] = {
+    ("", "Pod"): {
+        "ephemeralcontainers": {"f:spec": {"f:ephemeralContainers": LEAF}},
+        "resize": {"f:spec": {"f:containers": _RESIZED, "f:initContainers": _RESIZED}},
+    },
+}
+
+
+def builtin(group: str, kind: str, *, has_status: bool) -> Mapping[str, FieldSet]:
+    """Of a built-in kind; `has_status`: it has a status subresource."""
+    if not has_status:
+        return {}
+    known = _KINDS.get((group, kind))
+    if known is not None:
+        return known
+    return _STRICT if group in _STRICT_GROUPS else _PLAIN
+
+
+def only(group: str, kind: str) -> Mapping[str, FieldSet]:
+    """Subresources that write a few fields and put back all others, with those fields."""
+    return _ONLY.get((group, kind), {})
+
+
+def custom_resource(*, has_status: bool) -> Mapping[str, FieldSet]:
+    """Of a custom resource; `has_status`: the version has the status subresource."""
+    return _STRICT if has_status else {}

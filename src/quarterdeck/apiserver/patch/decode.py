@@ -1,0 +1,38 @@
+"""Patch bodies as JSON, with the API server's words for those that are none."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.apiserver.status import bad_request
+
+__all__ = ["decode_json", "go_kind", "unmarshal_error"]
+
+_decode: Final = msgspec.json.Decoder().decode
+
+
+def decode_json(body: bytes, *, prefix: str = "") -> Any:
+    """The decoded body; 400 with `prefix` and what is wrong with it."""
+    try:
+        return _decode(body)
+    except msgspec.DecodeError as error:
+        text = "unexpected end of JSON input" if "truncated" in str(error) or not body.strip() else str(error)
+        raise bad_request(prefix + text) from error
+
+
+def go_kind(value: Any) -> str:
+    """What Go's decoder calls a JSON value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int | float):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array"
+
+
+def unmarshal_error(value: Any, target: str) -> str:
+    """Go's error for a value of the wrong kind; `target` like `Go value of type []handlers.jsonPatchOp`."""
+    return f"json: cannot unmarshal {go_kind(value)} into {target}"

@@ -1,0 +1,245 @@
+"""The store's invariants: durable before visible, ordered, never reused, exact history."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.apiserver.storage import (
+    Compacted,
+    Durability,
+    Event,
+    EventType,
+    StorageLocked,
+    Store,
+    WriteConflict,
+    encode_value,
+)
+from quarterdeck.apiserver.storage.store import ANY
+
+
+def value(name: str, **data: str) -> bytes:
+    return encode_value({"metadata": {"name": name, "labels": {"app": name}}, "data": data})
+
+
+def run(work):
+    return asyncio.run(work)
+
+
+def test_a_new_object_gets_the_next_revision_and_carries_it_in_its_text():
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        first = await store.put(bucket, "a", "x", value("x"), expected=0)
+        second = await store.put(bucket, "a", "y", value("y"), expected=0)
+        assert (first.rev, second.rev) == (1, 2)
+        assert second.document()["metadata"] == {"resourceVersion": "2", "name": "y", "labels": {"app": "y"}}
+        await store.close()
+
+    run(scenario())
+
+
+def test_an_object_that_exists_is_not_created_again():
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        entry = await store.put(bucket, "a", "x", value("x"), expected=0)
+        with pytest.raises(WriteConflict) as lost:
+            await store.put(bucket, "a", "x", value("x"), expected=0)
+        assert lost.value.current is entry
+        assert store.rev == 1
+        await store.close()
+
+    run(scenario())
+
+
+def test_of_two_writes_against_one_revision_in_a_batch_exactly_one_wins():
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        entry = await store.put(bucket, "a", "x", value("x"), expected=0)
+        writes = [store.put(bucket, "a", "x", value("x", k=str(n)), expected=entry.rev) for n in range(5)]
+        results = await asyncio.gather(*writes, return_exceptions=True)
+        assert [type(result).__name__ for result in results].count("Entry") == 1
+        assert store.rev == 2
+        await store.close()
+
+    run(scenario())
+
+
+def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    async def scenario():
+        store = Store(tmp_path, Durability.FULL)
+        bucket = store.bucket("", "things", namespaced=True)
+        commit = store._log.commit
+        seen = []
+        monkeypatch.setattr(
+            store._log, "commit", lambda: (seen.append(bucket.get("a", "x")), commit())[1]
+        )
+        entry = await store.put(bucket, "a", "x", value("x"), expected=0)
+        assert seen == [None]
+        assert bucket.get("a", "x") is entry
+        await store.close()
+
+    run(scenario())
+
+
+def test_everything_is_there_after_a_restart_and_revisions_go_on(tmp_path: Path):
+    async def scenario():
+        store = Store(tmp_path)
+        bucket = store.bucket("g.io", "things", namespaced=True)
+        await store.put(bucket, "a", "x", value("x", k="1"), expected=0)
+        await store.put(bucket, "a", "y", value("y"), expected=0)
+        await store.put(bucket, "a", "x", value("x", k="2"), expected=1)
+        await store.delete(bucket, "a", "y", expected=2, value=value("y"))
+        await store.close()
+        again = Store(tmp_path)
+        bucket = again.bucket("g.io", "things", namespaced=True)
+        assert [(entry.name, entry.rev, entry.create_rev) for entry in bucket.scan()] == [("x", 3, 1)]
+        assert bucket.get("a", "x").labels == {"app": "x"}
+        entry = await again.put(bucket, "a", "z", value("z"), expected=0)
+        assert entry.rev == 5
+        await again.close()
+
+    run(scenario())
+
+
+def test_the_last_revision_survives_compaction_of_a_deleted_newest_object(tmp_path: Path):
+    async def scenario():
+        store = Store(tmp_path)
+        bucket = store.bucket("", "things", namespaced=True)
+        await store.put(bucket, "a", "x", value("x"), expected=0)
+        await store.delete(bucket, "a", "x", expected=1, value=value("x"))
+        await store.compact_to(2)
+        await store.close()
+        again = Store(tmp_path)
+        assert again.rev == 2
+        await again.close()
+
+    run(scenario())
+
+
+def test_a_second_server_on_the_same_directory_is_refused_by_name(tmp_path: Path):
+    async def scenario():
+        store = Store(tmp_path)
+        with pytest.raises(StorageLocked, match="in use by another server"):
+            Store(tmp_path)
+        await store.close()
+        await Store(tmp_path).close()
+
+    run(scenario())
+
+
+def test_subscribers_see_each_change_once_in_order():
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        seen: list[Event] = []
+        bucket.subscribers["me"] = seen.extend
+        await asyncio.gather(
+            *(store.put(bucket, "a", f"x{n}", value(f"x{n}"), expected=0) for n in range(50))
+        )
+        await store.put(bucket, "a", "x1", value("x1", k="v"), expected=ANY)
+        await store.delete(bucket, "a", "x2", expected=ANY, value=value("x2"))
+        assert [event.rev for event in seen] == list(range(1, 53))
+        assert [event.type for event in seen[-2:]] == [EventType.MODIFIED, EventType.DELETED]
+        assert seen[-1].entry.document()["metadata"]["resourceVersion"] == "52"
+        await store.close()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool):
+    async def scenario():
+        store = Store(tmp_path if on_disk else None)
+        bucket = store.bucket("", "things", namespaced=True)
+        states = {0: {}}
+        current = {}
+        for step in range(40):
+            name = f"n{step % 7}"
+            if name in current and step % 5 == 0:
+                await store.delete(bucket, "a", name, expected=ANY, value=value(name))
+                del current[name]
+            else:
+                await store.put(bucket, "a", name, value(name, step=str(step)), expected=ANY)
+                current[name] = str(step)
+            states[store.rev] = dict(current)
+        for rev, expected in states.items():
+            found = {entry.name: entry.document()["data"]["step"] for entry in store.state_at(bucket, rev, "a")}
+            assert found == expected
+        await store.close()
+
+    run(scenario())
+
+
+def test_changes_of_before_a_restart_are_read_from_disk(tmp_path: Path):
+    async def scenario():
+        store = Store(tmp_path)
+        bucket = store.bucket("", "things", namespaced=True)
+        await store.put(bucket, "a", "x", value("x"), expected=0)
+        await store.put(bucket, "a", "x", value("x", k="v"), expected=1)
+        await store.delete(bucket, "a", "x", expected=2, value=value("x", k="v"))
+        await store.close()
+        again = Store(tmp_path)
+        bucket = again.bucket("", "things", namespaced=True)
+        await again.put(bucket, "a", "y", value("y"), expected=0)
+        kinds = [(event.rev, event.type.name) for event in again.changes_after(bucket, 1)]
+        assert kinds == [(2, "MODIFIED"), (3, "DELETED"), (4, "ADDED")]
+        await again.close()
+
+    run(scenario())
+
+
+def test_compacted_history_is_refused_and_live_values_stay():
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        await store.put(bucket, "a", "old", value("old"), expected=0)
+        for step in range(10):
+            await store.put(bucket, "a", "x", value("x", k=str(step)), expected=ANY)
+        removed = await store.compact_to(8)
+        assert removed == 6
+        with pytest.raises(Compacted):
+            store.state_at(bucket, 5, "a")
+        assert {entry.name for entry in store.state_at(bucket, 8, "a")} == {"old", "x"}
+        await store.close()
+
+    run(scenario())
+
+
+def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyPatch):
+    import sqlite3
+
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        await store.put(bucket, "a", "x", value("x"), expected=0)
+
+        def fail() -> None:
+            raise sqlite3.OperationalError("disk I/O error")
+
+        monkeypatch.setattr(store._log, "commit", fail)
+        with pytest.raises(Exception, match="disk I/O error"):
+            await store.put(bucket, "a", "y", value("y"), expected=0)
+        assert bucket.get("a", "y") is None
+        assert bucket.get("a", "x") is not None
+        with pytest.raises(Exception, match="storage failed"):
+            await store.put(bucket, "a", "z", value("z"), expected=0)
+
+    run(scenario())
+
+
+def test_namespaces_are_listed_in_key_order():
+    async def scenario():
+        store = Store()
+        bucket = store.bucket("", "things", namespaced=True)
+        for namespace, name in [("a", "z"), ("a-b", "y"), ("b", "x"), ("a", "b")]:
+            await store.put(bucket, namespace, name, value(name), expected=0)
+        keys = [f"{entry.namespace}/{entry.name}" for entry in bucket.scan()]
+        assert keys == sorted(keys)
+        after = [entry.name for entry in bucket.scan(after=("a", "b"))]
+        assert after == ["z", "x"]
+        await store.close()
+
+    run(scenario())
