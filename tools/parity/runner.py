@@ -7,6 +7,7 @@ import re
 import select
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -82,6 +83,8 @@ class Runner:
             "LANG": "C",
             "TZ": "UTC",
             "NO_PROXY": "*",
+            # A step that edits says how; others must not open an editor and wait for a human.
+            "KUBE_EDITOR": "true",
         }
         shutil.copytree(FILES, directory, dirs_exist_ok=True)
 
@@ -111,6 +114,7 @@ class Runner:
             stderr=subprocess.PIPE,
             cwd=self._directory,
             env={**self._environment, **step.env},
+            start_new_session=True,
         )
 
     def _call(self, step: Step) -> tuple[int, str, str]:
@@ -119,7 +123,8 @@ class Runner:
         try:
             out, err = process.communicate(data, timeout=STEP_TIMEOUT)
         except subprocess.TimeoutExpired:
-            process.kill()
+            # kubectl's own children (an editor, diff) hold the pipes too.
+            os.killpg(process.pid, signal.SIGKILL)
             out, err = process.communicate()
             return -1, out.decode(errors="replace"), err.decode(errors="replace")
         return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")

@@ -7,7 +7,7 @@ stored objects are answered synchronously; everything else is a coroutine.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from . import status
@@ -22,7 +22,7 @@ from .auth import (
 from .discovery import Discovery
 from .http import MAX_BODY, Request, Response
 from .negotiate import PLAIN, Output, accept
-from .registry.answer import status_response
+from .registry.answer import status_response, warning_headers
 from .registry.delete import Deleter
 from .registry.patching import Patcher
 from .registry.read import Reader
@@ -94,20 +94,12 @@ class App:
             result = self._handle(request)
         except status.StatusError as error:
             return self._refused(error, request)
-        if isinstance(result, Response):
-            return result
-        return self._finish(result, request)
+        return result
 
-    async def _finish(self, pending: Awaitable[Response], request: Request) -> Response:
-        try:
-            return await pending
-        except status.StatusError as error:
-            return self._refused(error, request)
-        except StorageError as error:
-            return self._refused(status.unavailable(str(error)), request)
-
-    def _refused(self, error: status.StatusError, request: Request) -> Response:
+    def _refused(self, error: status.StatusError, request: Request, warnings: Sequence[str] = ()) -> Response:
         output = accept(request.headers.get("accept", ""))
+        if warnings:
+            error.headers = [*error.headers, *warning_headers(warnings)]
         return status_response(error, yaml_wanted=output is not None and output.yaml)
 
     def on_error(self, error: Exception) -> Response:
@@ -132,7 +124,22 @@ class App:
         resource = self._table.get(info.group, info.version, info.resource)
         if resource is None:
             return self._unknown(info)
-        return self._serve_resource(request, info, resource, user)
+        api_request = ApiRequest(request, info, resource, user, PLAIN)
+        try:
+            result = self._serve_resource(api_request)
+        except status.StatusError as error:
+            return self._refused(error, request, api_request.warnings)
+        if isinstance(result, Response):
+            return result
+        return self._finish_resource(result, api_request)
+
+    async def _finish_resource(self, pending: Awaitable[Response], api_request: ApiRequest) -> Response:
+        try:
+            return await pending
+        except status.StatusError as error:
+            return self._refused(error, api_request.http, api_request.warnings)
+        except StorageError as error:
+            return self._refused(status.unavailable(str(error)), api_request.http)
 
     def _authenticate(self, request: Request, info: RequestInfo) -> UserInfo:
         peer = request.peer
@@ -195,11 +202,9 @@ class App:
 
     # -- resources -------------------------------------------------------------------------
 
-    def _serve_resource(
-        self, request: Request, info: RequestInfo, resource: Resource, user: UserInfo
-    ) -> Result:
-        output = self._negotiate(request, info, resource)
-        api_request = ApiRequest(request, info, resource, user, output)
+    def _serve_resource(self, api_request: ApiRequest) -> Result:
+        resource, info = api_request.resource, api_request.info
+        api_request.output = self._negotiate(api_request.http, info, resource)
         if resource.namespaced:
             if not info.namespace and (info.name or info.verb not in ("list", "watch")):
                 return self._without_namespace(api_request)
@@ -241,14 +246,7 @@ class App:
             return PLAIN
         output = accept(header, watch=info.verb == "watch")
         if output is None:
-            if resource.is_custom or info.verb == "watch":
-                types = "application/json"
-                if info.verb != "watch":
-                    types += ", application/yaml"
-                raise status.not_acceptable(f"only the following media types are accepted: {types}")
-            raise status.not_acceptable(
-                "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml"
-            )
+            raise _not_acceptable(header, info.verb, is_custom=resource.is_custom)
         return output
 
     def _odd_verb(self, request: ApiRequest) -> Result:
@@ -270,6 +268,24 @@ class App:
         if info.name:
             raise status.resource_not_found()
         raise status.method_not_allowed()
+
+
+_PRODUCED = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+
+
+def _not_acceptable(header: str, verb: str, *, is_custom: bool) -> status.StatusError:
+    """406. Upstream claims protobuf among what it produces, and so its texts name it."""
+    if is_custom or verb == "watch" or ";" in header:
+        types = "application/json" if verb == "watch" else _PRODUCED
+        return status.not_acceptable(f"only the following media types are accepted: {types}")
+    types = f"{_PRODUCED}, {_STREAMED}" if verb == "list" else _PRODUCED
+    return status.StatusError(
+        406,
+        f"406: Not Acceptable\n\nAvailable representations: {types}",
+        reason="NotAcceptable",
+        details={},
+    )
 
 
 def page_not_found() -> Response:

@@ -7,6 +7,7 @@ is plain dicts, lists, strings, numbers, booleans and None.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -47,10 +48,11 @@ def parse_json(body: bytes) -> Any:
 def parse_yaml(body: bytes) -> Any:
     try:
         document = yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader without timestamps
-    except yaml.YAMLError as error:
-        raise ParseError(f"error converting YAML to JSON: yaml: {' '.join(str(error).split())}") from None
-    except (RecursionError, ValueError) as error:
-        raise ParseError(f"error converting YAML to JSON: yaml: {error}") from None
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line if error.problem_mark is not None else 0
+        raise ParseError(f"yaml: line {max(line, 1)}: {error.problem}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise ParseError(f"yaml: {' '.join(str(error).split())}") from None
     if b"*" in body:
         _check_expansion(document)
     return _string_keys(document) if isinstance(document, dict | list) else document
@@ -95,6 +97,15 @@ _YamlLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+# Go's YAML library reads a lone y or n as a boolean, too
+_YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]"), list("yYnN"))
+
+
+def _construct_bool(loader: Any, node: Any) -> bool:
+    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+_YamlLoader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
 
 
 def _check_expansion(document: Any) -> None:
@@ -104,7 +115,7 @@ def _check_expansion(document: Any) -> None:
         node = stack.pop()
         count += 1
         if count > _YAML_NODE_LIMIT:
-            raise ParseError("error converting YAML to JSON: yaml: document contains excessive aliasing")
+            raise ParseError("yaml: document contains excessive aliasing")
         if isinstance(node, dict):
             stack.extend(node.values())
         elif isinstance(node, list):
@@ -152,6 +163,9 @@ def go_json_error(body: bytes) -> str:
             return "unexpected end of JSON input"
         while text[position].isspace():
             position += 1
+        literal = _broken_literal(text, position)
+        if literal:
+            return literal
         char = text[position]
         shown = "'\\''" if char == "'" else "'\"'" if char == '"' else f"'{char}'"
         for known, context in _GO_CONTEXT.items():
@@ -163,6 +177,20 @@ def go_json_error(body: bytes) -> str:
     except RecursionError:
         return "exceeded max depth"
     return "invalid UTF-8 in JSON text"
+
+
+def _broken_literal(text: str, position: int) -> str:
+    """A text that begins like true, false or null and goes on otherwise."""
+    for word in ("true", "false", "null"):
+        if text[position] != word[0]:
+            continue
+        for index, expected in enumerate(word):
+            found = text[position + index : position + index + 1]
+            if not found:
+                return "unexpected end of JSON input"
+            if found != expected:
+                return f"invalid character '{found}' in literal {word} (expecting '{expected}')"
+    return ""
 
 
 def _open_bracket(text: str) -> str:
@@ -186,15 +214,17 @@ def _open_bracket(text: str) -> str:
     return stack[-1] if stack else ""
 
 
-def unrecognized(kind: str, error: str, body: bytes) -> status.StatusError:
-    """400 for a body without a readable apiVersion and kind."""
-    if not body:
-        shown = "<empty>"
-    elif body[:1] == b"{":
-        shown = body[:30].decode("utf-8", "replace") + (" ..." if len(body) > 30 else "")
-    else:
-        shown = body[:30].hex() + (" ..." if len(body) > 30 else "")
+def unrecognized(kind: str, why: str, body: bytes) -> status.StatusError:
+    """400 for a body that cannot be decoded at all, with its beginning."""
     return status.bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; "
-        f"json parse error: {error} ({shown})"
+        f"the object provided is unrecognized (must be of type {kind}): {why} ({_beginning(body)})"
     )
+
+
+def _beginning(body: bytes) -> str:
+    if not body:
+        return "<empty>"
+    more = " ..." if len(body) > 30 else ""
+    if body[:1] == b"{":
+        return body[:30].decode("utf-8", "replace") + more
+    return body[:30].hex() + more

@@ -88,7 +88,7 @@ class AdmissionHost:
         resource = self._resource_of(kind)
         if resource is None:
             raise ValueError(f"no kind {kind} is served")
-        return merge_objects(resource.field_manager, live, patch, kind.api_version)
+        return merge_objects(resource, live, patch)  # type: ignore[arg-type]  # one of the two
 
     def authorize(self, question: AccessQuestion) -> Decision:
         answer = self._authorizer.authorize(question)

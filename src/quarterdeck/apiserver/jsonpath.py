@@ -72,7 +72,9 @@ def _step(found: re.Match[str]) -> _Step:
         return lambda value: (value[key],) if isinstance(value, dict) and key in value else ()
     if found["index"] is not None:
         index = int(found["index"])
-        return lambda value: (value[index],) if isinstance(value, list) and -len(value) <= index < len(value) else ()
+        return lambda value: (
+            (value[index],) if isinstance(value, list) and -len(value) <= index < len(value) else ()
+        )
     if found["all"] is not None:
         return _children
     path = found["left"].split(".")[1:]

@@ -55,7 +55,10 @@ class OpenApi:
         if path == "/openapi/v3":
             return Response(200, _encode(self._index()))
         if path == "/openapi/v2":
-            if "proto-openapi" in request.headers.get("accept", "") and "json" not in request.headers["accept"]:
+            if (
+                "proto-openapi" in request.headers.get("accept", "")
+                and "json" not in request.headers["accept"]
+            ):
                 return Response(406, b"406: Not Acceptable\n", content_type="text/plain")
             return Response(200, self._v2())
         if path.startswith("/openapi/v3/"):

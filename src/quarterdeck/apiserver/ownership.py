@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .apply.builtin import model as builtin_model
-from .apply.builtin import object_meta
-from .apply.fieldset import LEAF, FieldSet
-from .apply.manager import FieldManager
+from .apply import FieldManager, TypeModel, builtin_model, custom_model, resetfields
 from .apply.merge import merge
-from .apply.typed import TypeModel, schema_model
+from .versions import converter_for
 
 if TYPE_CHECKING:
     from .crd.resource import CustomResource
@@ -18,37 +15,33 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 
 
-def _ignored(*, has_status: bool, status_metadata: frozenset[str]) -> dict[str, FieldSet]:
-    """What writes to the main resource and to /status do not change, and so never own."""
-    main: FieldSet = {"f:status": LEAF} if has_status else {}
-    metadata: FieldSet = {
-        f"f:{name}": LEAF
-        for name in ("labels", "annotations", "finalizers", "ownerReferences")
-        if name not in status_metadata
-    }
-    status: FieldSet = {"f:spec": LEAF}
-    if metadata:
-        status["f:metadata"] = metadata
-    return {"": main, "status": status}
-
-
 def builtin_field_manager(resource: BuiltinResource) -> FieldManager:
-    strategy = resource.strategy
-    version = resource.api_version
+    kind, plural = resource.kind, resource.plural
 
     def model_for(api_version: str) -> TypeModel | None:
-        group, _, name = api_version.rpartition("/")
-        if group != resource.group and api_version != version:
+        group, _, version = api_version.rpartition("/")
+        if group != resource.group:
             return None
         try:
-            return builtin_model(group, name, resource.kind)
+            return builtin_model(group, version, kind)
         except KeyError:
             return None
 
+    def convert(obj: Json, api_version: str) -> Json:
+        group, _, version = obj["apiVersion"].rpartition("/")
+        stored = converter_for(group, version, plural)
+        hub = stored.to_storage(obj) if stored is not None else obj
+        group, _, version = api_version.rpartition("/")
+        wanted = converter_for(group, version, plural)
+        return {**(wanted.from_storage(hub) if wanted is not None else hub), "apiVersion": api_version}
+
+    has_status = "status" in resource.subresources
     return FieldManager(
         model_for,
-        ignored=_ignored(has_status=strategy.has_status, status_metadata=strategy.status_metadata),
-        kind=resource.kind,
+        ignored=resetfields.builtin(resource.group, kind, has_status=has_status),
+        only=resetfields.only(resource.group, kind),
+        convert=convert,
+        kind=kind,
     )
 
 
@@ -62,23 +55,23 @@ def custom_field_manager(resource: CustomResource) -> FieldManager:
             served = any(each.api_version == api_version for each in family.served())
             if schema is None or not served:
                 return None
-            models[api_version] = schema_model(schema.raw, object_meta())
+            models[api_version] = custom_model(schema.raw)
         return models[api_version]
 
-    has_status = resource.strategy.has_status
-    ignored = _ignored(has_status=has_status, status_metadata=frozenset())
-    if has_status:
-        # everything but the status is reset by a write to it
-        ignored["status"] = {
-            f"f:{name}": LEAF for name in resource.schema.raw.get("properties") or {} if name != "status"
-        } | {"f:metadata": LEAF, "f:spec": LEAF}
-    return FieldManager(model_for, ignored=ignored, kind=resource.kind)
+    return FieldManager(
+        model_for,
+        ignored=resetfields.custom_resource(has_status=resource.strategy.has_status),
+        own_version_only=resetfields.CUSTOM_OWN_VERSION_ONLY,
+        kind=resource.kind,
+    )
 
 
-def merge_objects(fields: FieldManager, live: Json, patch: Json, api_version: str) -> Json:
+def merge_objects(resource: BuiltinResource | CustomResource, live: Json, patch: Json) -> Json:
     """`patch` over `live` as an apply would merge it, ownership aside."""
-    model = fields.model(api_version)
-    if model is None:
-        raise ValueError(f"no schema for {api_version}")
+    model: TypeModel
+    if resource.is_custom:
+        model = custom_model(resource.schema.raw)  # type: ignore[union-attr]  # is_custom tells the class
+    else:
+        model = builtin_model(resource.group, resource.version, resource.kind)
     merged: Json = merge(model, live, patch)
     return merged

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from . import document, gostyle, status
-from .builtin.typetable import StructType
+from . import document, gostyle, protobuf, status
+from .builtin.typetable import StructType, struct_for
 from .shape import ShapeError, normalize
 from .storage import Bucket, Entry, encode_value
 from .strategy import Strategy
@@ -170,9 +170,18 @@ class BuiltinResource(Resource):
 
     def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
         return status.bad_request(
-            f'{kind} in version "{self.version}" cannot be handled as a {self.kind}: no kind "{kind}" is '
-            f'registered here, the expected kind is "{self.kind}"'
+            f'{kind} in version "{self.version}" cannot be handled as a {self.kind}: '
+            + self.decode_problem(self.api_version, kind)
         )
+
+    def decode_problem(self, api_version: str, kind: str) -> str:
+        """Why a body of another type cannot be taken for this kind, in Go's words."""
+        group, _, version = api_version.rpartition("/")
+        try:
+            struct_for(group, version, kind)
+        except KeyError:
+            return not_registered(api_version, kind)
+        return f"converting ({version}.{kind}) to ({_internal(self.group)}.{self.kind}): unknown conversion"
 
     def raw_body(self, entry: Entry) -> bytes | None:
         return entry.body if self._converter is None else None
@@ -200,6 +209,15 @@ class BuiltinResource(Resource):
         return builtin_field_manager(self)
 
 
+def not_registered(api_version: str, kind: str) -> str:
+    return f'no kind "{kind}" is registered for version "{api_version}" in scheme "pkg/runtime/scheme.go:111"'
+
+
+def _internal(group: str) -> str:
+    """The Go package of a group's internal types."""
+    return group.partition(".")[0] or "core"
+
+
 class Converter:
     """Between a served built-in version and the one that is stored (Event, HorizontalPodAutoscaler)."""
 
@@ -217,22 +235,28 @@ def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) ->
         try:
             return document.parse_json(body), True
         except document.ParseError as error:
-            raise document.unrecognized(kind, str(error), body) from None
+            why = f"couldn't get version/kind; json parse error: {error}"
+            raise document.unrecognized(kind, why, body) from None
     if media == document.YAML_TYPE:
         try:
             return document.parse_yaml(body), False
         except document.ParseError as error:
-            raise status.bad_request(str(error)) from None
+            raise document.unrecognized(kind, str(error), body) from None
     if media == document.PROTOBUF_TYPE and not is_custom:
-        from .protobuf import ProtobufError, decode
-
-        try:
-            return decode(body), False
-        except ProtobufError as error:
-            raise status.bad_request(str(error)) from None
+        return _parse_protobuf(body, kind), False
     accepted = "application/json, application/yaml"
     if not is_custom:
         accepted += ", application/vnd.kubernetes.protobuf"
     raise status.unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     )
+
+
+def _parse_protobuf(body: bytes, kind: str) -> Json:
+    if not body.startswith(b"k8s\0"):
+        why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
+        raise document.unrecognized(kind, why, body)
+    try:
+        return protobuf.decode(body)
+    except protobuf.ProtobufError as error:
+        raise document.unrecognized(kind, str(error), body) from None

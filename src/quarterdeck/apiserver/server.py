@@ -192,7 +192,7 @@ class ApiServer:
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
         self._follow("admissionregistration.k8s.io", self._admission_changed)
         reader = Reader(self.store)
-        writer = Writer(self.store, self.admission, cluster)
+        writer = Writer(self.store, self.admission, cluster, self.authorizer)
         deleter = self._deleter = Deleter(self.store, self.admission, cluster)
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
@@ -288,7 +288,9 @@ class ApiServer:
         good = all(checks.values())
         if good and "verbose" not in request.query:
             return Response(200, b"ok", content_type="text/plain; charset=utf-8")
-        lines = [f"[+]{check} ok" if ok else f"[-]{check} failed: reason withheld" for check, ok in checks.items()]
+        lines = [
+            f"[+]{check} ok" if ok else f"[-]{check} failed: reason withheld" for check, ok in checks.items()
+        ]
         lines.append(f"{name} check {'passed' if good else 'failed'}")
         return Response(
             200 if good else 500, ("\n".join(lines) + "\n").encode(), content_type="text/plain; charset=utf-8"

@@ -73,10 +73,11 @@ def _struct(struct: StructType) -> _Decode:
                     always.append((field.name, zero))
             ready = True
         if type(value) is not dict:
-            if value is None:
-                value = {}
-            else:
-                raise _mismatch(value, struct.go_name, path.rstrip("."), struct.go_name)
+            if value is not None:
+                raise ShapeError(
+                    f"json: cannot unmarshal {_describe(value)} into Go value of type {struct.go_name}"
+                )
+            value = {}
         out: Json = {}
         for key, item in value.items():
             handler = get(key)
@@ -131,7 +132,7 @@ def _value(type_: Type, name: str, owner: str, go_type: str, drop_empty: bool) -
     if kind == "double":
         return _double(name, owner, go_type, drop_empty)
     if kind == "struct":
-        return _nested(type_.struct, name)
+        return _nested(type_.struct, name, owner, go_type)
     if kind == "list":
         assert type_.elem is not None
         return _list(type_.elem, name, owner, go_type, drop_empty)
@@ -193,13 +194,15 @@ def _double(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
     return decode
 
 
-def _nested(struct: StructType, name: str) -> _Decode:
+def _nested(struct: StructType, name: str, owner: str, go_type: str) -> _Decode:
     decode_struct = _struct(struct)
     prefix = name + "."
 
     def decode(value: Any, path: str, problems: list[str]) -> Any:
-        if value is None:
-            return _ABSENT
+        if type(value) is not dict:
+            if value is None:
+                return _ABSENT
+            raise _mismatch(value, owner, path + name, go_type)
         return decode_struct(value, path + prefix, problems)
 
     return decode
@@ -224,6 +227,7 @@ def _list(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> 
 
     if elem.kind == "struct":
         decode_struct = _struct(elem.struct)
+        item_type = go_type.removeprefix("[]")
 
         def decode_structs(value: Any, path: str, problems: list[str]) -> Any:
             if type(value) is not list:
@@ -232,9 +236,12 @@ def _list(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> 
                 raise _mismatch(value, owner, path + name, go_type)
             if not value and drop_empty:
                 return _ABSENT
-            return [
-                decode_struct(item, f"{path}{name}[{index}].", problems) for index, item in enumerate(value)
-            ]
+            items = []
+            for index, item in enumerate(value):
+                if type(item) is not dict and item is not None:
+                    raise _mismatch(item, owner, path + name, item_type)
+                items.append(decode_struct(item, f"{path}{name}[{index}].", problems))
+            return items
 
         return decode_structs
 

@@ -71,7 +71,9 @@ class CustomPrinter:
         self._cells: list[Callable[[Json, datetime], Any]] = []
         for column in columns:
             path = column["jsonPath"]
-            description = column.get("description") or f"Custom resource definition column (in JSONPath format): {path}"
+            description = (
+                column.get("description") or f"Custom resource definition column (in JSONPath format): {path}"
+            )
             self.columns.append(
                 {
                     "name": column["name"],
@@ -122,4 +124,3 @@ def printer_for(resource: PrintedResource) -> Printer:
     if key not in _builtin:
         _builtin[key] = BuiltinPrinter(*key)
     return _builtin[key]
-

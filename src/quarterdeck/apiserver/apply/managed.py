@@ -6,7 +6,6 @@ subresource), without the apiVersion for Apply: an applier has one entry however
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -126,6 +125,8 @@ def entry_json(identity: Identity, entry: Entry) -> Json:
 
 def cap_updaters(managed: Managed) -> Managed:
     """At most MAX_UPDATERS Update entries: the oldest are merged into `ancient-changes`, one per version."""
+    if len(managed) <= MAX_UPDATERS:
+        return managed
     updaters = [identity for identity in managed if identity.operation == "Update"]
     if len(updaters) <= MAX_UPDATERS:
         return managed
@@ -164,8 +165,3 @@ def _time(text: Any) -> str | None:
     if moment.tzinfo is None:
         raise ValueError(f"time without a zone: {text}")
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def subjects(identities: Iterable[Identity]) -> list[Identity]:
-    """Managers in the order error texts list them."""
-    return sorted(identities, key=Identity.text)

@@ -11,7 +11,10 @@ from typing import Final
 
 from .fieldset import LEAF, FieldSet
 
-__all__ = ["builtin", "custom_resource", "only"]
+__all__ = ["CUSTOM_OWN_VERSION_ONLY", "builtin", "custom_resource", "only"]
+
+#: subresources of custom resources whose ignored fields hold in the version of the request only
+CUSTOM_OWN_VERSION_ONLY: Final = frozenset([""])
 
 _STATUS: Final[FieldSet] = {"f:status": LEAF}
 _SPEC: Final[FieldSet] = {"f:spec": LEAF}

@@ -7,8 +7,8 @@
 
 `DEDUCED` is the type of what no schema describes: maps granular, lists atomic. `UNTYPED` is one value of
 any shape. A `TypeModel` is the type of one kind in one version; `schema_model` makes it from a
-CustomResourceDefinition's openAPIV3Schema, `builtin.model` from the table of built-in types. Fields are
-compiled when they are first met and kept, so that a large schema costs what its objects use.
+CustomResourceDefinition's openAPIV3Schema, `model.builtin_model` from the table of built-in types. Fields
+are compiled when they are first met and kept, so that a large schema costs what its objects use.
 """
 
 from __future__ import annotations
@@ -242,7 +242,7 @@ class TypeModel:
 def schema_model(schema: Mapping[str, Any], object_meta: MapType) -> TypeModel:
     """The model of a custom resource from its version's openAPIV3Schema.
 
-    `object_meta` is the type of metadata, here and in embedded resources (`builtin.object_meta()`).
+    `object_meta` is the type of metadata, here and in embedded resources (`model.object_meta()`).
     """
     preserves = schema.get("x-kubernetes-preserve-unknown-fields") is True
     root = _SchemaCompiler(object_meta).object_type(schema, preserves, is_resource=True)

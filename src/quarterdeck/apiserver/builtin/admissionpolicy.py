@@ -38,8 +38,13 @@ _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge")
 _ACTIONS: Final = ("Audit", "Deny", "Warn")
 _MUTATING_OPERATIONS: Final = ("*", "CONNECT", "CREATE", "UPDATE")
 _PATCH_TYPES: Final = ("ApplyConfiguration", "JSONPatch")
+#: words of CEL that cannot name a variable
 _RESERVED: Final = frozenset(
-    ["false", "in", "null", "true", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while"]
+    re.split(
+        " ",
+        "false in null true as break const continue else for function if import let loop package namespace "
+        "return var void while",
+    )
 )
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 

@@ -41,7 +41,7 @@ def _cpu_metric(percent: int) -> Json:
 
 
 class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
-    """autoscaling/v2."""
+    """Both versions; the document says which one it is."""
 
     has_status = True
 
@@ -49,6 +49,11 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
         spec = section(obj, "spec")
         if spec.get("minReplicas") is None:
             spec["minReplicas"] = 1
+        status = section(obj, "status")
+        if _is_v1(obj):
+            status.setdefault("currentReplicas", 0)
+            status.setdefault("desiredReplicas", 0)
+            return
         if not spec.get("metrics"):
             spec["metrics"] = [_cpu_metric(80)]
         for metric in spec["metrics"]:
@@ -61,18 +66,20 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
         if behavior is not None:
             behavior["scaleUp"] = _with_defaults(behavior.get("scaleUp"), _SCALE_UP)
             behavior["scaleDown"] = _with_defaults(behavior.get("scaleDown"), _SCALE_DOWN)
-        status = section(obj, "status")
         status.setdefault("desiredReplicas", 0)
         status.setdefault("currentMetrics", None)
 
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
-        obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
+        if _is_v1(obj):
+            obj["status"] = {"currentReplicas": 0, "desiredReplicas": 0}
+        else:
+            obj["status"] = {"desiredReplicas": 0, "currentMetrics": None}
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
-        return _validate_spec(obj.get("spec") or {})
+        return _validate_spec(_spec_v2(obj))
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        return _validate_spec(obj.get("spec") or {}, old.get("spec") or {})
+        return _validate_spec(_spec_v2(obj), _spec_v2(old))
 
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         status = obj.get("status") or {}
@@ -80,6 +87,15 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
         for key in ("currentReplicas", "desiredReplicas"):
             errors += non_negative(status.get(key), f"status.{key}")
         return errors
+
+
+def _is_v1(obj: Mapping[str, Any]) -> bool:
+    return obj.get("apiVersion") == "autoscaling/v1"
+
+
+def _spec_v2(obj: Json) -> Mapping[str, Any]:
+    shaped = to_v2(obj) if _is_v1(obj) else obj
+    return shaped.get("spec") or {}
 
 
 _SCALE_UP: Final = {
@@ -280,36 +296,6 @@ def _validate_target_fields(key: str, target: Mapping[str, Any], field: str) -> 
         text = "may not set both a target raw value and a target utilization"
         return [forbidden(f"{field}.averageValue", text)]
     return []
-
-
-class HorizontalPodAutoscalerV1Strategy(BuiltinStrategy):
-    """autoscaling/v1; documents are in that shape."""
-
-    has_status = True
-
-    def default(self, obj: Json) -> None:
-        spec = section(obj, "spec")
-        if spec.get("minReplicas") is None:
-            spec["minReplicas"] = 1
-        status = section(obj, "status")
-        status.setdefault("currentReplicas", 0)
-        status.setdefault("desiredReplicas", 0)
-
-    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
-        obj["status"] = {"currentReplicas": 0, "desiredReplicas": 0}
-
-    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
-        return _validate_spec(to_v2(obj).get("spec") or {})
-
-    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        return _validate_spec(to_v2(obj).get("spec") or {}, to_v2(old).get("spec") or {})
-
-    def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        status = obj.get("status") or {}
-        errors: list[FieldError] = []
-        for key in ("currentReplicas", "desiredReplicas"):
-            errors += non_negative(status.get(key), f"status.{key}")
-        return errors
 
 
 def _is_cpu_utilization(metric: Mapping[str, Any]) -> bool:

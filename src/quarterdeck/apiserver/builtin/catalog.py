@@ -6,29 +6,123 @@ from typing import Final
 
 from quarterdeck.apiserver.strategy import Strategy
 
+from . import (
+    admissionpolicy,
+    apiservice,
+    certificate,
+    daemonset,
+    deployment,
+    device,
+    endpoints,
+    event,
+    flowcontrol,
+    job,
+    networking,
+    persistentvolume,
+    podsubresource,
+    quota,
+    rbac,
+    replicationcontroller,
+    storage,
+    webhookconfig,
+)
+from .autoscaling import HorizontalPodAutoscalerStrategy
 from .configmap import ConfigMapStrategy
+from .cronjob import CronJobStrategy
+from .disruption import PodDisruptionBudgetStrategy
 from .kind import BuiltinStrategy
+from .lease import LeaseStrategy
 from .namespace import NamespaceStrategy
-from .persistentvolume import PersistentVolumeClaimStrategy, PersistentVolumeStrategy
+from .node import NodeStrategy
 from .pod import PodStrategy
-from .podsubresource import PodEphemeralContainersStrategy, PodResizeStrategy
+from .priorityclass import PriorityClassStrategy
+from .runtimeclass import RuntimeClassStrategy
 from .secret import SecretStrategy
-from .serviceaccount import ServiceAccountStrategy
+from .service import ServiceStrategy
+from .statefulset import StatefulSetStrategy
+
+_ADMISSION: Final = "admissionregistration.k8s.io"
+_RBAC: Final = "rbac.authorization.k8s.io"
+_NETWORKING: Final = "networking.k8s.io"
+_STORAGE: Final = "storage.k8s.io"
+_FLOW: Final = "flowcontrol.apiserver.k8s.io"
+_DEVICES: Final = "resource.k8s.io"
 
 _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "configmaps"): ConfigMapStrategy(),
+    ("", "endpoints"): endpoints.EndpointsStrategy(),
+    ("", "events"): event.EventStrategy(),
+    ("", "limitranges"): quota.LimitRangeStrategy(),
     ("", "namespaces"): NamespaceStrategy(),
-    ("", "persistentvolumeclaims"): PersistentVolumeClaimStrategy(),
-    ("", "persistentvolumes"): PersistentVolumeStrategy(),
+    ("", "nodes"): NodeStrategy(),
+    ("", "persistentvolumeclaims"): persistentvolume.PersistentVolumeClaimStrategy(),
+    ("", "persistentvolumes"): persistentvolume.PersistentVolumeStrategy(),
     ("", "pods"): PodStrategy(),
-    ("", "pods/ephemeralcontainers"): PodEphemeralContainersStrategy(),
-    ("", "pods/resize"): PodResizeStrategy(),
+    ("", "pods/ephemeralcontainers"): podsubresource.PodEphemeralContainersStrategy(),
+    ("", "pods/resize"): podsubresource.PodResizeStrategy(),
+    ("", "podtemplates"): replicationcontroller.PodTemplateStrategy(),
+    ("", "replicationcontrollers"): replicationcontroller.ReplicationControllerStrategy(),
+    ("", "resourcequotas"): quota.ResourceQuotaStrategy(),
     ("", "secrets"): SecretStrategy(),
-    ("", "serviceaccounts"): ServiceAccountStrategy(),
+    ("", "serviceaccounts"): BuiltinStrategy(),
+    ("", "services"): ServiceStrategy(),
+    (_ADMISSION, "mutatingadmissionpolicies"): admissionpolicy.MutatingAdmissionPolicyStrategy(),
+    (_ADMISSION, "mutatingadmissionpolicybindings"): admissionpolicy.MutatingAdmissionPolicyBindingStrategy(),
+    (_ADMISSION, "mutatingwebhookconfigurations"): webhookconfig.MutatingWebhookConfigurationStrategy(),
+    (_ADMISSION, "validatingadmissionpolicies"): admissionpolicy.ValidatingAdmissionPolicyStrategy(),
+    (
+        _ADMISSION,
+        "validatingadmissionpolicybindings",
+    ): admissionpolicy.ValidatingAdmissionPolicyBindingStrategy(),
+    (_ADMISSION, "validatingwebhookconfigurations"): webhookconfig.ValidatingWebhookConfigurationStrategy(),
+    ("apiregistration.k8s.io", "apiservices"): apiservice.APIServiceStrategy(),
+    ("apps", "controllerrevisions"): daemonset.ControllerRevisionStrategy(),
+    ("apps", "daemonsets"): daemonset.DaemonSetStrategy(),
+    ("apps", "deployments"): deployment.DeploymentStrategy(),
+    ("apps", "replicasets"): deployment.ReplicaSetStrategy(),
+    ("apps", "statefulsets"): StatefulSetStrategy(),
+    ("autoscaling", "horizontalpodautoscalers"): HorizontalPodAutoscalerStrategy(),
+    ("batch", "cronjobs"): CronJobStrategy(),
+    ("batch", "jobs"): job.JobStrategy(),
+    (
+        "certificates.k8s.io",
+        "certificatesigningrequests",
+    ): certificate.CertificateSigningRequestStrategy(),
+    ("coordination.k8s.io", "leases"): LeaseStrategy(),
+    ("discovery.k8s.io", "endpointslices"): endpoints.EndpointSliceStrategy(),
+    ("events.k8s.io", "events"): event.EventsEventStrategy(),
+    (_FLOW, "flowschemas"): flowcontrol.FlowSchemaStrategy(),
+    (_FLOW, "prioritylevelconfigurations"): flowcontrol.PriorityLevelConfigurationStrategy(),
+    (_NETWORKING, "ingressclasses"): networking.IngressClassStrategy(),
+    (_NETWORKING, "ingresses"): networking.IngressStrategy(),
+    (_NETWORKING, "ipaddresses"): networking.IPAddressStrategy(),
+    (_NETWORKING, "networkpolicies"): networking.NetworkPolicyStrategy(),
+    (_NETWORKING, "servicecidrs"): networking.ServiceCIDRStrategy(),
+    ("node.k8s.io", "runtimeclasses"): RuntimeClassStrategy(),
+    ("policy", "poddisruptionbudgets"): PodDisruptionBudgetStrategy(),
+    (_RBAC, "clusterrolebindings"): rbac.ClusterRoleBindingStrategy(),
+    (_RBAC, "clusterroles"): rbac.ClusterRoleStrategy(),
+    (_RBAC, "rolebindings"): rbac.RoleBindingStrategy(),
+    (_RBAC, "roles"): rbac.RoleStrategy(),
+    (_DEVICES, "deviceclasses"): device.DeviceClassStrategy(),
+    (_DEVICES, "resourceclaims"): device.ResourceClaimStrategy(),
+    (_DEVICES, "resourceclaimtemplates"): device.ResourceClaimTemplateStrategy(),
+    (_DEVICES, "resourceslices"): device.ResourceSliceStrategy(),
+    ("scheduling.k8s.io", "priorityclasses"): PriorityClassStrategy(),
+    (_STORAGE, "csidrivers"): storage.CSIDriverStrategy(),
+    (_STORAGE, "csinodes"): storage.CSINodeStrategy(),
+    (_STORAGE, "csistoragecapacities"): storage.CSIStorageCapacityStrategy(),
+    (_STORAGE, "storageclasses"): storage.StorageClassStrategy(),
+    (_STORAGE, "volumeattachments"): storage.VolumeAttachmentStrategy(),
+    (_STORAGE, "volumeattributesclasses"): storage.VolumeAttributesClassStrategy(),
 }
 _PLAIN: Final = BuiltinStrategy()
 
 
 def strategy_for(group: str, resource: str) -> Strategy:
-    """The strategy of a built-in resource; a plain one for resources without rules of their own."""
+    """The strategy of a built-in resource; a plain one for resources without rules of their own.
+
+    Subresources of pods that are written under rules of their own are found as `pods/resize` and
+    `pods/ephemeralcontainers`.
+    """
     return _STRATEGIES.get((group, resource), _PLAIN)

@@ -52,6 +52,12 @@ class NamespaceStrategy(BuiltinStrategy):
             spec.pop("finalizers", None)
         section(obj["metadata"], "labels")[NAME_LABEL] = obj["metadata"].get("name")
 
+    def is_held(self, obj: Json) -> bool:
+        return bool((obj.get("spec") or {}).get("finalizers"))
+
+    def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:
+        section(obj, "status")["phase"] = "Terminating"
+
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         errors: list[FieldError] = []
         for finalizer in (obj.get("spec") or {}).get("finalizers") or ():

@@ -49,6 +49,7 @@ def _pod_ip(pod: Json) -> str:
 
 
 class PodStrategy(SpecStrategy):
+    delete_answers_object = True
     status_metadata = frozenset(("labels", "annotations", "finalizers"))
     selectable_fields = {  # noqa: RUF012 # never changed
         "spec.nodeName": text_at("spec", "nodeName"),
@@ -119,6 +120,9 @@ class PodStrategy(SpecStrategy):
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         errors = _validate_annotation_changes(obj, old)
         return errors + _validate_status(obj, old)
+
+    def grace_period(self, obj: Json, requested: int | None) -> int:
+        return grace_period(obj, requested)
 
     def generation_changed(self, obj: Json, old: Json) -> bool:
         new, before = obj.get("spec"), old.get("spec")

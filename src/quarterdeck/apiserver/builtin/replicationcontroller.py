@@ -23,6 +23,7 @@ _COUNTS: Final = (
 
 
 class ReplicationControllerStrategy(SpecStrategy):
+    orphans_by_default = True
     selectable_fields = {"status.replicas": text_at("status", "replicas")}  # noqa: RUF012 # never changed
 
     def default(self, obj: Json) -> None:

@@ -1,0 +1,78 @@
+"""CEL, the expression language of validation rules, match conditions and admission policies.
+
+`Environment.compile` turns an expression into a reusable `Program`; `type_from_schema` gives the types of
+data described by an OpenAPI schema; `quarterdeck.apiserver.cel.rules` runs the x-kubernetes-validations of
+CRDs. The package is pure: no I/O, no clock, no global state.
+"""
+
+from quarterdeck.apiserver.cel.checker import Structs
+from quarterdeck.apiserver.cel.environment import Environment, Program
+from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, CostLimitExceeded
+from quarterdeck.apiserver.cel.evaluator import ProgramError
+from quarterdeck.apiserver.cel.library.authorizer import (
+    AUTHORIZER,
+    RESOURCE_CHECK,
+    Attributes,
+    Authorizer,
+    AuthorizerValue,
+    ResourceCheck,
+)
+from quarterdeck.apiserver.cel.library.mutation import MutationTypes
+from quarterdeck.apiserver.cel.schema import escape_name, type_from_schema
+from quarterdeck.apiserver.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    UINT,
+    CelType,
+    list_type,
+    map_type,
+    object_type,
+    optional_type,
+)
+from quarterdeck.apiserver.cel.value import Duration, OptionalValue, StructValue, Timestamp, UInt
+
+__all__ = [
+    "AUTHORIZER",
+    "BOOL",
+    "BYTES",
+    "DOUBLE",
+    "DURATION",
+    "DYN",
+    "INT",
+    "NULL",
+    "RESOURCE_CHECK",
+    "STRING",
+    "TIMESTAMP",
+    "UINT",
+    "Attributes",
+    "Authorizer",
+    "AuthorizerValue",
+    "CelCompileError",
+    "CelRuntimeError",
+    "CelType",
+    "CostLimitExceeded",
+    "Duration",
+    "Environment",
+    "MutationTypes",
+    "OptionalValue",
+    "Program",
+    "ProgramError",
+    "ResourceCheck",
+    "StructValue",
+    "Structs",
+    "Timestamp",
+    "UInt",
+    "escape_name",
+    "list_type",
+    "map_type",
+    "object_type",
+    "optional_type",
+    "type_from_schema",
+]

@@ -1,7 +1,7 @@
 """Type checking: resolves names and overloads and gives every node a type.
 
-Type inference is by unification: empty literals and generic signatures introduce variables that later uses bind;
-what stays unbound is dyn. Problems are reported in the words of cel-go.
+Type inference is by unification: empty literals and generic signatures introduce variables that later uses
+bind; what stays unbound is dyn. Problems are reported in the words of cel-go.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Final
 
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import Issue
+from quarterdeck.apiserver.cel.schema import KEYWORDS
 from quarterdeck.apiserver.cel.syntax import (
     Call,
     Comprehension,
@@ -334,7 +335,11 @@ class _Checker:
         return optional_type(result) if was_optional or optional else result
 
     def _struct_field(self, offset: int, struct: CelType, field: str) -> CelType:
-        found = struct.fields.get(field) if struct.fields is not None else None
+        found = None
+        if struct.fields is not None:
+            found = struct.fields.get(field)
+            if found is None and field in KEYWORDS:
+                found = struct.fields.get(f"__{field}__")
         if found is None:
             found = self._names.structs.field(struct.name, field)
         if found is None:
@@ -439,7 +444,7 @@ class _Checker:
             t = self._type(element)
             if index in expr.optional:
                 t = self._unwrap(element, t)
-            joined = self._join(element, joined, t)
+            joined = self._join(joined, t)
         self._set(expr, list_type(self.unifier.fresh() if joined is None else joined))
 
     def _map(self, expr: MapExpr) -> None:
@@ -447,23 +452,21 @@ class _Checker:
         values: CelType | None = None
         for entry in expr.entries:
             self.check(entry.key)
-            keys = self._join(entry.key, keys, self._type(entry.key))
+            keys = self._join(keys, self._type(entry.key))
             self.check(entry.value)
             t = self._type(entry.value)
             if entry.optional:
                 t = self._unwrap(entry.value, t)
-            values = self._join(entry.value, values, t)
+            values = self._join(values, t)
         if keys is None or values is None:
             keys, values = self.unifier.fresh(), self.unifier.fresh()
         self._set(expr, map_type(keys, values))
 
-    def _join(self, expr: Expr, previous: CelType | None, current: CelType) -> CelType:
+    def _join(self, previous: CelType | None, current: CelType) -> CelType:
         if previous is None:
             return current
-        if self.unifier.assignable(previous, current):
-            return most_general(previous, current)
-        self._mismatch(expr.offset, previous, current)
-        return ERROR
+        # Mixed literals are refused later, unless they are arguments of `format`.
+        return most_general(previous, current) if self.unifier.assignable(previous, current) else DYN
 
     def _struct(self, expr: StructExpr) -> None:
         found = self._lookup(expr.type_name)

@@ -1,12 +1,12 @@
 """Evaluation of comprehensions, one loop per macro.
 
-The quantifiers absorb errors like the logical operators: `all` is False as soon as one element is, `exists` True,
-whatever other elements raise. `exists_one`, `map` and `filter` fail on any error.
+The quantifiers absorb errors like the logical operators: `all` is False as soon as one element is,
+`exists` True, whatever other elements raise. `exists_one`, `map` and `filter` fail on any error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
@@ -70,10 +70,6 @@ class _Steps:
             self._planner.forget(name)
 
 
-# A function of the frame that yields once per element, with the loop variables set.
-Each: TypeAlias = Callable[[Frame], Iterable[None]]
-
-
 def _singles(items: Closure, slot: int) -> tuple[Closure, int, int]:
     def get(f: Frame) -> Value:
         values = items(f)
@@ -114,7 +110,7 @@ def _bind(planner: _Planner, expr: Comprehension) -> Closure:
         f[slot] = value(f)
         return result(f)
 
-    return planner.charge(run, 10)
+    return run
 
 
 def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
@@ -126,9 +122,11 @@ def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closur
     metered = planner.metered
     test_cost = 3 if stop else 2
 
-    def careful(f: Frame, values: Iterable[Value]) -> bool:
+    def careful(f: Frame, values: Collection[Value]) -> Value:
         problem: EvalError | None = None
+        left = len(values)
         for value in values:
+            left -= 1
             if second < 0:
                 f[slot] = value
             else:
@@ -141,7 +139,7 @@ def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closur
                 problem = problem or error
                 continue
             if outcome is stop:
-                if metered:
+                if metered and left:
                     _spend(f, test_cost)
                 return stop
             if not isinstance(outcome, bool):
@@ -154,7 +152,7 @@ def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closur
         return planner.charge(lambda f: careful(f, items(f)), 1)
     if second >= 0:
 
-        def two(f: Frame) -> bool:
+        def two(f: Frame) -> Value:
             values = items(f)
             try:
                 for f[slot], f[second] in values:
@@ -166,7 +164,7 @@ def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closur
 
         return two
 
-    def one(f: Frame) -> bool:
+    def one(f: Frame) -> Value:
         values = items(f)
         try:
             for f[slot] in values:
@@ -198,9 +196,9 @@ def _exists_one(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closur
             except EvalError as error:
                 problem = error
                 continue
-            if metered:
-                _spend(f, 2 if outcome is True else 1)
             if outcome is True:
+                if metered:
+                    _spend(f, 2)
                 count += 1
             elif outcome is not False:
                 problem = EvalError("no such overload")
@@ -250,8 +248,6 @@ def _collect(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
                 if chosen is not True:
                     if chosen is not False:
                         problem = EvalError("no such overload")
-                    if metered:
-                        _spend(f, 1)
                     continue
             try:
                 result.append(transform(f))
@@ -263,7 +259,7 @@ def _collect(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
             raise problem
         return result
 
-    return planner.charge(run, 11)
+    return planner.charge(run, 1)
 
 
 def _build_map(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
@@ -279,8 +275,6 @@ def _build_map(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure
         for value in items(f):
             f[slot], f[second] = value
             if condition is not None and condition(f) is not True:
-                if metered:
-                    _spend(f, 1)
                 continue
             added = {entries[0](f): entries[1](f)} if by_key else entries[0](f)
             for key, item in added.items():
@@ -291,7 +285,7 @@ def _build_map(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure
                 _spend(f, 2)
         return result
 
-    return planner.charge(run, 31)
+    return planner.charge(run, 1)
 
 
 _LOOPS: Final[dict[str, Callable[[_Planner, Comprehension, _Steps], Closure]]] = {

@@ -1,8 +1,9 @@
 """Static cost of expressions.
 
-Estimates the least and most an evaluation can cost from the shapes of the variables: comprehensions multiply the
-cost of their body by the size of their range, string functions cost a tenth of the text, and so on. The rules
-are those of cel-go with Kubernetes' additions, so that a CRD is refused here if and only if it is upstream.
+Estimates the least and most an evaluation can cost from the shapes of the variables: comprehensions
+multiply the cost of their body by the size of their range, string functions cost a tenth of the text, and
+so on. The rules are those of cel-go with Kubernetes' additions, so that a CRD is refused here if and only
+if it is upstream.
 """
 
 from __future__ import annotations
@@ -47,7 +48,11 @@ Path = tuple[str, ...]
 
 _SCALAR: Final = frozenset({"bool", "double", "duration", "int", "timestamp", "uint"})
 _COMPARING: Final = frozenset(
-    [f"{stem}_{t}" for stem in ("less", "greater", "less_equals", "greater_equals") for t in ("string", "bytes")]
+    [
+        f"{stem}_{t}"
+        for stem in ("less", "greater", "less_equals", "greater_equals")
+        for t in ("string", "bytes")
+    ]
     + ["equals", "not_equals"]
 )
 
@@ -179,8 +184,8 @@ class _Coster:
         return None if local is None else local.entry
 
     def _node(self, expr: Expr) -> Node:
-        path: Path | None = self._path(expr)
-        if path and path[0] in (ACCUMULATOR, "__result__"):
+        path: Path | None = self._path(expr) or None
+        if path is not None and path[0] in (ACCUMULATOR, "__result__"):
             path = None
         return Node(self._sizer, path, self._type(expr), expr, self._size(expr))
 
@@ -417,9 +422,7 @@ def _standard(id: str, target: Node | None, args: list[Node]) -> Estimate:
         return Estimate(size.scaled(STRING_FACTOR), Range(size.low // 4, size.high))
     if id == "strings_quote":
         size = _known(args[0])
-        return Estimate(
-            size.scaled(STRING_FACTOR), Range(size.low + 2, (size.high * 2 + 2) % (MAX + 1))
-        )
+        return Estimate(size.scaled(STRING_FACTOR), Range(size.low + 2, (size.high * 2 + 2) % (MAX + 1)))
     if id in ("starts_with_string", "ends_with_string"):
         return Estimate(_known(args[0]).scaled(STRING_FACTOR))
     if id == "in_list":

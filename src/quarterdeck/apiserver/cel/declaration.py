@@ -22,7 +22,17 @@ RuntimeCost: TypeAlias = Callable[[list[Value], Value], int]
 class Overload:
     """One signature of a function with its implementation."""
 
-    __slots__ = ("args", "id", "implementation", "is_guarded", "is_member", "params", "result", "runtime_cost", "static_cost")
+    __slots__ = (
+        "args",
+        "id",
+        "implementation",
+        "is_guarded",
+        "is_member",
+        "params",
+        "result",
+        "runtime_cost",
+        "static_cost",
+    )
 
     def __init__(
         self,

@@ -83,7 +83,17 @@ _TYPES: Final = {
 class Program:
     """A compiled expression; reusable and safe to share between threads."""
 
-    __slots__ = ("_checked", "_cost", "_deep", "_environment", "_metered", "_quick", "expression", "result_type", "uses")
+    __slots__ = (
+        "_checked",
+        "_cost",
+        "_deep",
+        "_environment",
+        "_metered",
+        "_quick",
+        "expression",
+        "result_type",
+        "uses",
+    )
 
     def __init__(self, expression: str, checked: Checked, environment: Environment) -> None:
         self.expression = expression

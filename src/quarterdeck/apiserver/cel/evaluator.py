@@ -4,8 +4,8 @@ A closure takes the frame of the evaluation, a list: cost so far, cost limit, th
 errors travel as `EvalError`; the logical operators and quantifiers absorb them as CEL defines. JSON of
 schema-typed variables is walked as it is: only what an expression uses as a value is converted.
 
-With `metered` the closures also add up the run-time cost and stop at the limit; without, they are specialised by
-static types and several times faster. Both give the same results.
+With `metered` the closures also add up the run-time cost and stop at the limit; without, they are
+specialised by static types and several times faster. Both give the same results.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from quarterdeck.apiserver.cel import comprehension, fast
+from quarterdeck.apiserver.cel.attribute import is_attribute, plan_attribute
 from quarterdeck.apiserver.cel.checker import Checked
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.dispatch import dispatcher
@@ -28,7 +29,7 @@ from quarterdeck.apiserver.cel.operators import (
     no_such_overload,
 )
 from quarterdeck.apiserver.cel.pattern import compile_pattern, find_all
-from quarterdeck.apiserver.cel.schema import Shape, unescape_name
+from quarterdeck.apiserver.cel.schema import Shape
 from quarterdeck.apiserver.cel.structural import structural_equal
 from quarterdeck.apiserver.cel.syntax import (
     Call,
@@ -124,6 +125,15 @@ class _Planner:
         known = self._variables.get(name)
         return known[-1] if known else None
 
+    def is_name(self, expr: Expr) -> bool:
+        """Whether a node stands for a declared name, qualified or not."""
+        return expr.id in self._checked.idents
+
+    def variable(self, expr: Expr) -> _Variable | None:
+        """The variable a node stands for."""
+        name = self._checked.idents.get(expr.id)
+        return None if name is None else self._resolve(name)
+
     def type_of(self, expr: Expr) -> CelType:
         return self._checked.types[expr.id]
 
@@ -139,7 +149,11 @@ class _Planner:
             return run
 
         def charged(f: Frame) -> Value:
-            value = run(f)
+            try:
+                value = run(f)
+            except EvalError:
+                f[COST] += cost
+                raise
             f[COST] += cost
             if f[COST] > f[LIMIT]:
                 raise CostLimitExceeded
@@ -189,6 +203,8 @@ class _Planner:
         value = self.constant(expr)
         if value is not MISSING:
             return lambda f: value
+        if self._metered and is_attribute(expr):
+            return plan_attribute(self, expr)
         if isinstance(expr, Call):
             return self._call(expr)
         if isinstance(expr, Select) and expr.test_only:
@@ -218,13 +234,12 @@ class _Planner:
         return self.charge(converted, path.cost)
 
     def _variable_or_field(self, expr: Ident | Select) -> Closure:
-        name = self._checked.idents.get(expr.id)
-        variable = None if name is None else self._resolve(name)
+        variable = self.variable(expr)
         if variable is not None:
             slot = variable.slot
-            return self.charge(lambda f: f[slot], 1)
+            return lambda f: f[slot]
         assert isinstance(expr, Select)
-        return self.charge(_select(self.plan(expr.operand), expr.field), 1)
+        return _select(self.plan(expr.operand), expr.field)
 
     # --- places in schema-typed JSON
 
@@ -255,9 +270,10 @@ class _Planner:
         shape = base.shape
         keys: list[tuple[str, str, bool]] = []
         for field in reversed(fields):
-            if shape.fields is not None:
-                keys.append((shape.names[field], field, True))
-                shape = shape.fields[field]
+            known = shape.field(field)
+            if known is not None:
+                keys.append((known[0], field, True))
+                shape = known[1]
             elif shape.element is not None and shape.key is not None:
                 keys.append((field, field, False))
                 shape = shape.element
@@ -273,13 +289,28 @@ class _Planner:
         return Path(lambda f: index(get(f), key(f)), base.shape.element, base.cost + 1)
 
     def _presence(self, expr: Select) -> Closure:
-        base = self.path(expr.operand)
         field = expr.field
+        if self._metered:
+            return self._metered_presence(expr)
+        base = self.path(expr.operand)
         if base is None:
             return _has(self.plan(expr.operand), field)
         get = base.get
-        if base.shape.fields is not None:
-            name = base.shape.names[field]
+        known = base.shape.field(field)
+        if known is not None:
+            name = known[0]
+            return lambda f: get(f).get(name) is not None
+        return lambda f: field in get(f)
+
+    def _metered_presence(self, expr: Select) -> Closure:
+        base = self.path(expr.operand)
+        field = expr.field
+        if base is None:
+            return _has(plan_attribute(self, expr.operand), field)
+        get = base.get
+        known = base.shape.field(field)
+        if known is not None:
+            name = known[0]
             return self.charge(lambda f: get(f).get(name) is not None, base.cost)
         return self.charge(lambda f: field in get(f), base.cost)
 
@@ -297,7 +328,10 @@ class _Planner:
                 value = item(f)
                 if at in optional:
                     if type(value) is not OptionalValue:
-                        raise EvalError(f"cannot initialize optional list element from non-optional value {display(value)}")
+                        raise EvalError(
+                            f"cannot initialize optional list element from non-optional value "
+                            f"{display(value)}"
+                        )
                     if not value.has_value():
                         continue
                     value = value.value
@@ -360,8 +394,15 @@ class _Planner:
         args = [self.plan(operand) for operand in operands]
         implementation = self._implementation(expr, overloads, operands)
         if self._metered:
+            if overloads[0].id == "in_list" and len(overloads) == 1 and self._is_plain_set(operands[1]):
+                return fast.invoke(implementation, args)
             return _metered_call(implementation, args, expr.function, overloads)
         return fast.invoke(implementation, args)
+
+    def _is_plain_set(self, expr: Expr) -> bool:
+        """Whether membership is looked up in constants, which costs nothing."""
+        items = self.constant(expr)
+        return isinstance(items, list) and all(isinstance(item, (bool, int, float, str)) for item in items)
 
     def _implementation(
         self, expr: Call, overloads: list[Overload], operands: list[Expr]
@@ -483,17 +524,21 @@ class _Planner:
         return isinstance(expr, (Literal, Comprehension)) or (isinstance(expr, Select) and expr.test_only)
 
     def _conditional(self, expr: Call) -> Closure:
-        condition, yes, no = (self.plan(arg) for arg in expr.args)
+        condition = self.plan(expr.args[0])
+        yes, no = (self._branch(arg) for arg in expr.args[1:])
 
         def choose(f: Frame) -> Value:
             chosen = condition(f)
-            if chosen is True:
-                return yes(f)
-            if chosen is False:
-                return no(f)
-            no_such_overload()
+            if not isinstance(chosen, bool):
+                no_such_overload()
+            return yes(f) if chosen else no(f)
 
         return choose
+
+    def _branch(self, expr: Expr) -> Closure:
+        if self._metered and is_attribute(expr) and self.constant(expr) is MISSING:
+            return plan_attribute(self, expr, counted=False)
+        return self.plan(expr)
 
     def _index(self, expr: Call) -> Closure:
         path = self.path(expr)
@@ -507,7 +552,7 @@ class _Planner:
                 return _inside_optional(value, k)
             return index(value, k)
 
-        return self.charge(get, 1)
+        return get
 
     def _optional_index(self, expr: Call) -> Closure:
         container, key = self.plan(expr.args[0]), self.plan(expr.args[1])
@@ -519,15 +564,15 @@ class _Planner:
             found = index_or_missing(value, k)
             return OptionalValue.NONE if found is MISSING else OptionalValue(found)
 
-        return self.charge(get, 1)
+        return get
 
     def _optional_select(self, expr: Call) -> Closure:
         field = expr.args[1]
         assert isinstance(field, Literal)
         base = self.path(expr.args[0])
-        if base is not None and base.shape.fields is not None and field.value in base.shape.fields:
-            get, name = base.get, base.shape.names[field.value]
-            convert = base.shape.fields[field.value].convert
+        known = None if base is None else base.shape.field(field.value)
+        if base is not None and known is not None:
+            get, name, convert = base.get, known[0], known[1].convert
 
             def select(f: Frame) -> Value:
                 value = get(f).get(name)
@@ -535,7 +580,7 @@ class _Planner:
                     return OptionalValue.NONE
                 return OptionalValue(value if convert is None else convert(value))
 
-            return self.charge(select, base.cost + 1)
+            return select
         return self._optional_index(expr)
 
 
@@ -555,8 +600,23 @@ def _metered_call(
     overload = overloads[0] if len(overloads) == 1 else None
 
     def call(f: Frame) -> Value:
-        values = [arg(f) for arg in args]
-        result = implementation(*values)
+        values: list[Value] = []
+        problem: EvalError | None = None
+        for arg in args:
+            try:
+                values.append(arg(f))
+            except EvalError as error:
+                if len(args) > 2:
+                    raise
+                problem = problem or error
+                values.append(error)
+        try:
+            if problem is not None:
+                raise problem
+            result = implementation(*values)
+        except EvalError:
+            f[COST] += call_cost(function, overload, values, None)
+            raise
         f[COST] += call_cost(function, overload, values, result)
         if f[COST] > f[LIMIT]:
             raise CostLimitExceeded
@@ -609,14 +669,10 @@ def _make_map(pairs: Iterable[tuple[Value, Value]]) -> dict[Value, Value]:
 
 
 def _bad_optional_entry(key: Value, value: Value) -> EvalError:
-    return EvalError(f"cannot initialize optional entry '{display(key)}' from non-optional value {display(value)}")
+    return EvalError(
+        f"cannot initialize optional entry '{display(key)}' from non-optional value {display(value)}"
+    )
 
 
 def _is_dynamic(t: CelType) -> bool:
     return t.kind in ("dyn", "param", "error") or any(_is_dynamic(param) for param in t.params)
-
-
-def field_names(escaped: str) -> str:
-    """Property behind an escaped field name."""
-    plain = unescape_name(escaped)
-    return escaped if plain is None else plain

@@ -77,11 +77,9 @@ def negation(operand: Closure) -> Closure:
 
     def run(f: Frame) -> bool:
         value = operand(f)
-        if value is True:
-            return False
-        if value is False:
-            return True
-        no_such_overload()
+        if not isinstance(value, bool):
+            no_such_overload()
+        return not value
 
     return run
 
@@ -100,13 +98,14 @@ def equality(left: Closure, right: Closure, constant: Value, wanted: bool) -> Cl
 def logic(left: Closure, right: Closure, *, stop: bool) -> Closure:
     """`||` (stop at True) or `&&` (stop at False) of operands that can only be bools."""
 
-    def absorb(f: Frame, problem: EvalError) -> bool:
+    def absorb(f: Frame, problem: EvalError) -> Value:
         try:
-            if right(f) is stop:
-                return stop
+            outcome = right(f)
         except EvalError:
             raise problem from None
-        raise problem
+        if outcome is not stop:
+            raise problem
+        return outcome
 
     if stop:
 
@@ -179,7 +178,9 @@ def _minus(left: Closure, right: Closure) -> Closure:
     return run
 
 
-def _ordering(operator: str) -> tuple[Callable[[Closure, Closure], Closure], Callable[[Closure, Value], Closure]]:
+def _ordering(
+    operator: str,
+) -> tuple[Callable[[Closure, Closure], Closure], Callable[[Closure, Value], Closure]]:
     """Closures for one of `<`, `<=`, `>`, `>=` with the operator written out, which saves a call."""
     scope: dict[str, Any] = {"no_such_overload": no_such_overload}
     exec(_ORDERING.replace("OP", operator), scope)  # noqa: S102 - fixed text, compiled once at import
@@ -206,7 +207,10 @@ def constant(left, b):
     return run
 """
 
-BINARY: Final[dict[str, Callable[[Closure, Closure], Closure]]] = {"add_int64": _plus, "subtract_int64": _minus}
+BINARY: Final[dict[str, Callable[[Closure, Closure], Closure]]] = {
+    "add_int64": _plus,
+    "subtract_int64": _minus,
+}
 BINARY_CONSTANT: Final[dict[str, Callable[[Closure, Value], Closure]]] = {}
 for _operator, _stem in (("<", "less"), ("<=", "less_equals"), (">", "greater"), (">=", "greater_equals")):
     _variable, _constant = _ordering(_operator)

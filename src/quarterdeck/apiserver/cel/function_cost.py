@@ -24,10 +24,46 @@ if TYPE_CHECKING:
     from quarterdeck.apiserver.cel.cost import Node
 
 _NOMINAL: Final = frozenset(
-    "serviceAccount path group resource subresource namespace name allowed reason error errored"
-    " masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast isLinkLocalUnicast isGlobalUnicast"
-    " format.named sign asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub"
-    " major minor patch getScheme getHostname getHost getPort getEscapedPath getQuery".split()
+    {
+        "serviceAccount",
+        "path",
+        "group",
+        "resource",
+        "subresource",
+        "namespace",
+        "name",
+        "allowed",
+        "reason",
+        "error",
+        "errored",
+        "masked",
+        "prefixLength",
+        "family",
+        "isUnspecified",
+        "isLoopback",
+        "isLinkLocalMulticast",
+        "isLinkLocalUnicast",
+        "isGlobalUnicast",
+        "format.named",
+        "sign",
+        "asInteger",
+        "isInteger",
+        "asApproximateFloat",
+        "isGreaterThan",
+        "isLessThan",
+        "compareTo",
+        "add",
+        "sub",
+        "major",
+        "minor",
+        "patch",
+        "getScheme",
+        "getHostname",
+        "getHost",
+        "getPort",
+        "getEscapedPath",
+        "getQuery",
+    }
 )
 _TRAVERSING: Final = frozenset({"isSorted", "sum", "max", "min", "indexOf", "lastIndexOf"})
 _PARSING: Final = frozenset({"cidr", "isIP", "isCIDR", "quantity", "isQuantity", "semver", "isSemver"})
@@ -225,7 +261,10 @@ def run_cost(function: str, id: str, args: list[Value], result: Value) -> int | 
         return _selector(fixed(actual_size(args[1]))).high
     if function in _TRAVERSING:
         return traversal_cost(args[0]) if args else 0
-    if function in ("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey", "ip") or function in _PARSING:
+    if (
+        function in ("url", "lowerAscii", "upperAscii", "substring", "trim", "jsonpatch.escapeKey", "ip")
+        or function in _PARSING
+    ):
         return _tenth(args[0]) if args else None
     if function in ("replace", "split", "ip.isCanonical"):
         return math.ceil(actual_size(args[0]) * 2 * STRING_FACTOR)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -27,14 +27,14 @@ _UNITS: Final = {
 }
 _PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _WORDY_UNITS: Final = {
-    **{unit: 1 for unit in ("ns", "nano", "nanos", "nanosecond", "nanoseconds")},
-    **{unit: 1_000 for unit in ("us", "µs", "micro", "micros", "microsecond", "microseconds")},
-    **{unit: 1_000_000 for unit in ("ms", "milli", "millis", "millisecond", "milliseconds")},
-    **{unit: NANOS for unit in ("s", "sec", "secs", "second", "seconds")},
-    **{unit: 60 * NANOS for unit in ("m", "min", "mins", "minute", "minutes")},
-    **{unit: 3600 * NANOS for unit in ("h", "hr", "hrs", "hour", "hours")},
-    **{unit: 86400 * NANOS for unit in ("d", "day", "days")},
-    **{unit: 604800 * NANOS for unit in ("w", "wk", "wks", "week", "weeks")},
+    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1),
+    **dict.fromkeys(("us", "µs", "micro", "micros", "microsecond", "microseconds"), 1000),
+    **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 1000000),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), NANOS),
+    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * NANOS),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600 * NANOS),
+    **dict.fromkeys(("d", "day", "days"), 86400 * NANOS),
+    **dict.fromkeys(("w", "wk", "wks", "week", "weeks"), 604800 * NANOS),
 }
 _WORDY: Final = re.compile(r"((\d+)\s*([A-Za-zµ]+))", re.ASCII)
 
@@ -136,7 +136,7 @@ def parse_wordy_duration(text: str) -> int | None:
 
 def civil(nanos: int, zone: tzinfo | None = None) -> datetime:
     """Broken-down time (whole seconds) of an instant; OverflowError outside years 1..9999."""
-    moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(seconds=nanos // NANOS)
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=nanos // NANOS)
     return moment if zone is None else moment.astimezone(zone)
 
 
@@ -168,24 +168,22 @@ def load_zone(name: str) -> tzinfo | None:
         except ValueError:
             return None
     if name in ("", "UTC"):
-        return timezone.utc
+        return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
 
 
-_DATE_TIME: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})"
-)
+_CLOCK: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 
 
 def is_date_time(text: str) -> bool:
-    """The test behind the OpenAPI format date-time: looser than RFC 3339 in the letters, stricter in the clock."""
-    if len(text) < 4:
-        return False
-    match = _DATE_TIME.fullmatch(text)
-    if match is None:
+    """The test behind the OpenAPI format date-time: letters in any case, any character before the
+    fraction."""
+    day, _, clock = text.lower().partition("t")
+    match = _CLOCK.fullmatch(clock.split("t", 1)[0])
+    if match is None or parse_date(day) is None:
         return False
     hour, minute, second = (int(part) for part in match.groups())
-    return parse_date(text[:10]) is not None and hour < 24 and minute < 60 and second < 60
+    return hour < 24 and minute < 60 and second < 60

@@ -277,7 +277,13 @@ def _transform_list(build: Builder, target: Expr | None, args: list[Expr]) -> Ex
     if len(args) == 4:
         step = build.call("_?_:_", args[2], step, build.accu())
     return build.fold(
-        "list", target, names, accu=build.list(), condition=build.literal(True), step=step, result=build.accu()
+        "list",
+        target,
+        names,
+        accu=build.list(),
+        condition=build.literal(True),
+        step=step,
+        result=build.accu(),
     )
 
 
@@ -337,7 +343,6 @@ MACROS: Final[dict[tuple[str, int, bool], Expander]] = {
     ("all", 2, True): _all(1),
     ("exists", 2, True): _exists(1),
     ("exists_one", 2, True): _exists_one(1),
-    ("existsOne", 2, True): _exists_one(1),
     ("map", 2, True): _map,
     ("map", 3, True): _map,
     ("filter", 2, True): _filter,

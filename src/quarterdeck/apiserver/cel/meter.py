@@ -21,7 +21,11 @@ _TENTH: Final = frozenset(
     }
 )
 _COMPARING: Final = frozenset(
-    [f"{stem}_{t}" for stem in ("less", "greater", "less_equals", "greater_equals") for t in ("string", "bytes")]
+    [
+        f"{stem}_{t}"
+        for stem in ("less", "greater", "less_equals", "greater_equals")
+        for t in ("string", "bytes")
+    ]
     + ["equals", "not_equals"]
 )
 
@@ -46,5 +50,7 @@ def call_cost(function: str, overload: Overload | None, args: list[Value], resul
         text = math.ceil((1.0 + actual_size(args[0])) * STRING_FACTOR)
         return text * math.ceil(actual_size(args[1]) * REGEX_FACTOR)
     if id == "contains_string":
-        return math.ceil(actual_size(args[0]) * STRING_FACTOR) * math.ceil(actual_size(args[1]) * STRING_FACTOR)
+        return math.ceil(actual_size(args[0]) * STRING_FACTOR) * math.ceil(
+            actual_size(args[1]) * STRING_FACTOR
+        )
     return 1

@@ -59,7 +59,7 @@ def checked_duration(nanos: int) -> Duration:
     """A duration result, or the overflow error."""
     if MIN_INT <= nanos <= MAX_INT:
         return Duration(nanos)
-    raise EvalError("duration overflow")
+    raise EvalError("integer overflow")
 
 
 def checked_timestamp(nanos: int, offset: int = 0) -> Timestamp:

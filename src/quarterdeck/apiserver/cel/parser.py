@@ -1,8 +1,8 @@
 """Parser: text to syntax tree, with macros expanded.
 
 A recursive-descent parser with precedence climbing. Problems are collected as issues in the words of the
-upstream (ANTLR) parser for the common mistakes; after the first syntax error parsing stops. Nesting deeper than
-250 and texts longer than 100 000 characters are refused.
+upstream (ANTLR) parser for the common mistakes; after the first syntax error parsing stops. Nesting deeper
+than 250 and texts longer than 100 000 characters are refused.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from quarterdeck.apiserver.cel.lexer import (
 )
 from quarterdeck.apiserver.cel.macro import MACROS, Builder, MacroError
 from quarterdeck.apiserver.cel.recursion import stack_room
+from quarterdeck.apiserver.cel.schema import KEYWORDS
 from quarterdeck.apiserver.cel.syntax import (
     Call,
     Expr,
@@ -46,10 +47,6 @@ from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Va
 MAX_LENGTH: Final = 100_000
 MAX_DEPTH: Final = 250
 
-RESERVED: Final = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null return true"
-    " var void while".split()
-)
 _BINARY: Final = {
     "||": (1, "_||_"),
     "&&": (2, "_&&_"),
@@ -69,8 +66,41 @@ _BINARY: Final = {
 _CLASSES: Final = frozenset({FLOAT, INT, UINT, STRING, BYTES, IDENT, ESC_IDENT, EOF})
 # Token order of the upstream lexer: expected sets are printed in it.
 _ORDER: Final = (
-    "== != in < <= >= > && || [ ] { } ( ) . , - ! ? : + * / % true false null".split()
-    + [FLOAT, INT, UINT, STRING, BYTES, IDENT, ESC_IDENT]
+    "==",
+    "!=",
+    "in",
+    "<",
+    "<=",
+    ">=",
+    ">",
+    "&&",
+    "||",
+    "[",
+    "]",
+    "{",
+    "}",
+    "(",
+    ")",
+    ".",
+    ",",
+    "-",
+    "!",
+    "?",
+    ":",
+    "+",
+    "*",
+    "/",
+    "%",
+    "true",
+    "false",
+    "null",
+    FLOAT,
+    INT,
+    UINT,
+    STRING,
+    BYTES,
+    IDENT,
+    ESC_IDENT,
 )
 _OPERAND: Final = frozenset(
     ["[", "{", "(", ".", "-", "!", "true", "false", "null", FLOAT, INT, UINT, STRING, BYTES, IDENT]
@@ -87,7 +117,11 @@ def parse(text: str) -> tuple[Expr, Source]:
     if len(text) > MAX_LENGTH:
         raise CelCompileError(
             source.render(
-                [Issue(-1, f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_LENGTH}")]
+                [
+                    Issue(
+                        -1, f"expression code point size exceeds limit: size: {len(text)}, limit {MAX_LENGTH}"
+                    )
+                ]
             )
         )
     tokens, issues = tokenize(text)
@@ -288,7 +322,9 @@ class _Parser:
                 self._syntax_error(token, f"mismatched input '{token.text}' expecting IDENTIFIER")
             else:
                 text = "" if token.kind == EOF else token.text
-                self._syntax_error(token, f"no viable alternative at input '.{'?' if optional else ''}{text}'")
+                self._syntax_error(
+                    token, f"no viable alternative at input '.{'?' if optional else ''}{text}'"
+                )
             raise _Abort
         self._at += 1
         if optional:
@@ -362,7 +398,7 @@ class _Parser:
             self._syntax_error(token, f"no viable alternative at input '.{text}'")
             raise _Abort
         self._at += 1
-        if token.text in RESERVED and not self._starts_message():
+        if token.text in KEYWORDS and not self._starts_message():
             self._issue(start.offset, f"reserved identifier: {token.text}")
             if self._token.kind == "(":
                 self._call(token.text, None)
@@ -482,7 +518,9 @@ class _Parser:
         value: Value
         if token.kind == INT:
             body = token.text
-            value = int(sign + (body[2:] if body.startswith("0x") else body), 16 if body.startswith("0x") else 10)
+            value = int(
+                sign + (body[2:] if body.startswith("0x") else body), 16 if body.startswith("0x") else 10
+            )
             if not MIN_INT <= value <= MAX_INT:
                 return self._bad_literal(offset, "invalid int literal")
         elif token.kind == UINT:
@@ -516,7 +554,5 @@ class _Parser:
 
 
 def _show(expected: frozenset[str]) -> str:
-    names = [
-        kind if kind in _CLASSES else f"'{kind}'" for kind in sorted(expected, key=_ORDER.index)
-    ]
+    names = [kind if kind in _CLASSES else f"'{kind}'" for kind in sorted(expected, key=_ORDER.index)]
     return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"

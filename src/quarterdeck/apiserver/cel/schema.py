@@ -1,8 +1,8 @@
 """CEL types out of OpenAPI structural schemas.
 
-`Shape` describes how data of a schema node looks to expressions: visible fields under their escaped names, the
-largest number of elements (for cost), the smallest JSON size, and how JSON becomes a CEL value. Data whose JSON
-form already is its CEL form is used as it is (`convert` is None).
+`Shape` describes how data of a schema node looks to expressions: visible fields under their escaped names,
+the largest number of elements (for cost), the smallest JSON size, and how JSON becomes a CEL value. Data
+whose JSON form already is its CEL form is used as it is (`convert` is None).
 """
 
 from __future__ import annotations
@@ -36,9 +36,31 @@ _DURATION_SIZE: Final = 32
 _DATE_SIZE: Final = 12
 _DATE_TIME_SIZE: Final = 32
 
-_KEYWORDS: Final = frozenset(
-    "true false null in as break const continue else for function if import let loop package namespace return"
-    " var void while".split()
+# Words an identifier cannot be.
+KEYWORDS: Final = frozenset(
+    {
+        "true",
+        "false",
+        "null",
+        "in",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
+    }
 )
 _SPECIAL: Final = re.compile(r"__|[-./]|[^a-zA-Z0-9\-./_]")
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
@@ -50,7 +72,7 @@ def escape_name(name: str) -> str | None:
     """Identifier under which a property is selected; None when there is none."""
     if not name or "0" <= name[0] <= "9":
         return None
-    if name in _KEYWORDS:
+    if name in KEYWORDS:
         return f"__{name}__"
     ok = True
 
@@ -76,7 +98,7 @@ def unescape_name(escaped: str) -> str | None:
         plain = _UNESCAPES.get(contents)
         if plain is not None:
             return plain
-        if contents not in _KEYWORDS or len(match.group()) != len(escaped):
+        if contents not in KEYWORDS or len(match.group()) != len(escaped):
             ok = False
         return contents
 
@@ -115,6 +137,16 @@ class Shape:
         self.list_keys: tuple[str, ...] = ()
         self.nullable = False
         self.convert: Convert | None = None
+
+    def field(self, name: str) -> tuple[str, Shape] | None:
+        """Property and shape of a field by its name in expressions; keywords also work unescaped."""
+        if self.fields is None:
+            return None
+        shape = self.fields.get(name)
+        if shape is None:
+            name = f"__{name}__"
+            shape = self.fields.get(name)
+        return None if shape is None else (self.names[name], shape)
 
 
 def type_from_schema(schema: Schema, *, is_resource_root: bool = False, name: str = "selfType") -> CelType:

@@ -95,7 +95,9 @@ class ListExpr(Expr):
 
     __slots__ = ("elements", "optional")
 
-    def __init__(self, id: int, offset: int, elements: list[Expr], optional: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, id: int, offset: int, elements: list[Expr], optional: frozenset[int] = frozenset()
+    ) -> None:
         super().__init__(id, offset)
         self.elements = elements
         self.optional = optional
@@ -163,8 +165,8 @@ class StructExpr(Expr):
 class Comprehension(Expr):
     """Fold over a range with an accumulator.
 
-    `form` names the macro it came from (all, exists, exists_one, list, map, bind), which lets the evaluator use
-    a loop made for it; `condition`, `step` and `result` say the same in core syntax.
+    `form` names the macro it came from (all, exists, exists_one, list, map, bind), which lets the
+    evaluator use a loop made for it; `condition`, `step` and `result` say the same in core syntax.
     """
 
     __slots__ = (

@@ -1,7 +1,7 @@
 """Static types of CEL expressions.
 
-Types compare by structure. A type made from a schema carries the schema's description in `shape` (sizes, field
-conversion); it plays no part in equality.
+Types compare by structure. A type made from a schema carries the schema's description in `shape` (sizes,
+field conversion); it plays no part in equality.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Checks of a type-checked tree beyond types: literal regexes, durations and timestamps, literals of one type,
-format strings."""
+"""Checks of a type-checked tree beyond types: literal regexes, durations and timestamps, literals of one
+type, format strings."""
 
 from __future__ import annotations
 

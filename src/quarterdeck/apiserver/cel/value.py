@@ -1,8 +1,9 @@
 """Run-time values of CEL that Python lacks, and the names and printed forms of all values.
 
-A CEL value is one of: None, bool, int (int64), `UInt`, float, str, bytes, `Timestamp`, `Duration`, list, dict,
-`OptionalValue`, `TypeValue`, `StructValue`, or an opaque object of a library (`Opaque`). JSON data is used as it
-is: objects are dicts, arrays lists. Values are immutable by convention: no function changes its arguments.
+A CEL value is one of: None, bool, int (int64), `UInt`, float, str, bytes, `Timestamp`, `Duration`, list,
+dict, `OptionalValue`, `TypeValue`, `StructValue`, or an opaque object of a library (`Opaque`). JSON data
+is used as it is: objects are dicts, arrays lists. Values are immutable by convention: no function changes its
+arguments.
 """
 
 from __future__ import annotations

@@ -149,8 +149,14 @@ class DefinitionLifecycle:
         text = (crd["metadata"].get("annotations") or {}).get("api-approved.kubernetes.io", "")
         kind = "KubernetesAPIApprovalPolicyConformant"
         if text.startswith("unapproved"):
-            self._set(crd, kind, "False", "UnapprovedAnnotation", f'protected groups must have approval annotation '
-                      f'"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111')
+            self._set(
+                crd,
+                kind,
+                "False",
+                "UnapprovedAnnotation",
+                f"protected groups must have approval annotation "
+                f'"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+            )
         elif text:
             self._set(crd, kind, "True", "ApprovedAnnotation", f"approved in {text}")
 
@@ -272,9 +278,7 @@ class DefinitionLifecycle:
                         raise
             if bucket.count:
                 return
-        self._set(
-            crd, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances"
-        )
+        self._set(crd, "Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
         finalizers = [each for each in crd["metadata"].get("finalizers") or () if each != FINALIZER]
         if finalizers:
             crd["metadata"]["finalizers"] = finalizers
@@ -293,9 +297,7 @@ def _conditions(crd: Json) -> dict[str, Json]:
     return {condition["type"]: condition for condition in listed}
 
 
-def set_condition(
-    holder: Json, kind: str, value: str, reason: str, message: str, now: str
-) -> None:
+def set_condition(holder: Json, kind: str, value: str, reason: str, message: str, now: str) -> None:
     """Set a condition in `holder.conditions`; its time moves only with its status."""
     conditions = holder.get("conditions")
     if conditions is None:

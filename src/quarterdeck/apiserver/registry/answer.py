@@ -54,8 +54,26 @@ def status_response(error: status.StatusError, *, yaml_wanted: bool = False) -> 
     return json_response(error.code, document, error.headers)
 
 
+class _YamlDumper(yaml.CSafeDumper):
+    """YAML as Go writes it: what would read as something else than a string is in double quotes."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _represent_text(dumper: yaml.CSafeDumper, text: str) -> Any:
+    plain = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
+    style = None if plain == "tag:yaml.org,2002:str" else '"'
+    if "\n" in text:
+        style = "|"
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_YamlDumper.add_representer(str, _represent_text)
+
+
 def to_yaml(document: Any) -> bytes:
-    text: str = yaml.dump(document, Dumper=yaml.CSafeDumper, default_flow_style=False, sort_keys=True)
+    text: str = yaml.dump(document, Dumper=_YamlDumper, default_flow_style=False, sort_keys=True)
     return text.encode()
 
 
@@ -93,7 +111,14 @@ def _transform(request: ApiRequest, obj: Json, output: Output) -> Json:
         return build_table(request, [obj], {"resourceVersion": version})
     if output.kind == "PartialObjectMetadata":
         return partial(obj, output.version)
-    raise status.not_acceptable("the requested form is for lists only: application/json")
+    raise status.not_acceptable(
+        f"you requested {output.kind}, but the requested object is not a list ({_go_type(request.resource)})"
+    )
+
+
+def _go_type(resource: Resource) -> str:
+    package = "unstructured" if resource.is_custom else resource.group.partition(".")[0] or "core"
+    return f"*{package}.{'Unstructured' if resource.is_custom else resource.kind}"
 
 
 def partial(obj: Json, version: str = "v1") -> Json:
@@ -171,7 +196,9 @@ def list_document(request: ApiRequest, objects: list[Json], list_metadata: Json)
             "items": [partial(obj, version) for obj in objects],
         }
     if kind:
-        raise status.not_acceptable("the requested form is for single objects only: application/json")
+        raise status.not_acceptable(
+            f"you requested {kind}, but the requested object is a list ({_go_type(resource)}List)"
+        )
     if not resource.is_custom:
         objects = [
             {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in objects

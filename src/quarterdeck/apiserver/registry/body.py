@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver import document, gostyle, status
-from quarterdeck.apiserver.resource import parse_body
+from quarterdeck.apiserver import document, status
+from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.patch.decode import go_kind
+from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
 
 from .request import ApiRequest, WriteOptions
 
 Json = dict[str, Any]
 _MAX_PROBLEMS = 100
+_TYPE_META = 'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 
 
 def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
@@ -20,15 +23,13 @@ def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
     parsed, is_json = parse_body(
         http.headers.get("content-type", ""), http.body, resource.kind, is_custom=resource.is_custom
     )
+    if parsed is None:
+        parsed = {}  # Go decodes null into an empty object
+        if resource.is_custom:
+            raise document.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
     if not isinstance(parsed, dict):
-        raise document.unrecognized(
-            resource.kind,
-            "json: cannot unmarshal "
-            + ("array" if isinstance(parsed, list) else "string" if isinstance(parsed, str) else "number")
-            + ' into Go value of type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
-            'Kind string "json:\\"kind,omitempty\\"" }',
-            http.body,
-        )
+        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_kind(parsed)} into Go value of "
+        raise document.unrecognized(resource.kind, why + _TYPE_META, http.body)
     check_type(request, parsed, http.body)
     duplicates: list[str] = []
     if is_json and options.field_validation != "Ignore":
@@ -42,27 +43,40 @@ def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
 def check_type(request: ApiRequest, parsed: Json, body: bytes) -> None:
     """apiVersion and kind of the body must be those of the URL; built-in ones may be left out."""
     resource = request.resource
-    api_version, kind = parsed.get("apiVersion"), parsed.get("kind")
+    for key in ("apiVersion", "kind"):
+        value = parsed.get(key)
+        if value is not None and not isinstance(value, str):
+            why = f"json: cannot unmarshal {go_kind(value)} into Go struct field .{key} of type string"
+            why = f"couldn't get version/kind; json parse error: {why}"
+            raise document.unrecognized(resource.kind, why, body)
+    api_version, kind = parsed.get("apiVersion") or "", parsed.get("kind") or ""
     if not resource.is_custom:
-        parsed.setdefault("apiVersion", resource.api_version)
-        parsed.setdefault("kind", resource.kind)
-        api_version = api_version or resource.api_version
-        kind = kind or resource.kind
-    if not kind:
+        parsed["apiVersion"] = api_version = api_version or resource.api_version
+        parsed["kind"] = kind = kind or resource.kind
+    elif not kind:
         shown = body.decode("utf-8", "replace")
-        raise status.bad_request(
-            f"the object provided is unrecognized (must be of type {resource.kind}): Object 'Kind' is missing "
-            f"in {gostyle.quote(shown)[1:-1]!r}"
-        )
-    if not isinstance(api_version, str) or not isinstance(kind, str):
-        raise status.bad_request("apiVersion and kind must be strings")
+        raise document.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", body)
     if api_version != resource.api_version:
-        raise status.bad_request(
-            f"the API version in the data ({api_version}) does not match the expected API version "
-            f"({resource.api_version})"
-        )
+        raise wrong_version(resource, api_version, kind)
     if kind != resource.kind:
         raise resource.wrong_kind(kind, parsed)
+
+
+def wrong_version(resource: Resource, api_version: str, kind: str) -> status.StatusError:
+    """A body of another version: a served one does not match, an unknown one cannot be decoded."""
+    group, _, version = api_version.rpartition("/")
+    if not resource.is_custom:
+        try:
+            struct_for(group, version, kind)
+        except KeyError:
+            return status.bad_request(
+                f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
+                + not_registered(api_version, kind)
+            )
+    return status.bad_request(
+        f"the API version in the data ({api_version}) does not match the expected API version "
+        f"({resource.api_version})"
+    )
 
 
 def check_problems(

@@ -11,7 +11,8 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import Resource, parse_body
+from quarterdeck.apiserver.patch.decode import unmarshal_error
+from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.shape import ShapeError, normalize
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
 from quarterdeck.apiserver.strategy import ClusterState
@@ -53,7 +54,7 @@ class DeleteOptions:
             errors.append(fielderror.not_supported("propagationPolicy", self.policy, _POLICIES))
         self.dry_run = check_dry_run(given.get("dryRun") or (), errors)
         if errors:
-            raise status.invalid("DeleteOptions", "", "", errors)
+            raise status.invalid("DeleteOptions", "meta.k8s.io", "", errors)
 
     @classmethod
     def of(cls, request: ApiRequest) -> DeleteOptions:
@@ -62,20 +63,23 @@ class DeleteOptions:
     @staticmethod
     def _from_body(request: ApiRequest) -> Json:
         http = request.http
-        parsed, _ = parse_body(
-            http.headers.get("content-type", ""), http.body, "DeleteOptions", is_custom=False
-        )
+        media = document.media_type(http.headers.get("content-type", ""))
+        if media in ("", document.JSON_TYPE):
+            try:
+                parsed = document.parse_json(http.body)
+            except document.ParseError as error:
+                raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+        else:
+            parsed, _ = parse_body(media, http.body, "DeleteOptions", is_custom=False)
         if not isinstance(parsed, dict):
-            raise document.unrecognized("DeleteOptions", "not an object", http.body)
-        kind = parsed.get("kind", "DeleteOptions")
+            raise status.bad_request(unmarshal_error(parsed, "Go value of type v1.DeleteOptions"))
+        kind = parsed.get("kind") or "DeleteOptions"
         if kind != "DeleteOptions":
-            raise status.bad_request(f"decoded object cannot be converted to DeleteOptions: kind {kind}")
+            raise status.bad_request(not_registered(parsed.get("apiVersion") or "meta.k8s.io/v1", kind))
         try:
             options, _ = normalize(parsed, struct_for("", "v1", "DeleteOptions"))
         except ShapeError as error:
-            raise status.bad_request(
-                f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
-            ) from None
+            raise status.bad_request(str(error)) from None
         return options
 
     @staticmethod

@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import document, status
+from quarterdeck.apiserver import document, fielderror, status
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
+from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.strategy import Strategy
 
-from .body import check_problems, problem_texts
+from .body import check_identity, check_namespace, check_problems, problem_texts, wrong_version
 from .request import ApiRequest, WriteOptions
 from .write import Context, Writer, deep_copy
 
@@ -70,7 +71,9 @@ class Patcher:
             resource.strategy.default(obj)
             return obj
 
-        return await self._writer.modify(request, options, transform, is_patch=True, is_apply=True, rules=rules)
+        return await self._writer.modify(
+            request, options, transform, is_patch=True, is_apply=True, rules=rules
+        )
 
 
 class PatchBody:
@@ -104,13 +107,15 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
     resource = request.resource
     if not isinstance(patched, dict):
         raise status.bad_request("the patch does not leave an object")
-    for key, wanted in (("apiVersion", resource.api_version), ("kind", resource.kind)):
-        if patched.get(key, wanted) != wanted:
-            raise status.bad_request(
-                f"the {'API version' if key == 'apiVersion' else 'kind'} in the data ({patched[key]}) does not "
-                f"match the expected {'API version' if key == 'apiVersion' else 'kind'} ({wanted})"
-            )
-    patched["apiVersion"], patched["kind"] = resource.api_version, resource.kind
+    api_version, kind = patched.get("apiVersion") or "", patched.get("kind") or ""
+    if resource.is_custom:
+        if kind != resource.kind:
+            raise resource.wrong_kind(kind, patched)
+        if api_version != resource.api_version:
+            raise wrong_version(resource, api_version, kind)
+    elif (api_version, kind) != (resource.api_version, resource.kind):
+        assert isinstance(resource, BuiltinResource)
+        raise invalid_patch(patched, resource.decode_problem(api_version, kind))
     if not isinstance(patched.get("metadata"), dict):
         patched["metadata"] = {}
     try:
@@ -118,49 +123,27 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
     except status.StatusError as error:
         if resource.is_custom:
             raise
-        # upstream reports what cannot be decoded after a patch against the object, not the request
-        raise status.StatusError(
-            error.code,
-            error.message.split(" cannot be handled as a ", 1)[-1].split(": ", 1)[-1],
-            reason="BadRequest",
-        ) from None
+        raise invalid_patch(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
     problems = change.unknown + problem_texts(change.duplicates, unknown)
     if problems and options.field_validation == "Strict":
-        raise strict_patch_error(request, patched, ", ".join(problems))
+        raise invalid_patch(patched, "strict decoding error: " + ", ".join(problems))
     if options.field_validation == "Warn":
         for text in problems:
             request.warn(text)
     resource.strategy.default(obj)
-    meta = obj["metadata"]
-    if meta.get("name") != request.info.name:
-        raise status.bad_request(
-            f"the name of the object ({meta.get('name', '')}) does not match the name on the URL "
-            f"({request.info.name})"
-        )
+    check_identity(request, obj)
+    check_namespace(request, obj)
     return obj
 
 
-def strict_patch_error(request: ApiRequest, patched: Json, texts: str) -> status.StatusError:
-    resource = request.resource
-    name = request.info.name
-    shown = _encode(patched).decode()
+def invalid_patch(patched: Json, why: str) -> status.StatusError:
+    """422 for a patch whose result cannot be decoded; upstream names neither kind nor object."""
+    error = fielderror.invalid("patch", _encode(patched).decode(), why)
     return status.StatusError(
         422,
-        f'{status.qualified(resource.kind, resource.group)} "{name}" is invalid: patch: Invalid value: "{shown}": '
-        f"strict decoding error: {texts}",
+        f' "" is invalid: {error}',
         reason="Invalid",
-        details={
-            "name": name,
-            **({"group": resource.group} if resource.group else {}),
-            "kind": resource.kind,
-            "causes": [
-                {
-                    "reason": "FieldValueInvalid",
-                    "message": f'Invalid value: "{shown}": strict decoding error: {texts}',
-                    "field": "patch",
-                }
-            ],
-        },
+        details={"causes": [error.cause()]},
     )
 
 
@@ -174,9 +157,14 @@ def parse_apply(request: ApiRequest) -> Json:
         try:
             config = document.parse_yaml(body)
         except document.ParseError as error:
-            raise status.bad_request(f"error decoding YAML: {error}") from None
+            raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
+    if config is None:
+        config = {}
     if not isinstance(config, dict):
-        raise status.bad_request(f"error decoding YAML: cannot unmarshal {_kind_of(config)} into an object")
+        raise status.bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
+            + unmarshal_error(config, "Go value of type map[string]interface {}")
+        )
     if not config.get("kind") or not config.get("apiVersion"):
         raise status.bad_request(
             "invalid object type: /, Kind="
@@ -212,21 +200,12 @@ def _group_version(config: Json) -> str:
     return version if "/" in version else f"/{version}"
 
 
-def _kind_of(value: Any) -> str:
-    if isinstance(value, list):
-        return "array"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    return "null" if value is None else "number"
-
-
 def unsupported_patch(*, is_custom: bool) -> status.StatusError:
-    accepted = [JSON_PATCH, MERGE_PATCH, APPLY_YAML]
     if not is_custom:
-        accepted.insert(2, STRATEGIC_PATCH)
+        return status.StatusError(
+            415, "415: Unsupported Media Type", reason="UnsupportedMediaType", details={}
+        )
     return status.unsupported_media_type(
         "the body of the request was in an unknown format - accepted media types include: "
-        + ", ".join(accepted)
+        + ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
     )

@@ -67,9 +67,7 @@ class PodActions:
         delete_options = DeleteOptions(given)
         await self._respect_budgets(pod, namespace, dry_run=delete_options.dry_run)
         if not delete_options.dry_run:
-            await self._writer.update_stored(
-                pods, namespace, name, lambda stored: _mark_evicted(stored)
-            )
+            await self._writer.update_stored(pods, namespace, name, lambda stored: _mark_evicted(stored))
         scoped = request.for_object(namespace, name)
         scoped.resource = pods
         await self._deleter.delete_object(scoped, name, delete_options)

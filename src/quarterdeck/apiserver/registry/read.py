@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver.document import go_json_error
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
@@ -271,9 +272,17 @@ def encode_token(rev: int, key: str, prefix: str) -> str:
 def decode_token(text: str) -> _Token:
     try:
         padded = text + "=" * (-len(text) % 4)
-        token = msgspec.json.decode(base64.b64decode(padded, altchars=b"-_", validate=True), type=_Token)
-    except (binascii.Error, ValueError, msgspec.DecodeError) as error:
-        raise status.bad_request(f"invalid continue token: continue key is not valid: {error}") from None
+        raw = base64.b64decode(padded, altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise status.bad_request(
+            "invalid continue token: continue key is not valid: illegal base64 data"
+        ) from None
+    try:
+        token = msgspec.json.decode(raw, type=_Token)
+    except msgspec.DecodeError:
+        raise status.bad_request(
+            f"invalid continue token: continue key is not valid: {go_json_error(raw)}"
+        ) from None
     if token.v != _TOKEN_VERSION:
         raise status.bad_request(
             "invalid continue token: continue key is not valid: server does not recognize this encoded version "

@@ -59,7 +59,10 @@ class PathScale:
         current = self._status.first(obj)
         selector = self._selector.first(obj) if self._selector else ""
         return scale_document(
-            obj, replicas, current if isinstance(current, int) else 0, selector if isinstance(selector, str) else ""
+            obj,
+            replicas,
+            current if isinstance(current, int) else 0,
+            selector if isinstance(selector, str) else "",
         )
 
     def write(self, obj: Json, replicas: int) -> None:
@@ -95,10 +98,6 @@ def check_scale(scale: Json, name: str, stored: Json) -> int:
             "Scale",
             "autoscaling",
             name,
-            [
-                fielderror.invalid(
-                    "spec.replicas", replicas, "must be greater than or equal to 0"
-                )
-            ],
+            [fielderror.invalid("spec.replicas", replicas, "must be greater than or equal to 0")],
         )
     return replicas

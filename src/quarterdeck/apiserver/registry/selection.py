@@ -40,6 +40,7 @@ class Requirement(msgspec.Struct, frozen=True):
         return int(value) > bound if operator == "gt" else int(value) < bound
 
 
+_REQUIREMENT = "unable to parse requirement: "
 _INTEGER = re.compile(r"[+-]?\d+")
 _TOKEN = re.compile(r"\s*(==|!=|=|!|,|\(|\)|>|<|[^\s,()=!<>]+)")
 
@@ -98,7 +99,9 @@ def _requirement(tokens: _Tokens) -> Requirement:
     if not key or key in ("=", "==", "!=", ",", "(", ")", ">", "<", "!"):
         raise SelectorError(f"found '{key}', expected: !, identifier, or 'end of string'")
     if problems := qualified_name_errors(key):
-        raise SelectorError(f"key: Invalid value: {gostyle.quote(key)}: {'; '.join(problems)}")
+        raise SelectorError(
+            f"{_REQUIREMENT}<nil>: Invalid value: {gostyle.quote(key)}: {'; '.join(problems)}"
+        )
     if negated:
         return Requirement(key, "!")
     operator = tokens.peek()
@@ -114,16 +117,16 @@ def _requirement(tokens: _Tokens) -> Requirement:
         value = tokens.pop()
         if not _INTEGER.fullmatch(value):
             raise SelectorError(
-                "values[0]: Invalid value: "
+                f"{_REQUIREMENT}values[0]: Invalid value: "
                 f"{gostyle.quote(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
             )
         return Requirement(key, "gt" if operator == ">" else "lt", frozenset([value]))
-    raise SelectorError(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
+    raise SelectorError(f"{_REQUIREMENT}found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
 
 def _values(tokens: _Tokens) -> list[str]:
     if tokens.pop() != "(":
-        raise SelectorError(f"found '{tokens.peek()}', expected: '('")
+        raise SelectorError(f"{_REQUIREMENT}found '{tokens.peek()}' expected: '('")
     values: list[str] = []
     expects_value = True
     while True:
@@ -138,7 +141,7 @@ def _values(tokens: _Tokens) -> list[str]:
             expects_value = True
             continue
         if not token or not expects_value:
-            raise SelectorError(f"found '{token}', expected: ',' or ')'")
+            raise SelectorError(f"{_REQUIREMENT}found '{token}', expected: ',' or ')'")
         values.append(token)
         expects_value = False
 
@@ -212,7 +215,7 @@ class Selection:
         try:
             self._labels = parse_labels(label_selector) if label_selector else ()
         except SelectorError as error:
-            raise status.bad_request(f"unable to parse requirement: {error}") from None
+            raise status.bad_request(str(error)) from None
         self._fields: list[tuple[str, bool, str]] = []
         if not field_selector:
             return
@@ -232,12 +235,10 @@ class Selection:
 
     def _check_supported(self, path: str) -> None:
         resource = self._resource
-        if path == "metadata.name" or (path == "metadata.namespace" and resource.namespaced):
-            return
         known = resource.strategy.selectable_fields
-        if path in known:
+        if path == "metadata.name" or path in known:
             return
-        if path == "metadata.namespace" and not resource.is_custom and not known:
+        if path == "metadata.namespace" and (resource.namespaced or not (known or resource.is_custom)):
             return
         if resource.is_custom or known:
             raise status.bad_request(f"field label not supported: {path}")

@@ -55,14 +55,12 @@ class Subresources:
         known = request.resource.subresources.get(first)
         if known is None:
             if request.resource.is_custom:
-                from quarterdeck.apiserver.app import page_not_found
-
-                return page_not_found()
+                raise request.resource.not_found(info.name)
             raise status.resource_not_found()
         if first in _UNSUPPORTED:
             raise status.bad_request(f"{first} is not supported by the embedded API server")
         if info.verb not in known.verbs:
-            raise status.method_not_allowed()
+            raise self._odd_verb(request)
         if name == "scale":
             return self._scale(request)
         if name in _WHOLE_OBJECT:
@@ -76,6 +74,17 @@ class Subresources:
         if name == "token":
             return self._token(request)
         raise status.resource_not_found()
+
+    def _odd_verb(self, request: ApiRequest) -> status.StatusError:
+        resource = request.resource
+        if not resource.is_custom:
+            return status.method_not_allowed()
+        return status.StatusError(
+            405,
+            f'{request.info.verb} is not supported on resources of kind "{resource.qualified}"',
+            reason="MethodNotAllowed",
+            details={"group": resource.group, "kind": resource.plural},
+        )
 
     # -- the whole object ------------------------------------------------------------------
 
@@ -131,7 +140,9 @@ class Subresources:
             replicas = check_scale(wanted, info.name, old)
             obj = deep_copy(old)
             version = (wanted.get("metadata") or {}).get("resourceVersion")
-            obj["metadata"]["resourceVersion"] = version or (old["metadata"]["resourceVersion"] if is_patch else "")
+            obj["metadata"]["resourceVersion"] = version or (
+                old["metadata"]["resourceVersion"] if is_patch else ""
+            )
             view.write(obj, replicas)
             return obj
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping
+from copy import copy
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +19,7 @@ from quarterdeck.apiserver import fielderror, gostyle, metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import restore_times
+from quarterdeck.apiserver.auth import Authorizer, request_attributes
 from quarterdeck.apiserver.http import Response, audit_id
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
@@ -75,9 +77,12 @@ Transform = Callable[[Json | None, Context], Awaitable[Json]]
 class Writer:
     """Runs writes against the store."""
 
-    def __init__(self, store: Store, admission: AdmissionChain, cluster: ClusterState) -> None:
+    def __init__(
+        self, store: Store, admission: AdmissionChain, cluster: ClusterState, authorizer: Authorizer
+    ) -> None:
         self._store = store
         self._admission = admission
+        self._authorizer = authorizer
         self.cluster = cluster
         self._namespaces = store.bucket("", "namespaces", namespaced=False)
 
@@ -282,6 +287,10 @@ class Writer:
         resource = request.resource
         if request.info.subresource:
             raise resource.not_found(request.info.name)
+        if not request.user.is_master:
+            info = copy(request.info)
+            info.verb = "create"  # an update or apply that creates needs both permissions
+            self._authorizer.check(request_attributes(request.user, info))
         new = await transform(None, context)
         meta = new["metadata"]
         if is_apply and meta.get("uid"):
@@ -339,6 +348,7 @@ class Writer:
         elif parse_rev(wanted) != entry.rev:
             raise status.conflict(resource.plural, resource.group, name)
         restore_system_metadata(meta, old_meta)
+        meta["resourceVersion"] = str(entry.rev)
         if info.subresource == "status":
             strategy.prepare_status_update(new, old, context)
         else:
@@ -352,9 +362,7 @@ class Writer:
             attributes.object = new
             await self._admission.validate(attributes)
         if options.dry_run:
-            meta["resourceVersion"] = str(entry.rev)
             return None, new
-        meta["resourceVersion"] = str(entry.rev)
         if restore_times(old, new):
             return entry, new
         value = await resource.to_value(new)
@@ -402,14 +410,15 @@ class Writer:
                     resource.kind,
                     resource.group,
                     name,
-                    [fielderror.invalid("metadata.uid", uid, "field is immutable")],
+                    # upstream checks it twice for everything but PUT
+                    [fielderror.invalid("metadata.uid", uid, "field is immutable")] * 2,
                 )
             raise status.conflict(
                 resource.plural,
                 resource.group,
                 name,
                 "StorageError: invalid object, Code: 4, Key: "
-                f"{resource.bucket.key(old_meta.get('namespace', ''), name)}, ResourceVersion: 0, "
+                f"{etcd_key(resource, old_meta)}, ResourceVersion: 0, "
                 f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
                 f"UID in object meta: {old_meta['uid']}",
             )
@@ -536,6 +545,13 @@ class Writer:
         if request.resource.raw_body(entry) is None:
             return object_response(request, code, obj)
         return entry_response(request, code, entry)
+
+
+def etcd_key(resource: Resource, meta: Json) -> str:
+    """The key upstream's storage would use; it shows in one error text."""
+    parts = ["registry", resource.group if resource.is_custom else "", resource.plural]
+    parts += [meta.get("namespace", ""), meta["name"]]
+    return "/" + "/".join(part for part in parts if part)
 
 
 class _Retry(Exception):

@@ -13,6 +13,7 @@ import msgspec
 from quarterdeck.apiserver.fielderror import FieldError, invalid
 
 from . import objectmeta, pruning
+from .celrules import default_violations
 from .document import copied, presentable, same
 from .structural import SchemaNode, compile_schema
 from .validation import validate
@@ -20,21 +21,17 @@ from .validation import validate
 Json = dict[str, Any]
 #: builds the smallest embedded resource that has a value at a given place
 _Around = Callable[[Any], Json]
-#: what CEL rules of a schema have against a value, below a path
-RuleCheck = Callable[[SchemaNode, Any, str], list[FieldError]]
 
 _META: Final = ("apiVersion", "kind", "metadata")
 
 
-def default_errors(
-    root: SchemaNode, path: str, *, require_pruned: bool = True, rules: RuleCheck | None = None
-) -> list[FieldError]:
+def default_errors(root: SchemaNode, path: str, *, require_pruned: bool = True) -> list[FieldError]:
     """What is wrong with the defaults of a schema (compiled as `loose`)."""
     if not root.has_defaults:
         return []
     if not root.embedded_resource:
         root = msgspec.structs.replace(root, embedded_resource=True, has_embedded=True, compiled={})
-    return list(_Checker(require_pruned, rules).check(root, path, root, _as_resource, in_meta=False))
+    return list(_Checker(require_pruned).check(root, path, root, _as_resource, in_meta=False))
 
 
 def has_unpruned_defaults(raw: object) -> bool:
@@ -57,9 +54,8 @@ def _in_list(around: _Around) -> _Around:
 
 
 class _Checker:
-    def __init__(self, require_pruned: bool, rules: RuleCheck | None) -> None:
+    def __init__(self, require_pruned: bool) -> None:
         self._require_pruned = require_pruned
-        self._rules = rules
 
     def check(
         self, node: SchemaNode, path: str, resource: SchemaNode, around: _Around, *, in_meta: bool
@@ -73,7 +69,7 @@ class _Checker:
             if in_meta:
                 yield from self._meta_errors(node, where, resource, around)
             else:
-                yield from self._errors(node, where)
+                yield from self._errors(node, where, is_resource=node is resource)
         if node.items is not None:
             yield from self.check(node.items, f"{path}.items", resource, _in_list(around), in_meta=in_meta)
         for key, child in node.properties.items():
@@ -85,7 +81,7 @@ class _Checker:
                 in_meta=in_meta or (node.embedded_resource and key in _META),
             )
 
-    def _errors(self, node: SchemaNode, where: str) -> list[FieldError]:
+    def _errors(self, node: SchemaNode, where: str, *, is_resource: bool) -> list[FieldError]:
         errors: list[FieldError] = []
         value = copied(node.default)
         if self._require_pruned:
@@ -98,7 +94,7 @@ class _Checker:
         except objectmeta.DecodeError as error:
             return [*errors, error.error or invalid(where, presentable(value), str(error))]
         found = objectmeta.embedded_errors(value, node, where) or validate(value, node, prefix=where)
-        return errors + (found or self._rule_errors(node, where))
+        return errors + (found or _rule_errors(node, where, is_resource=is_resource))
 
     def _meta_errors(
         self, node: SchemaNode, where: str, resource: SchemaNode, around: _Around
@@ -114,7 +110,8 @@ class _Checker:
             texts = list(dict.fromkeys(map(str, found)))
             shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
             return [invalid(where, presentable(value), f"must result in valid metadata: {shown}")]
-        return validate(value, node, prefix=where) or self._rule_errors(node, where)
+        return validate(value, node, prefix=where) or _rule_errors(node, where, is_resource=False)
 
-    def _rule_errors(self, node: SchemaNode, where: str) -> list[FieldError]:
-        return self._rules(node, node.default, where) if self._rules is not None and node.has_rules else []
+
+def _rule_errors(node: SchemaNode, where: str, *, is_resource: bool) -> list[FieldError]:
+    return default_violations(node, node.default, where, is_resource) if node.has_rules else []

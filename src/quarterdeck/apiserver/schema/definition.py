@@ -9,6 +9,7 @@ import msgspec
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid
 
 from . import gointernal, noderules, rules
+from .celrules import rule_errors
 from .defaultrules import default_errors
 from .structural import compile_schema, text
 
@@ -74,6 +75,7 @@ def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[Fi
     if raw.get("nullable") is True:
         errors.append(forbidden(f"{path}.nullable", "nullable cannot be true at the root"))
     unsupported = ""
+    is_sound = False
     if options.require_structural:
         unsupported = rules.unsupported_keyword(raw)
         if not unsupported:
@@ -82,10 +84,32 @@ def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[Fi
                 node = compile_schema(raw, loose=True)
                 found = default_errors(node, path, require_pruned=options.require_pruned_defaults)
             errors += found
-    errors += noderules.node_errors(raw, path, options.nodes, None)
+            is_sound = not found
+    found = noderules.node_errors(raw, path, options.nodes)
+    errors += found
+    if is_sound:
+        errors += _new_rule_errors(raw, path, found)
     if unsupported and not errors:
         errors.append(invalid(path, "", unsupported))
     return errors
+
+
+def _new_rule_errors(raw: Json, path: str, found: list[FieldError]) -> list[FieldError]:
+    """Errors of CEL rules, but not at nodes that have other errors at or below them."""
+    node = compile_schema(raw)
+    if not node.has_rules:
+        return []
+    fields = [error.field for error in found]
+    return [
+        error
+        for error in rule_errors(node, path)
+        if not any(_is_at_or_below(field, error.field) for field in fields)
+    ]
+
+
+def _is_at_or_below(field: str, rule_field: str) -> bool:
+    at, separator, _ = rule_field.rpartition(".x-kubernetes-validations")
+    return bool(separator) and field.startswith((f"{at}.", f"{at}["))
 
 
 def _root_errors(raw: Json, path: str) -> list[FieldError]:

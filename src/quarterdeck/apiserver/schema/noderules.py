@@ -1,22 +1,22 @@
 """What a CRD's schema may say at each of its nodes, beyond being structural.
 
 Unsupported keywords, where defaults may stand, list and map types and their keys, and the form of CEL
-rules. Compiling the rules is left to a callback, which is only asked about nodes that are in order
-themselves and all the way down.
+rules; whether those compile is another question (`celrules`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from . import gointernal
-from .fieldpath import FieldPathError, resolve
+from .celrules import plain_schema
 from .structural import compile_schema, items_of, strings, text
 
 Json: TypeAlias = dict[str, Any]
@@ -41,88 +41,66 @@ class _Place(msgspec.Struct, frozen=True):
     #: why there may be no default; "" allows it
     no_defaults: str = ""
     in_metadata: bool = False
-    #: the first node on the way whose children have no old value; "" if all have
-    uncorrelated: str = ""
 
 
-#: errors of the CEL rules at a node: its schema, its path, and the uncorrelatable ancestor
-CompileRules = Callable[[Json, str, str], list[FieldError]]
-
-
-def node_errors(
-    raw: Json, path: str, options: Options, compile_rules: CompileRules | None
-) -> list[FieldError]:
-    """Errors of the schema, then those of its CEL rules."""
-    walk = _Walk(options, compile_rules)
+def node_errors(raw: Json, path: str, options: Options) -> list[FieldError]:
+    """The errors of a schema and of everything below it."""
+    walk = _Walk(options)
     walk.visit(raw, path, _Place(), is_root=True)
-    return walk.schema_errors + walk.rule_errors
+    return walk.errors
 
 
 class _Walk:
-    def __init__(self, options: Options, compile_rules: CompileRules | None) -> None:
-        self.schema_errors: list[FieldError] = []
-        self.rule_errors: list[FieldError] = []
+    def __init__(self, options: Options) -> None:
+        self.errors: list[FieldError] = []
         self._options = options
-        self._compile_rules = compile_rules
 
-    def visit(
-        self, raw: object, path: str, place: _Place, *, is_root: bool = False, has_rules: bool = True
-    ) -> None:
-        """Check a node and everything below it. `has_rules` is False where rules are not compiled."""
+    def visit(self, raw: object, path: str, place: _Place, *, is_root: bool = False) -> None:
         if not isinstance(raw, dict):
             return
-        before = len(self.schema_errors)
-        self.schema_errors += self._own_errors(raw, path, place)
-        self._visit_children(raw, path, place, is_root, has_rules)
-        self.schema_errors += _extension_errors(raw, path, self._options)
+        self.errors += self._own_errors(raw, path, place)
+        self._visit_children(raw, path, place, is_root)
+        self.errors += _extension_errors(raw, path, self._options)
         rules = [rule for rule in items_of(raw, "x-kubernetes-validations") if isinstance(rule, dict)]
-        if not rules:
-            return
         for index, rule in enumerate(rules):
-            self.schema_errors += _rule_errors(rule, raw, f"{path}.x-kubernetes-validations[{index}]")
-        if has_rules and self._compile_rules is not None and len(self.schema_errors) == before:
-            self.rule_errors += self._compile_rules(raw, path, place.uncorrelated)
+            self.errors += _rule_errors(rule, raw, f"{path}.x-kubernetes-validations[{index}]")
 
-    def _visit_children(self, raw: Json, path: str, place: _Place, is_root: bool, has_rules: bool) -> None:
+    def _visit_children(self, raw: Json, path: str, place: _Place, is_root: bool) -> None:
         additional = raw.get("additionalProperties")
         properties = raw.get("properties") if isinstance(raw.get("properties"), dict) else {}
         assert isinstance(properties, dict)
         if additional is not None:
             if properties and additional is not True:
                 text_ = "additionalProperties and properties are mutual exclusive"
-                self.schema_errors.append(forbidden(f"{path}.additionalProperties", text_))
+                self.errors.append(forbidden(f"{path}.additionalProperties", text_))
             below = place
             if place.in_metadata:
                 reason = "inside additionalProperties applying to object metadata"
                 below = msgspec.structs.replace(place, no_defaults=reason)
-            self.visit(additional, f"{path}.additionalProperties", below, has_rules=has_rules)
-        map_type = text(raw, "x-kubernetes-map-type")
+            self.visit(additional, f"{path}.additionalProperties", below)
         for key, child in properties.items():
             below = place
-            if map_type not in ("", "granular", "atomic"):
-                below = _uncorrelated(below, path)
             if key in _META and (is_root or raw.get("x-kubernetes-embedded-resource") is True):
                 reason = f"in top-level {key}" if is_root else below.no_defaults
                 below = msgspec.structs.replace(below, in_metadata=True, no_defaults=reason)
-            self.visit(child, f"{path}.properties[{key}]", below, has_rules=has_rules)
-        self.visit(raw.get("not"), f"{path}.not", place, has_rules=False)
+            self.visit(child, f"{path}.properties[{key}]", below)
+        self.visit(raw.get("not"), f"{path}.not", place)
         for keyword in ("allOf", "oneOf", "anyOf"):
             for index, part in enumerate(items_of(raw, keyword)):
-                self.visit(part, f"{path}.{keyword}[{index}]", place, has_rules=False)
+                self.visit(part, f"{path}.{keyword}[{index}]", place)
         self._visit_named(raw, "definitions", path, place)
         items = raw.get("items")
-        below = place if text(raw, "x-kubernetes-list-type") == "map" else _uncorrelated(place, path)
-        self.visit(items, f"{path}.items", below, has_rules=has_rules)
+        self.visit(items, f"{path}.items", place)
         if isinstance(items, list):
             for index, part in enumerate(items):
-                self.visit(part, f"{path}.items[{index}]", below, has_rules=has_rules)
+                self.visit(part, f"{path}.items[{index}]", place)
         self._visit_named(raw, "dependencies", path, place)
 
     def _visit_named(self, raw: Json, keyword: str, path: str, place: _Place) -> None:
         value = raw.get(keyword)
         if isinstance(value, dict):
             for key, child in value.items():
-                self.visit(child, f"{path}.{keyword}[{key}]", place, has_rules=False)
+                self.visit(child, f"{path}.{keyword}[{key}]", place)
 
     def _own_errors(self, raw: Json, path: str, place: _Place) -> Iterator[FieldError]:
         type_ = text(raw, "type")
@@ -153,10 +131,6 @@ class _Walk:
                 f"{path}.uniqueItems",
                 "uniqueItems cannot be set to true since the runtime complexity becomes quadratic",
             )
-
-
-def _uncorrelated(place: _Place, path: str) -> _Place:
-    return place if place.uncorrelated else msgspec.structs.replace(place, uncorrelated=path)
 
 
 def _extension_errors(raw: Json, path: str, options: Options) -> Iterator[FieldError]:
@@ -309,6 +283,6 @@ def _rule_errors(rule: Json, schema: Json, path: str) -> Iterator[FieldError]:
     if _newline.search(field_path):
         yield invalid(f"{path}.fieldPath", field_path, "must not contain line breaks")
     try:
-        resolve(field_path, compile_schema(schema))
+        resolve(field_path, plain_schema(compile_schema(schema)))
     except FieldPathError:
         yield invalid(f"{path}.fieldPath", field_path, "must be a valid path")

@@ -14,9 +14,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final
 
+from quarterdeck.apiserver.cel.rules import CompiledRules
 from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 
 from . import defaulting, objectmeta, pruning
+from .celrules import compile_rules, rule_violations
 from .document import copied
 from .keyedlist import duplicate_errors
 from .scale import scale_errors
@@ -59,8 +61,13 @@ class ResourceSchema:
     def _status(self) -> SchemaNode | None:
         return self.node.properties.get("status")
 
+    @cached_property
+    def _rules(self) -> CompiledRules:
+        return compile_rules(self.node)
+
     @property
     def has_cel(self) -> bool:
+        """Whether the schema has CEL rules."""
         return self.node.has_rules
 
     # -- documents -------------------------------------------------------------------------
@@ -130,7 +137,7 @@ class ResourceSchema:
             return errors
         if any(error.kind in _BLOCKING for error in errors):
             return [*errors, invalid("", None, _BLOCKED)]
-        return errors
+        return errors + rule_violations(self._rules, obj, old)
 
     def _scale_errors(self, obj: Json, *, with_spec: bool) -> list[FieldError]:
         return scale_errors(obj, self._scale, with_spec=with_spec) if self._scale else []

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
 from quarterdeck.apiserver.fielderror import FieldError, duplicate, invalid, required
 
-from .fieldpath import FieldPathError, resolve
+from .celrules import plain_schema
 from .issue import too_many
 from .structural import compile_schema, items_of, text
 
@@ -86,8 +87,8 @@ def selectable_errors(
     fields: list[Any], schema: object, path: str, *, allow_many: bool
 ) -> Iterator[FieldError]:
     """The selectableFields of a version."""
-    node = compile_schema(schema)
-    unique: set[tuple[str, ...]] = set()
+    plain = plain_schema(compile_schema(schema))
+    unique: set[str] = set()
     for index, field in enumerate(fields):
         where = f"{path}[{index}].jsonPath"
         json_path = text(field, "jsonPath") if isinstance(field, dict) else ""
@@ -95,21 +96,21 @@ def selectable_errors(
             yield required(where)
             continue
         try:
-            steps, found = resolve(json_path, node, allow_keys=False)
+            name, found = resolve(json_path, plain, allow_keys=False)
         except FieldPathError as error:
             yield invalid(where, json_path, f"is an invalid path: {error}")
             continue
-        if steps[:1] == ["metadata"]:
+        if name == "metadata" or name.startswith(("metadata.", "metadata[")):
             yield invalid(where, json_path, "must not point to fields in metadata")
-        if found.type not in ("string", "boolean", "integer"):
+        if found.get("type") not in ("string", "boolean", "integer"):
             yield invalid(
                 where,
                 json_path,
                 "must point to a field of type string, boolean or integer. "
                 "Enum string fields and strings with formats are allowed.",
             )
-        if tuple(steps) in unique:
+        if name in unique:
             yield duplicate(where, json_path)
-        unique.add(tuple(steps))
+        unique.add(name)
     if len(unique) > MAX_SELECTABLE_FIELDS and not allow_many:
         yield too_many(path, len(unique), MAX_SELECTABLE_FIELDS)

@@ -126,7 +126,11 @@ def functions() -> Iterable[Function]:
     yield member("path", "authorizer_path", [AUTHORIZER, STRING], PATH_CHECK, _path)
     yield member("group", "authorizer_group", [AUTHORIZER, STRING], GROUP_CHECK, _group)
     yield member(
-        "serviceAccount", "authorizer_serviceaccount", [AUTHORIZER, STRING, STRING], AUTHORIZER, _service_account
+        "serviceAccount",
+        "authorizer_serviceaccount",
+        [AUTHORIZER, STRING, STRING],
+        AUTHORIZER,
+        _service_account,
     )
     yield member("resource", "groupcheck_resource", [GROUP_CHECK, STRING], RESOURCE_CHECK, _resource)
     for name, id, attribute in (

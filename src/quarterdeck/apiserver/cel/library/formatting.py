@@ -57,7 +57,8 @@ def clauses(text: str) -> Iterator[str | Clause]:
             digits = text[at + 1 : stop]
             if not digits:
                 raise FormatProblem(
-                    "could not parse formatting clause: error while parsing precision: error while converting "
+                    "could not parse formatting clause: error while parsing precision: error while "
+                    "converting "
                     'precision to integer: strconv.Atoi: parsing "": invalid syntax'
                 )
             precision, at = min(int(digits), 1000), stop
@@ -109,8 +110,8 @@ def complaint(letter: str, given: str) -> str:
 
 
 _COMPLAINTS: Final = {
-    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, durations, "
-    "and timestamps",
+    "s": "string clause can only be used on strings, bools, bytes, ints, doubles, maps, lists, types, "
+    "durations, and timestamps",
     "d": "decimal clause can only be used on integers",
     "f": "fixed-point clause can only be used on doubles",
     "e": "scientific clause can only be used on doubles",
@@ -218,7 +219,7 @@ def _scientific(value: Value, clause: Clause) -> str:
         exponent += 1
         mantissa = exact.scaleb(-exponent).quantize(Decimal(1).scaleb(-_PRECISION), rounding=ROUND_HALF_EVEN)
     power = f"{'-' if exponent < 0 else ''}{abs(exponent):02d}".translate(_SUPERSCRIPT)
-    return _padded(f"{mantissa}\u202f×\u202f10{power}", clause)
+    return _padded(f"{mantissa}×10{power}", clause)
 
 
 def _padded(text: str, clause: Clause) -> str:

@@ -1,11 +1,12 @@
-"""List functions: Kubernetes' own (isSorted, sum, min, max, indexOf, lastIndexOf), the list extension version 3
-(slice, flatten, sort, reverse, distinct, lists.range), sets, and the helpers behind macros."""
+"""List functions: Kubernetes' own (isSorted, sum, min, max, indexOf, lastIndexOf), the list extension
+version 3 (slice, flatten, sort, reverse, distinct, lists.range), sets, and the helpers behind macros."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cmp_to_key
-from typing import Final
+from itertools import pairwise
+from typing import Any, Final
 
 from quarterdeck.apiserver.cel import estimate
 from quarterdeck.apiserver.cel.declaration import Function, Overload
@@ -37,14 +38,19 @@ _COMPARABLE: Final = (
     ("string", STRING),
     ("bytes", BYTES),
 )
-_SUMMABLE: Final = (("int", INT, 0), ("uint", UINT, UInt(0)), ("double", DOUBLE, 0.0), ("duration", DURATION, Duration(0)))
+_SUMMABLE: Final = (
+    ("int", INT, 0),
+    ("uint", UINT, UInt(0)),
+    ("double", DOUBLE, 0.0),
+    ("duration", DURATION, Duration(0)),
+)
 _T: Final = type_param("T")
 _LIST: Final = list_type(_T)
 _MAX_RANGE: Final = 10_000_000
 
 
 def _is_sorted(items: list[Value]) -> bool:
-    return all(compare(a, b, "isSorted") <= 0 for a, b in zip(items, items[1:], strict=False))
+    return all(compare(a, b, "isSorted") <= 0 for a, b in pairwise(items))
 
 
 def _sum_from(zero: Value) -> Callable[[list[Value]], Value]:
@@ -119,8 +125,12 @@ def _sort_by_keys(items: list[Value], keys: list[Value]) -> list[Value]:
         raise EvalError("list elements must be comparable")
     if any(type(key) is not kind for key in keys):
         raise EvalError("list elements must have the same type")
-    order = sorted(range(len(keys)), key=cmp_to_key(lambda a, b: compare(keys[a], keys[b], "sort")))
+    order: list[int] = sorted(range(len(keys)), key=_by(keys))
     return [items[at] for at in order]
+
+
+def _by(keys: list[Value]) -> Callable[[int], Any]:
+    return cmp_to_key(lambda a, b: compare(keys[a], keys[b], "sort"))
 
 
 def _distinct(items: list[Value]) -> list[Value]:
@@ -159,8 +169,6 @@ def _set_equivalent(left: list[Value], right: list[Value]) -> bool:
     return _set_contains(left, right) and _set_contains(right, left)
 
 
-
-
 def _kubernetes() -> Iterable[Function]:
     yield Function(
         "isSorted",
@@ -191,7 +199,9 @@ def _kubernetes() -> Iterable[Function]:
             ],
         )
     a = type_param("A")
-    yield Function("indexOf", [Overload("list_a_index_of_int", [list_type(a), a], INT, _index_of, is_member=True)])
+    yield Function(
+        "indexOf", [Overload("list_a_index_of_int", [list_type(a), a], INT, _index_of, is_member=True)]
+    )
     yield Function(
         "lastIndexOf",
         [Overload("list_a_last_index_of_int", [list_type(a), a], INT, _last_index_of, is_member=True)],
@@ -213,7 +223,11 @@ def _extension() -> Iterable[Function]:
             )
         ],
     )
-    flatten = {"is_member": True, "static_cost": estimate.list_flatten, "runtime_cost": estimate.track_flatten}
+    flatten = {
+        "is_member": True,
+        "static_cost": estimate.list_flatten,
+        "runtime_cost": estimate.track_flatten,
+    }
     yield Function(
         "flatten",
         [
@@ -333,5 +347,3 @@ def functions() -> Iterable[Function]:
     yield from _extension()
     yield from _sets()
     yield from _comprehension_helpers()
-
-

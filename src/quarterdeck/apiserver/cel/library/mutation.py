@@ -60,7 +60,8 @@ def type_name_problems(value: Value, path: str = "Object") -> list[str]:
     if isinstance(value, StructValue):
         if value.type_name != path:
             problems.append(
-                f'unexpected type name "{value.type_name}", expected "{path}", which matches field name path from '
+                f'unexpected type name "{value.type_name}", expected "{path}", which matches field name '
+                "path from "
                 "root Object type"
             )
         for name, item in value.fields.items():

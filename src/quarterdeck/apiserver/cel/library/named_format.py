@@ -22,28 +22,27 @@ _LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE: Final = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
-_BASE64: Final = re.compile(
-    r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
-)
+_BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
 
 _LABEL_TEXT: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
-    "with an alphanumeric character"
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
+    "start and end with an alphanumeric character"
 )
 _SUBDOMAIN_TEXT: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
-    "and end with an alphanumeric character"
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+    "must start and end with an alphanumeric character"
 )
 _LABEL_1035_TEXT: Final = (
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
     "character, and end with an alphanumeric character"
 )
 _NAME_TEXT: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+    "must consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
 )
 _LABEL_VALUE_TEXT: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start "
-    "and end with an alphanumeric character"
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
+    "and must start and end with an alphanumeric character"
 )
 
 
@@ -110,7 +109,7 @@ def _qualified_name(text: str) -> list[str]:
             problems += [f"prefix part {problem}" for problem in _subdomain(prefix)]
     elif len(parts) > 2:
         return [
-            "a qualified name "
+            "a valid label key "
             + _regex_error(_NAME_TEXT, _NAME, "MyName", "my.name", "123-abc")
             + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
         ]
@@ -165,13 +164,11 @@ FORMATS: Final = {
     "labelValue": FormatValue("LabelValue", _label_value, 40),
     "uri": FormatValue("URI", _uri, 1103),
     "uuid": FormatValue(
-        "uuid", _test(lambda s: _UUID.fullmatch(s) is not None, "does not match the UUID format"), 0
+        "uuid", _test(lambda s: _UUID.fullmatch(s) is not None, "does not match the UUID format"), 70
     ),
     "byte": FormatValue("byte", _test(_is_base64, "invalid base64"), 84),
-    "date": FormatValue("date", _test(lambda s: gotime.parse_date(s) is not None, "invalid date"), 0),
-    "datetime": FormatValue(
-        "datetime", _test(lambda s: gotime.is_date_time(s), "invalid datetime"), 0
-    ),
+    "date": FormatValue("date", _test(lambda s: gotime.parse_date(s) is not None, "invalid date"), 71),
+    "datetime": FormatValue("datetime", _test(gotime.is_date_time, "invalid datetime"), 71),
 }
 
 
@@ -188,7 +185,9 @@ def _named(name: str) -> OptionalValue:
 def functions() -> Iterable[Function]:
     """All functions of the library."""
     problems = optional_type(list_type(STRING))
-    yield Function("validate", [Overload("format-validate", [FORMAT, STRING], problems, _validate, is_member=True)])
+    yield Function(
+        "validate", [Overload("format-validate", [FORMAT, STRING], problems, _validate, is_member=True)]
+    )
     yield Function("format.named", [Overload("format-named", [STRING], optional_type(FORMAT), _named)])
     for name, named in FORMATS.items():
         yield Function(f"format.{name}", [Overload(f"format.{name}", [], FORMAT, _constant(named))])

@@ -9,6 +9,7 @@ from typing import ClassVar, Final, TypeAlias
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.gotext import quote
+from quarterdeck.apiserver.cel.operators import no_such_overload
 from quarterdeck.apiserver.cel.types import BOOL, INT, STRING, opaque_type
 from quarterdeck.apiserver.cel.value import Opaque
 
@@ -284,6 +285,14 @@ def _masked(cidr: CIDRValue) -> CIDRValue:
     return CIDRValue(type(cidr.address)(cidr.prefix(cidr.bits) << shift), cidr.bits)
 
 
+def _parse_member(text: str) -> IPValue:
+    """Upstream does not pass on why the text of a `containsIP` call is no address."""
+    try:
+        return parse_ip(text)
+    except EvalError:
+        no_such_overload()
+
+
 def functions() -> Iterable[Function]:
     """All functions of the library."""
     yield Function(
@@ -322,7 +331,7 @@ def functions() -> Iterable[Function]:
                 "cidr_contains_ip_string",
                 [CIDR, STRING],
                 BOOL,
-                lambda c, s: _contains_ip(c, parse_ip(s)),
+                lambda c, s: _contains_ip(c, _parse_member(s)),
                 is_member=True,
             ),
             Overload("cidr_contains_ip_ip", [CIDR, IP], BOOL, _contains_ip, is_member=True),
@@ -341,5 +350,7 @@ def functions() -> Iterable[Function]:
             Overload("cidr_contains_cidr", [CIDR, CIDR], BOOL, _contains_cidr, is_member=True),
         ],
     )
-    yield Function("prefixLength", [Overload("cidr_prefix_length", [CIDR], INT, lambda c: c.bits, is_member=True)])
+    yield Function(
+        "prefixLength", [Overload("cidr_prefix_length", [CIDR], INT, lambda c: c.bits, is_member=True)]
+    )
     yield Function("masked", [Overload("cidr_masked", [CIDR], CIDR, _masked, is_member=True)])

@@ -7,7 +7,16 @@ from typing import Final
 
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.types import BOOL, DYN, INT, STRING, list_type, map_type, optional_type, type_param
+from quarterdeck.apiserver.cel.types import (
+    BOOL,
+    DYN,
+    INT,
+    STRING,
+    list_type,
+    map_type,
+    optional_type,
+    type_param,
+)
 from quarterdeck.apiserver.cel.value import Duration, OptionalValue, StructValue, Value, display
 
 _K: Final = type_param("K")
@@ -56,14 +65,20 @@ def functions() -> Iterable[Function]:
     optional = optional_type(_V)
     values, table = list_type(_V), map_type(_K, _V)
     yield Function("optional.of", [Overload("optional_of", [_V], optional, OptionalValue)])
-    yield Function("optional.ofNonZeroValue", [Overload("optional_ofNonZeroValue", [_V], optional, _of_non_zero)])
+    yield Function(
+        "optional.ofNonZeroValue", [Overload("optional_ofNonZeroValue", [_V], optional, _of_non_zero)]
+    )
     yield Function("optional.none", [Overload("optional_none", [], optional, lambda: OptionalValue.NONE)])
     yield Function("value", [Overload("optional_value", [optional], _V, lambda o: o.value, is_member=True)])
     yield Function(
         "hasValue", [Overload("optional_hasValue", [optional], BOOL, OptionalValue.has_value, is_member=True)]
     )
-    yield Function("or", [Overload("optional_or_optional", [optional, optional], optional, _never, is_member=True)])
-    yield Function("orValue", [Overload("optional_orValue_value", [optional, _V], _V, _never, is_member=True)])
+    yield Function(
+        "or", [Overload("optional_or_optional", [optional, optional], optional, _never, is_member=True)]
+    )
+    yield Function(
+        "orValue", [Overload("optional_orValue_value", [optional, _V], _V, _never, is_member=True)]
+    )
     yield Function("_?._", [Overload("select_optional_field", [DYN, STRING], optional, _never)])
     yield Function(
         "_[?_]",

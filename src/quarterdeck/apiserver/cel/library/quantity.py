@@ -1,12 +1,12 @@
 """Resource quantities: exact decimal arithmetic with the representations Kubernetes keeps.
 
-A quantity is an int64 times a power of ten while that is enough, else a big decimal; `isInteger` and `asInteger`
-look at the representation, so `quantity("1.0")` is no integer.
+A quantity is an int64 times a power of ten while that is enough, else a big decimal; `isInteger` and
+`asInteger` look at the representation, so `quantity("1.0")` is no integer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import ClassVar, Final
 
@@ -127,7 +127,9 @@ def _split(text: str) -> tuple[bool, str, str, str, str]:
     return positive, number, fraction, text[start:], shown
 
 
-def _small(positive: bool, number: str, fraction: str, exponent: int, is_binary: bool) -> tuple[int, int] | None:
+def _small(
+    positive: bool, number: str, fraction: str, exponent: int, is_binary: bool
+) -> tuple[int, int] | None:
     """The int64 representation, when there is room for it."""
     factor, scale = 1, exponent
     if is_binary:
@@ -245,7 +247,11 @@ def functions() -> Iterable[Function]:
     yield Function("asInteger", [Overload("quantity_get_int", [QUANTITY], INT, _as_integer, is_member=True)])
     yield Function(
         "isInteger",
-        [Overload("quantity_is_integer", [QUANTITY], BOOL, lambda q: _integer(q) is not None, is_member=True)],
+        [
+            Overload(
+                "quantity_is_integer", [QUANTITY], BOOL, lambda q: _integer(q) is not None, is_member=True
+            )
+        ],
     )
     for name, run in (("add", _add), ("sub", _sub)):
         with_int = _with_int(run)
@@ -258,6 +264,5 @@ def functions() -> Iterable[Function]:
         )
 
 
-def _with_int(run: object) -> object:
-    assert callable(run)
+def _with_int(run: Callable[[Quantity, Quantity], Quantity]) -> Callable[[Quantity, int], Quantity]:
     return lambda quantity, number: run(quantity, _of_int(number))

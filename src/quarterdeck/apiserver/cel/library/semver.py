@@ -139,5 +139,9 @@ def functions() -> Iterable[Function]:
         ("compareTo", "semver_compare_to", INT, lambda a, b: (a > b) - (a < b)),
     ):
         yield Function(name, [Overload(id, both, result, run, is_member=True)])
-    for name, read in (("major", lambda v: v.major), ("minor", lambda v: v.minor), ("patch", lambda v: v.patch)):
+    for name, read in (
+        ("major", lambda v: v.major),
+        ("minor", lambda v: v.minor),
+        ("patch", lambda v: v.patch),
+    ):
         yield Function(name, [Overload(f"semver_{name}", [SEMVER], INT, read, is_member=True)])

@@ -193,9 +193,9 @@ def _identity(value: Value) -> Value:
 
 def size(value: Value) -> int:
     """`size(value)` in characters, bytes, elements or entries."""
-    if isinstance(value, (str, bytes, list, dict)):
-        return len(value)
-    no_such_overload("size")
+    if not isinstance(value, (str, bytes, list, dict)):
+        no_such_overload("size")
+    return len(value)
 
 
 def _string_function(test: Callable[[str, str], bool]) -> Implementation:
@@ -403,7 +403,9 @@ def _logic() -> Iterable[Function]:
 
 
 def _conversions() -> Iterable[Function]:
-    def convert(name: str, to: CelType, own: Callable[[Value], Value], *sources: tuple[str, CelType]) -> Function:
+    def convert(
+        name: str, to: CelType, own: Callable[[Value], Value], *sources: tuple[str, CelType]
+    ) -> Function:
         return Function(name, [Overload(id, [source], to, own) for id, source in sources])
 
     yield convert("bool", BOOL, to_bool, ("bool_to_bool", BOOL), ("string_to_bool", STRING))
@@ -478,11 +480,7 @@ def _strings() -> Iterable[Function]:
     ):
         yield Function(
             name,
-            [
-                Overload(
-                    id, [STRING, STRING], BOOL, _string_function(test), is_member=True, is_guarded=False
-                )
-            ],
+            [Overload(id, [STRING, STRING], BOOL, _string_function(test), is_member=True, is_guarded=False)],
         )
     yield Function(
         "matches",
@@ -495,7 +493,14 @@ def _strings() -> Iterable[Function]:
     yield Function(
         "size",
         [
-            Overload(f"{'' if member else 'size_'}{name}{'_size' if member else ''}", [t], INT, size, is_member=member, is_guarded=False)
+            Overload(
+                f"{'' if member else 'size_'}{name}{'_size' if member else ''}",
+                [t],
+                INT,
+                size,
+                is_member=member,
+                is_guarded=False,
+            )
             for name, t in sized
             for member in (False, True)
         ],

@@ -211,7 +211,9 @@ def to_url(text: str) -> UrlValue:
     try:
         return _checked(text)
     except UrlError as problem:
-        raise EvalError(f"URL parse error during conversion from string: parse {quote(text)}: {problem}") from problem
+        raise EvalError(
+            f"URL parse error during conversion from string: parse {quote(text)}: {problem}"
+        ) from problem
 
 
 # --- functions

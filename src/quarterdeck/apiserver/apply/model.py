@@ -1,7 +1,8 @@
-"""Type models of the built-in kinds, from the table of built-in types."""
+"""Type models of kinds: built-in ones from the table of built-in types, custom ones from their schema."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -24,9 +25,10 @@ from .typed import (
     TypeModel,
     any_type,
     plain_map,
+    schema_model,
 )
 
-__all__ = ["model", "object_meta"]
+__all__ = ["builtin_model", "custom_model", "object_meta"]
 
 Json = dict[str, Any]
 
@@ -68,7 +70,7 @@ _LOOSE_KINDS: Final = frozenset([("apps", "ControllerRevision")])
 
 
 @cache
-def model(group: str, version: str, kind: str) -> TypeModel:
+def builtin_model(group: str, version: str, kind: str) -> TypeModel:
     """The model of a built-in kind; KeyError if there is none."""
     struct = typetable.struct_for(group, version, kind)
     return TypeModel(
@@ -77,6 +79,11 @@ def model(group: str, version: str, kind: str) -> TypeModel:
         is_loose=group in _LOOSE_GROUPS or (group, kind) in _LOOSE_KINDS,
         drops_null=True,
     )
+
+
+def custom_model(schema: Mapping[str, Any]) -> TypeModel:
+    """The model of a custom resource, from the openAPIV3Schema of one version."""
+    return schema_model(schema, object_meta())
 
 
 def object_meta() -> MapType:

@@ -1,0 +1,199 @@
+"""The same requests to the real server and to ours; every difference in the answers is printed.
+
+    python tools/differential.py [--real KUBECONFIG] [--ours KUBECONFIG] [--only GLOB] [PROBES.json ...]
+
+A probe file is a list of {"id", "given"?: {"fixtures": [...]}, "steps": [...]} with the steps of
+the case files (method, path, query, body, ...) and no expectations: the real server is the
+expectation. Answers are compared after ids, times and revisions were replaced. Fixtures are those of
+tests/cases/apiserver.json. Without kubeconfigs both servers are started.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from quarterdeck.cases.http import _body, _headers, _url
+from quarterdeck.cases.server import start_embedded
+from quarterdeck.cases.variable import lookup, substitute
+from quarterdeck.cases.wire import Answer, Connection, WireError, load_kubeconfig
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from kube.server import RealServer
+
+ROOT = Path(__file__).resolve().parent.parent
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_IGNORED = {"continue", "managedFields_time"}
+#: headers whose values matter to clients
+_HEADERS = ("Content-Type", "Warning", "Cache-Control", "Retry-After", "Allow")
+_JSON = {"Content-Type": "application/json", "Accept": "application/json"}
+
+
+class Side:
+    """One of the two servers."""
+
+    def __init__(self, connection: Connection, fixtures: dict[str, Any]) -> None:
+        self.connection = connection
+        self._fixtures = fixtures
+        self._ready: set[str] = set()
+
+    def ensure(self, name: str) -> None:
+        if name in self._ready:
+            return
+        self._ready.add(name)
+        crd = self._fixtures[name]
+        body = json.dumps(crd).encode()
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        self.connection.request("POST", path, body=body, headers=_JSON)
+        spec = crd["spec"]
+        for version in spec["versions"]:
+            if version["served"]:
+                self._wait(f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}")
+
+    def _wait(self, path: str) -> None:
+        deadline = time.monotonic() + 15
+        while self.connection.request("GET", path, headers=_JSON).status != 200:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{path} is not served")
+            time.sleep(0.1)
+
+    def run(self, probe: dict[str, Any]) -> list[Any]:
+        for name in (probe.get("given") or {}).get("fixtures") or ():
+            self.ensure(name)
+        variables = {"u": secrets.token_hex(4)}
+        variables["ns"] = f"probe-{variables['u']}"
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": variables["ns"]}}
+        self.connection.request("POST", "/api/v1/namespaces", body=json.dumps(body).encode(), headers=_JSON)
+        answers = []
+        for raw in probe["steps"]:
+            if raw.get("wait"):
+                time.sleep(raw["wait"])
+            step = substitute(raw, variables)
+            try:
+                answer = self.connection.request(
+                    step["method"], _url(step), body=_body(step), headers=_headers(step)
+                )
+            except WireError as error:
+                answers.append(f"no answer: {type(error).__name__}")
+                continue
+            for name, path in (raw.get("save") or {}).items():
+                try:
+                    variables[name] = str(lookup(answer.json(), path))
+                except (KeyError, ValueError, TypeError):
+                    variables[name] = "unset"
+            answers.append(normal(answer, variables))
+        self.connection.request("DELETE", f"/api/v1/namespaces/{variables['ns']}", headers=_JSON)
+        return answers
+
+
+def normal(answer: Answer, variables: dict[str, str]) -> Any:
+    """An answer with everything replaced that differs from run to run."""
+    headers = {name: answer.header(name) for name in _HEADERS if answer.header(name)}
+    try:
+        body: Any = answer.json()
+    except ValueError:
+        lines = answer.body.splitlines()
+        try:
+            body = [json.loads(line) for line in lines if line.strip()]
+        except ValueError:
+            body = answer.text()
+    return {"status": answer.status, "headers": _clean(headers, variables), "body": _clean(body, variables)}
+
+
+def _clean(value: Any, variables: dict[str, str], key: str = "") -> Any:
+    if isinstance(value, dict):
+        return {
+            _text(name, variables): _clean(item, variables, name)
+            for name, item in sorted(value.items())
+            if name not in _IGNORED
+        }
+    if isinstance(value, list):
+        items = [_clean(item, variables) for item in value]
+        if key in ("managedFields", "causes"):
+            items.sort(key=lambda item: json.dumps(item, sort_keys=True))
+        return items
+    if key in ("resourceVersion", "remainingItemCount", "uid") and isinstance(value, str) and value:
+        return f"<{key}>"
+    return _text(value, variables) if isinstance(value, str) else value
+
+
+def _text(text: str, variables: dict[str, str]) -> str:
+    for name in ("ns", "u"):
+        text = text.replace(variables[name], f"<{name}>")
+    text = _UUID.sub("<uuid>", text)
+    text = _TIME.sub("<time>", text)
+    return re.sub(r"\(\d+\)|current: \d+|[?&]timeout=\w+", "<n>", text)
+
+
+def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
+    if isinstance(real, dict) and isinstance(ours, dict):
+        for key in sorted(real.keys() | ours.keys()):
+            where = f"{path}.{key}"
+            if key not in ours:
+                yield f"{where}: missing, real has {_short(real[key])}"
+            elif key not in real:
+                yield f"{where}: {_short(ours[key])}, real has none"
+            else:
+                yield from differences(real[key], ours[key], where)
+    elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
+        for index, (left, right) in enumerate(zip(real, ours, strict=True)):
+            yield from differences(left, right, f"{path}[{index}]")
+    elif real != ours:
+        yield f"{path}:\n      real {_short(real)}\n      ours {_short(ours)}"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) < 700 else text[:700] + "..."
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", type=Path)
+    parser.add_argument("--real", type=Path)
+    parser.add_argument("--ours", type=Path)
+    parser.add_argument("--only", default="*")
+    options = parser.parse_args()
+    fixtures = json.loads((ROOT / "tests" / "cases" / "apiserver.json").read_text())["fixtures"]
+    files = options.files or sorted((ROOT / "tools" / "probes").glob("*.json"))
+    with ExitStack() as stack:
+        real_config = options.real or Path(stack.enter_context(RealServer()).kubeconfig)
+        if options.ours is None:
+            embedded = start_embedded()
+            stack.callback(embedded.stop)
+        ours_config = options.ours or embedded.kubeconfig
+        real = Side(load_kubeconfig(real_config).connect(), fixtures)
+        ours = Side(load_kubeconfig(ours_config).connect(), fixtures)
+        return compare(files, options.only, real, ours)
+
+
+def compare(files: list[Path], only: str, real: Side, ours: Side) -> int:
+    equal = different = 0
+    for file in files:
+        for probe in json.loads(file.read_text()):
+            if not fnmatch.fnmatch(probe["id"], only):
+                continue
+            found = list(differences(real.run(probe), ours.run(probe)))
+            if found:
+                different += 1
+                print(f"DIFF {probe['id']}")
+                for line in found:
+                    print(f"   {line}")
+            else:
+                equal += 1
+    print(f"{equal} equal, {different} different")
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
