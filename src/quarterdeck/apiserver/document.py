@@ -98,7 +98,7 @@ _YamlLoader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
 # Go's YAML library reads a lone y or n as a boolean, too
-_YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("[yYnN]"), list("yYnN"))
+_YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
 
 
 def _construct_bool(loader: Any, node: Any) -> bool:

@@ -9,9 +9,10 @@ checks and for those calls that asked for it. Configurations reach the chain thr
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.builtin import admission as builtin
 from quarterdeck.apiserver.webhookclient import WebhookClient
 
 from .attributes import Attributes, Host, metadata_text
@@ -26,21 +27,10 @@ _NAMESPACE_CHANGED: Final = (
 )
 
 
-class BuiltinChecks(Protocol):
-    """The checks that are always on; `mutate` changes `attributes.object` in place."""
-
-    def covers(self, group: str, resource: str, subresource: str, operation: str) -> bool: ...
-
-    def mutate(self, attributes: Attributes) -> None: ...
-
-    def validate(self, attributes: Attributes) -> None: ...
-
-
 class AdmissionChain:
     """Admission of one server."""
 
-    def __init__(self, host: Host, client: WebhookClient, builtin: BuiltinChecks | None = None) -> None:
-        self._builtin = builtin
+    def __init__(self, host: Host, client: WebhookClient) -> None:
         self._webhooks = Webhooks(host, client)
         self._mutating_policies = MutatingPolicies(host)
         self._validating_policies = ValidatingPolicies(host)
@@ -76,7 +66,7 @@ class AdmissionChain:
     def _is_covered(self, group: str, resource: str, subresource: str, operation: str) -> bool:
         key = (group, resource, subresource, operation)
         return bool(
-            (self._builtin is not None and self._builtin.covers(*key))
+            builtin.covers(*key)
             or self._webhooks.mutating.covering(*key)
             or self._webhooks.validating.covering(*key)
             or self._mutating_policies.table.covering(*key)
@@ -88,6 +78,7 @@ class AdmissionChain:
 
         Raises StatusError when the write is refused.
         """
+        _set_namespace(attributes)
         await self._mutate_once(attributes)
         if not attributes.needs_reinvocation:
             return False
@@ -97,8 +88,8 @@ class AdmissionChain:
         return True
 
     async def _mutate_once(self, attributes: Attributes) -> None:
-        if self._builtin is not None:
-            self._builtin.mutate(attributes)
+        if attributes.object is not None:
+            builtin.mutate(*_facts(attributes), attributes.object, attributes.old_object, attributes.context)
         await self._mutating_policies.mutate(attributes)
         await self._webhooks.mutate(attributes)
 
@@ -111,7 +102,18 @@ class AdmissionChain:
         """Run the validating part; raises StatusError when the write is refused."""
         if not attributes.name:
             attributes.name = metadata_text(attributes.object, "name")
-        if self._builtin is not None:
-            self._builtin.validate(attributes)
+        builtin.validate(*_facts(attributes), attributes.object, attributes.old_object, attributes.context)
         await self._validating_policies.validate(attributes)
         await self._webhooks.validate(attributes)
+
+
+def _facts(attributes: Attributes) -> tuple[str, str, str, str]:
+    return attributes.group, attributes.resource, attributes.subresource, attributes.operation
+
+
+def _set_namespace(attributes: Attributes) -> None:
+    """Who looks at the object finds its namespace in it, also where the client left it out."""
+    if attributes.namespaced and attributes.object is not None:
+        metadata = attributes.object.get("metadata")
+        if isinstance(metadata, dict) and not metadata.get("namespace"):
+            metadata["namespace"] = attributes.namespace

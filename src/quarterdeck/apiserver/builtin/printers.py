@@ -48,8 +48,8 @@ _TABLES: Final[Mapping[tuple[str, str], tuple[Cells, str]]] = {
     ("", "persistentvolumes"): (
         printcore.volume_cells,
         (
-            "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason|Age"
-            "|VolumeMode*"
+            "Name|Capacity|Access Modes|Reclaim Policy|Status|Claim|StorageClass|VolumeAttributesClass|Reason"
+            "|Age|VolumeMode*"
         ),
     ),
     ("", "pods"): (

@@ -225,6 +225,8 @@ def _collect(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
     element = add.args[1]
     assert isinstance(element, ListExpr)
     transform = planner.plan(element.elements[0])
+    # A list of constants is built once.
+    cost = 12 if planner.constant(element) is MISSING else 2
     items, slot, second = steps.each
     metered = planner.metered
     if filter_expr is None and not metered and second < 0:
@@ -254,7 +256,7 @@ def _collect(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
             except EvalError as error:
                 problem = problem or error
             if metered:
-                _spend(f, 12)
+                _spend(f, cost)
         if problem is not None:
             raise problem
         return result

@@ -1,7 +1,7 @@
 """Parser: text to syntax tree, with macros expanded.
 
 A recursive-descent parser with precedence climbing. Problems are collected as issues in the words of the
-upstream (ANTLR) parser for the common mistakes; after the first syntax error parsing stops. Nesting deeper
+upstream (ANTLR) parser for the common mistakes; like there, parsing goes on behind a mistake. Nesting deeper
 than 250 and texts longer than 100 000 characters are refused.
 """
 
@@ -46,6 +46,7 @@ from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Va
 
 MAX_LENGTH: Final = 100_000
 MAX_DEPTH: Final = 250
+_MAX_RECOVERIES: Final = 30
 
 _BINARY: Final = {
     "||": (1, "_||_"),
@@ -105,10 +106,12 @@ _ORDER: Final = (
 _OPERAND: Final = frozenset(
     ["[", "{", "(", ".", "-", "!", "true", "false", "null", FLOAT, INT, UINT, STRING, BYTES, IDENT]
 )
+# What may come right after an operand.
+_FOLLOW: Final = frozenset(_BINARY) | frozenset([".", "[", "?"])
 
 
 class _Abort(Exception):
-    """Parsing cannot go on after a reported syntax error."""
+    """Parsing cannot go on."""
 
 
 def parse(text: str) -> tuple[Expr, Source]:
@@ -144,6 +147,10 @@ class _Parser:
         self._issues = issues
         self._ids = 0
         self._expr_depth = 0
+        # What may come after the expression being parsed, innermost construct last.
+        self._closers: list[frozenset[str]] = [frozenset([EOF])]
+        self._recovering = False
+        self._recoveries = 0
         self._rule_depth = [0, 0, 0, 0, 0, 0]
         self._visits: dict[int, int] = {}
 
@@ -164,7 +171,35 @@ class _Parser:
         self._issues.append(Issue(offset, message))
 
     def _syntax_error(self, token: Token, message: str) -> None:
-        self._issue(token.offset, f"Syntax error: {message}")
+        # Until a token fits again, further errors are likely consequences of the first.
+        if not self._recovering:
+            self._issue(token.offset, f"Syntax error: {message}")
+        self._recovering = True
+
+    def _advance(self) -> Token:
+        """Take a token that fits."""
+        self._recovering = False
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _within(self, *closers: str) -> Expr:
+        """An expression that one of `closers` ends."""
+        self._closers.append(frozenset(closers))
+        result = self._expr()
+        self._closers.pop()
+        return result
+
+    def _recover(self) -> Expr:
+        """Skip to a token that may follow, and stand in for what could not be parsed."""
+        self._recoveries += 1
+        if self._recoveries > _MAX_RECOVERIES:
+            text = f"error recovery attempt limit exceeded: {_MAX_RECOVERIES}"
+            self._issue(self._token.offset, f"Syntax error: {text}")
+            raise _Abort
+        resume = _FOLLOW.union(*self._closers)
+        while self._token.kind not in resume:
+            self._at += 1
+        return Unspecified(self._next_id(), self._token.offset)
 
     def _too_deep(self, message: str) -> _Abort:
         self._issue(-1, message)
@@ -179,34 +214,36 @@ class _Parser:
             self._visits[node.id] = level
         return node
 
-    def _expect(self, kind: str, follow: frozenset[str] | None = None) -> Token:
-        """Consume a token of `kind`, reporting like ANTLR's single-token deletion and insertion."""
+    def _expect(self, kind: str, *, is_closer: bool = True) -> Token | None:
+        """Take a token of `kind`, repairing like ANTLR's single-token deletion and insertion; None if
+        impossible."""
         token = self._token
         if token.kind == kind:
-            self._at += 1
-            return token
+            return self._advance()
         wanted = _show(frozenset([kind]))
         if self._peek().kind == kind and token.kind != EOF:
             self._syntax_error(token, f"extraneous input '{token.text}' expecting {wanted}")
-            self._at += 2
-            return self._tokens[self._at - 1]
-        if follow is None or token.kind in follow:
+            self._at += 1
+            return self._advance()
+        follow = _FOLLOW | self._closers[-1] if is_closer else _OPERAND
+        if token.kind in follow:
             self._syntax_error(token, f"missing {wanted} at '{token.text}'")
             return token
         self._syntax_error(token, f"mismatched input '{token.text}' expecting {wanted}")
-        raise _Abort
+        return None
 
-    def _require_operand(self, also: frozenset[str] = frozenset()) -> None:
+    def _has_operand(self, also: frozenset[str] = frozenset()) -> bool:
+        """Whether an operand (or one of `also`) comes next, skipping one misplaced token."""
         token = self._token
         expected = _OPERAND | also
         if token.kind in expected:
-            return
+            return True
         if token.kind != EOF and self._peek().kind in expected:
             self._syntax_error(token, f"extraneous input '{token.text}' expecting {_show(expected)}")
             self._at += 1
-            return
+            return True
         self._syntax_error(token, f"mismatched input '{token.text}' expecting {_show(expected)}")
-        raise _Abort
+        return False
 
     # --- grammar
 
@@ -225,12 +262,16 @@ class _Parser:
         result = self._binary(1)
         token = self._token
         if token.kind == "?":
-            self._at += 1
+            self._advance()
+            self._closers.append(frozenset(":"))
             if_true = self._binary(1)
-            self._expect(":", _OPERAND)
-            if_false = self._expr()
-            node = Call(self._next_id(), token.offset, "_?_:_", [result, if_true, if_false])
-            result = self._sized(node, result, if_true, if_false, own=1)
+            self._closers.pop()
+            if self._expect(":", is_closer=False) is None:
+                result = self._recover()
+            else:
+                if_false = self._expr()
+                node = Call(self._next_id(), token.offset, "_?_:_", [result, if_true, if_false])
+                result = self._sized(node, result, if_true, if_false, own=1)
         self._expr_depth -= 1
         return result
 
@@ -248,7 +289,7 @@ class _Parser:
             if entry[0] <= 2:
                 left = self._logic(left, token.kind)
                 continue
-            self._at += 1
+            self._advance()
             right = self._binary(entry[0] + 1)
             left = self._sized(
                 Call(self._next_id(), token.offset, entry[1], [left, right]), left, right, own=1
@@ -261,8 +302,7 @@ class _Parser:
         level, function = _BINARY[operator]
         terms, offsets = [first], []
         while self._token.kind == operator:
-            offsets.append(self._token.offset)
-            self._at += 1
+            offsets.append(self._advance().offset)
             terms.append(self._binary(level + 1))
 
         def balance(low: int, high: int) -> Expr:
@@ -275,12 +315,14 @@ class _Parser:
         return balance(0, len(offsets) - 1)
 
     def _unary(self) -> Expr:
+        if not self._has_operand():
+            return self._recover()
         token = self._token
         count = 0
         if token.kind == "!" or (token.kind == "-" and self._peek().kind not in (INT, FLOAT)):
             while self._token.kind == token.kind:
                 count += 1
-                self._at += 1
+                self._advance()
         operand = self._member()
         if count % 2 == 0:
             return operand
@@ -288,45 +330,44 @@ class _Parser:
         return self._sized(Call(self._next_id(), token.offset, function, [operand]), operand)
 
     def _member(self) -> Expr:
-        self._require_operand()
+        if not self._has_operand():
+            return self._recover()
         start = self._token
         result = self._primary()
         plain = start.kind in (IDENT, ".")
         while True:
             token = self._token
             if token.kind == ".":
-                self._at += 1
-                result, simple = self._selection(result, token)
+                result, simple = self._selection(result)
                 plain = plain and simple
             elif token.kind == "[":
-                self._at += 1
-                result = self._index(result, token)
+                result = self._index(result)
                 plain = False
             elif token.kind == "{" and plain and (name := qualified_name(result)) is not None:
-                result = self._struct(name, token)
+                result = self._struct(name)
                 plain = False
             else:
                 return result
 
-    def _selection(self, operand: Expr, dot: Token) -> tuple[Expr, bool]:
+    def _selection(self, operand: Expr) -> tuple[Expr, bool]:
+        dot = self._advance()
         optional = self._token.kind == "?"
         if optional:
-            self._at += 1
+            self._advance()
         token = self._token
         if token.kind == ESC_IDENT:
-            self._at += 1
+            self._advance()
             self._issue(token.offset, "unsupported syntax: '`'")
             return Unspecified(self._next_id(), token.offset), False
         if token.kind != IDENT:
             if token.kind in ("true", "false", "null"):
                 self._syntax_error(token, f"mismatched input '{token.text}' expecting IDENTIFIER")
             else:
+                mark = "?" if optional else ""
                 text = "" if token.kind == EOF else token.text
-                self._syntax_error(
-                    token, f"no viable alternative at input '.{'?' if optional else ''}{text}'"
-                )
-            raise _Abort
-        self._at += 1
+                self._syntax_error(token, f"no viable alternative at input '.{mark}{text}'")
+            return self._recover(), False
+        self._advance()
         if optional:
             field = Literal(self._next_id(), token.offset, token.text)
             node = Call(self._next_id(), dot.offset, "_?._", [operand, field])
@@ -335,29 +376,33 @@ class _Parser:
             return self._call(token.text, operand), False
         return self._sized(Select(self._next_id(), dot.offset, operand, token.text), operand, own=1), True
 
-    def _index(self, operand: Expr, bracket: Token) -> Expr:
-        self._require_operand(frozenset("?"))
+    def _index(self, operand: Expr) -> Expr:
+        bracket = self._advance()
+        if not self._has_operand(frozenset("?")):
+            return self._recover()
         optional = self._token.kind == "?"
         if optional:
-            self._at += 1
-        index = self._expr()
-        self._expect("]")
+            self._advance()
+        index = self._within("]")
+        if self._expect("]") is None:
+            return self._recover()
         function = "_[?_]" if optional else "_[_]"
         node = Call(self._next_id(), bracket.offset, function, [operand, index])
         return self._sized(node, operand, index, own=1)
 
     def _call(self, function: str, target: Expr | None) -> Expr:
-        opening = self._token
-        self._at += 1
+        opening = self._advance()
         args: list[Expr] = []
         if self._token.kind != ")":
-            self._require_operand(frozenset(")"))
+            if not self._has_operand(frozenset(")")):
+                return self._recover()
             if self._token.kind != ")":
-                args.append(self._expr())
+                args.append(self._within(",", ")"))
                 while self._token.kind == ",":
-                    self._at += 1
-                    args.append(self._expr())
-        self._expect(")")
+                    self._advance()
+                    args.append(self._within(",", ")"))
+        if self._expect(")") is None:
+            return self._recover()
         parts = args if target is None else [target, *args]
         expand = MACROS.get((function, len(args), target is not None))
         if expand is None:
@@ -373,11 +418,9 @@ class _Parser:
     def _primary(self) -> Expr:
         token = self._token
         if token.kind == "(":
-            self._at += 1
-            inner = self._expr()
-            self._expect(")")
-            # A parenthesised name is no longer a message name.
-            return inner
+            self._advance()
+            inner = self._within(")")
+            return inner if self._expect(")") is not None else self._recover()
         if token.kind == "[":
             return self._list()
         if token.kind == "{":
@@ -391,13 +434,13 @@ class _Parser:
         prefix = ""
         if start.kind == ".":
             prefix = "."
-            self._at += 1
+            self._advance()
         token = self._token
         if token.kind != IDENT:
             text = "" if token.kind == EOF else token.text
             self._syntax_error(token, f"no viable alternative at input '.{text}'")
-            raise _Abort
-        self._at += 1
+            return self._recover()
+        self._advance()
         if token.text in KEYWORDS and not self._starts_message():
             self._issue(start.offset, f"reserved identifier: {token.text}")
             if self._token.kind == "(":
@@ -414,106 +457,115 @@ class _Parser:
         return self._peek(ahead).kind == "{"
 
     def _list(self) -> Expr:
-        opening = self._token
-        self._at += 1
+        opening = self._advance()
         elements: list[Expr] = []
         optional: set[int] = set()
         if self._token.kind == ",":
-            self._at += 1
+            self._advance()
         elif self._token.kind != "]":
-            self._require_operand(frozenset("]?,"))
+            if not self._has_operand(frozenset("]?,")):
+                return self._recover()
             while True:
                 if self._token.kind == "?":
-                    self._at += 1
+                    self._advance()
                     optional.add(len(elements))
-                elements.append(self._expr())
-                if self._token.kind != ",":
+                elements.append(self._within(",", "]"))
+                if not self._more("]"):
                     break
-                self._at += 1
-                if self._token.kind == "]":
-                    break
-        self._close("]")
+        if not self._close("]"):
+            return self._recover()
         node = ListExpr(self._next_id(), opening.offset, elements, frozenset(optional))
         return self._sized(node, *elements)
 
     def _map(self) -> Expr:
-        opening = self._token
-        self._at += 1
+        opening = self._advance()
         entries: list[MapEntry] = []
         if self._token.kind == ",":
-            self._at += 1
+            self._advance()
         elif self._token.kind != "}":
-            self._require_operand(frozenset("}?,"))
+            if not self._has_operand(frozenset("}?,")):
+                return self._recover()
             while True:
                 is_optional = self._token.kind == "?"
                 if is_optional:
-                    self._at += 1
-                key = self._expr()
-                colon = self._expect(":", _OPERAND)
-                value = self._expr()
+                    self._advance()
+                key = self._within(":")
+                colon = self._expect(":", is_closer=False)
+                if colon is None:
+                    return self._recover()
+                value = self._within(",", "}")
                 entries.append(MapEntry(self._next_id(), colon.offset, key, value, is_optional))
-                if self._token.kind != ",":
+                if not self._more("}"):
                     break
-                self._at += 1
-                if self._token.kind == "}":
-                    break
-        self._close("}")
+        if not self._close("}"):
+            return self._recover()
         node = MapExpr(self._next_id(), opening.offset, entries)
         return self._sized(node, *node.children())
 
-    def _struct(self, name: str, opening: Token) -> Expr:
-        self._at += 1
+    def _struct(self, name: str) -> Expr:
+        opening = self._advance()
         fields: list[StructField] = []
         if self._token.kind == ",":
-            self._at += 1
+            self._advance()
         elif self._token.kind != "}":
             while True:
-                is_optional = self._token.kind == "?"
-                if is_optional:
-                    self._at += 1
-                token = self._token
-                if token.kind == ESC_IDENT:
-                    self._issue(token.offset, "unsupported syntax: '`'")
-                elif token.kind != IDENT:
-                    self._syntax_error(
-                        token,
-                        f"mismatched input '{token.text}' expecting {_show(frozenset([IDENT, ESC_IDENT]))}",
-                    )
-                    raise _Abort
-                self._at += 1
-                colon = self._expect(":", _OPERAND)
-                value = self._expr()
-                fields.append(StructField(self._next_id(), colon.offset, token.text, value, is_optional))
-                if self._token.kind != ",":
+                field = self._struct_field()
+                if field is None:
+                    return self._recover()
+                fields.append(field)
+                if not self._more("}"):
                     break
-                self._at += 1
-                if self._token.kind == "}":
-                    break
-        self._close("}")
+        if not self._close("}"):
+            return self._recover()
         node = StructExpr(self._next_id(), opening.offset, name, fields)
         return self._sized(node, *node.children())
 
-    def _close(self, kind: str) -> None:
+    def _struct_field(self) -> StructField | None:
+        is_optional = self._token.kind == "?"
+        if is_optional:
+            self._advance()
+        token = self._token
+        if token.kind == ESC_IDENT:
+            self._issue(token.offset, "unsupported syntax: '`'")
+        elif token.kind != IDENT:
+            expected = _show(frozenset([IDENT, ESC_IDENT]))
+            self._syntax_error(token, f"mismatched input '{token.text}' expecting {expected}")
+            return None
+        self._advance()
+        colon = self._expect(":", is_closer=False)
+        if colon is None:
+            return None
+        value = self._within(",", "}")
+        return StructField(self._next_id(), colon.offset, token.text, value, is_optional)
+
+    def _more(self, closer: str) -> bool:
+        """Whether another entry follows; a comma before the closer is allowed."""
+        if self._token.kind != ",":
+            return False
+        self._advance()
+        return self._token.kind != closer
+
+    def _close(self, kind: str) -> bool:
         token = self._token
         if token.kind == kind:
-            self._at += 1
-            return
+            self._advance()
+            return True
         expected = _show(frozenset([kind, ","]))
         if token.kind != EOF and self._peek().kind == kind:
             self._syntax_error(token, f"extraneous input '{token.text}' expecting {expected}")
-            self._at += 2
-            return
+            self._at += 1
+            self._advance()
+            return True
         self._syntax_error(token, f"mismatched input '{token.text}' expecting {expected}")
-        raise _Abort
+        return False
 
     def _literal(self) -> Expr:
         start = self._token
         sign = ""
         if start.kind == "-":
             sign = "-"
-            self._at += 1
-        token = self._token
-        self._at += 1
+            self._advance()
+        token = self._advance()
         offset = start.offset
         value: Value
         if token.kind == INT:
@@ -545,7 +597,7 @@ class _Parser:
             self._at -= 1
             text = token.text
             self._syntax_error(token, f"no viable alternative at input '{sign}{'' if text == EOF else text}'")
-            raise _Abort
+            return self._recover()
         return Literal(self._next_id(), offset, value)
 
     def _bad_literal(self, offset: int, message: str) -> Expr:

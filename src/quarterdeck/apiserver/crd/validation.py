@@ -93,6 +93,11 @@ def _dig(value: object, *keys: str) -> Any:
     return value
 
 
+def _struct(value: Mapping[str, Any], key: str) -> Json:
+    found = value.get(key)
+    return found if isinstance(found, dict) else {}
+
+
 # The public face
 
 
@@ -137,7 +142,7 @@ def has_condition(obj: Json, kind: str) -> bool:
     """Whether a condition of a CRD is True."""
     return any(
         isinstance(condition, dict) and condition.get("type") == kind and condition.get("status") == "True"
-        for condition in items_of(obj.get("status") or {}, "conditions")
+        for condition in items_of(_struct(obj, "status"), "conditions")
     )
 
 
@@ -157,8 +162,7 @@ class _Spec:
 
     def __init__(self, raw: object) -> None:
         self.raw: Json = raw if isinstance(raw, dict) else {}
-        names = self.raw.get("names")
-        self.names: Json = names if isinstance(names, dict) else {}
+        self.names: Json = _struct(self.raw, "names")
         originals = [item for item in items_of(self.raw, "versions") if isinstance(item, dict)]
         self.versions: list[Json] = [dict(version) for version in originals]
         self.shared: Json = {}
@@ -211,7 +215,7 @@ class _Strictness(msgspec.Struct, frozen=True):
 
 
 def _strictness(spec: _Spec, old: _Spec, *, is_established: bool) -> _Strictness:
-    review_versions = strings(_dig(old.raw, "conversion", "webhook") or {}, "conversionReviewVersions")
+    review_versions = strings(_struct(_struct(old.raw, "conversion"), "webhook"), "conversionReviewVersions")
     bundle = _dig(old.raw, "conversion", "webhook", "clientConfig", "caBundle")
     schemas = [schema for _, schema in old.schemas()]
     structural = [schema for schema in schemas if rules.is_structural(schema)]
@@ -420,8 +424,7 @@ def _conversion_errors(conversion: object, strict: _Strictness) -> Iterator[Fiel
     path = "spec.conversion"
     strategy = text(conversion, "strategy")
     yield from _enum_errors(f"{path}.strategy", strategy, ("None", "Webhook"))
-    webhook = conversion.get("webhook") if isinstance(conversion.get("webhook"), dict) else {}
-    assert isinstance(webhook, dict)
+    webhook = _struct(conversion, "webhook")
     client = webhook.get("clientConfig")
     versions = strings(webhook, "conversionReviewVersions")
     if strategy != "Webhook":
@@ -479,7 +482,7 @@ def _status_errors(obj: Json) -> list[FieldError]:
 
 def _stored_version_errors(obj: Json, spec: _Spec) -> Iterator[FieldError]:
     path = "status.storedVersions"
-    stored = strings(obj.get("status") or {}, "storedVersions")
+    stored = strings(_struct(obj, "status"), "storedVersions")
     if not stored:
         yield invalid(path, None, "must have at least one stored version")
         return

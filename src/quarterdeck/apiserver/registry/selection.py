@@ -148,7 +148,7 @@ def _values(tokens: _Tokens) -> list[str]:
 
 def _checked(key: str, value: str) -> str:
     if problems := label_value_errors(value):
-        raise SelectorError(f"values[0][{key}]: Invalid value: {gostyle.quote(value)}: {'; '.join(problems)}")
+        raise SelectorError(f"{_REQUIREMENT}values[0][{key}]: Invalid value: {gostyle.quote(value)}: {'; '.join(problems)}")
     return value
 
 

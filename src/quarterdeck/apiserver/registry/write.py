@@ -20,6 +20,7 @@ from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import restore_times
 from quarterdeck.apiserver.auth import Authorizer, request_attributes
+from quarterdeck.apiserver.builtin.admission import terminating_namespace
 from quarterdeck.apiserver.http import Response, audit_id
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
@@ -168,19 +169,8 @@ class Writer:
             raise status.not_found("namespaces", "", name)
         if b'"deletionTimestamp":' in entry.body and "deletionTimestamp" in entry.document()["metadata"]:
             resource = request.resource
-            raise status.forbidden(
-                resource.plural,
-                resource.group,
-                meta.get("name") or meta.get("generateName", ""),
-                f"unable to create new content in namespace {name} because it is being terminated",
-                causes=[
-                    {
-                        "reason": "NamespaceTerminating",
-                        "message": f"namespace {name} is being terminated",
-                        "field": "metadata.namespace",
-                    }
-                ],
-            )
+            shown = meta.get("name") or meta.get("generateName", "")
+            raise terminating_namespace(resource.group, resource.plural, shown, name)
 
     def _validate_new(self, resource: Resource, obj: Json, context: Context) -> None:
         strategy = resource.strategy

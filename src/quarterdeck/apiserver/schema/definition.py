@@ -85,31 +85,25 @@ def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[Fi
                 found = default_errors(node, path, require_pruned=options.require_pruned_defaults)
             errors += found
             is_sound = not found
-    found = noderules.node_errors(raw, path, options.nodes)
+    found, clean = noderules.node_errors(raw, path, options.nodes)
     errors += found
     if is_sound:
-        errors += _new_rule_errors(raw, path, found)
+        errors += _expression_errors(raw, path, clean)
     if unsupported and not errors:
         errors.append(invalid(path, "", unsupported))
     return errors
 
 
-def _new_rule_errors(raw: Json, path: str, found: list[FieldError]) -> list[FieldError]:
-    """Errors of CEL rules, but not at nodes that have other errors at or below them."""
-    node = compile_schema(raw)
-    if not node.has_rules:
+def _expression_errors(raw: Json, path: str, clean: set[str]) -> list[FieldError]:
+    """Errors of CEL expressions; only those of nodes that are in order otherwise are looked at."""
+    if not clean:
         return []
-    fields = [error.field for error in found]
-    return [
-        error
-        for error in rule_errors(node, path)
-        if not any(_is_at_or_below(field, error.field) for field in fields)
-    ]
+    errors = rule_errors(compile_schema(raw), path)
+    return [error for error in errors if error.field == path or _node_of(error.field) in clean]
 
 
-def _is_at_or_below(field: str, rule_field: str) -> bool:
-    at, separator, _ = rule_field.rpartition(".x-kubernetes-validations")
-    return bool(separator) and field.startswith((f"{at}.", f"{at}["))
+def _node_of(rule_field: str) -> str:
+    return rule_field.rpartition(".x-kubernetes-validations")[0]
 
 
 def _root_errors(raw: Json, path: str) -> list[FieldError]:

@@ -43,27 +43,31 @@ class _Place(msgspec.Struct, frozen=True):
     in_metadata: bool = False
 
 
-def node_errors(raw: Json, path: str, options: Options) -> list[FieldError]:
-    """The errors of a schema and of everything below it."""
+def node_errors(raw: Json, path: str, options: Options) -> tuple[list[FieldError], set[str]]:
+    """The errors of a schema, and the paths of nodes with CEL rules that have none at or below them."""
     walk = _Walk(options)
     walk.visit(raw, path, _Place(), is_root=True)
-    return walk.errors
+    return walk.errors, walk.clean
 
 
 class _Walk:
     def __init__(self, options: Options) -> None:
         self.errors: list[FieldError] = []
+        self.clean: set[str] = set()
         self._options = options
 
     def visit(self, raw: object, path: str, place: _Place, *, is_root: bool = False) -> None:
         if not isinstance(raw, dict):
             return
+        before = len(self.errors)
         self.errors += self._own_errors(raw, path, place)
         self._visit_children(raw, path, place, is_root)
         self.errors += _extension_errors(raw, path, self._options)
         rules = [rule for rule in items_of(raw, "x-kubernetes-validations") if isinstance(rule, dict)]
         for index, rule in enumerate(rules):
             self.errors += _rule_errors(rule, raw, f"{path}.x-kubernetes-validations[{index}]")
+        if rules and len(self.errors) == before:
+            self.clean.add(path)
 
     def _visit_children(self, raw: Json, path: str, place: _Place, is_root: bool) -> None:
         additional = raw.get("additionalProperties")

@@ -21,7 +21,9 @@ NUMBERS = st.sampled_from([0, 1, -1, 5, 2**31, 2**63, 1.0, 1.5, 1e30])
 SCALARS = st.one_of(st.none(), st.booleans(), TEXTS, NUMBERS)
 VALUES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from((*NAMES, "z")), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from((*NAMES, "z")), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -70,7 +72,9 @@ def schemas(draw: st.DrawFn, depth: int = 3) -> dict[str, Any]:
     if draw(st.integers(0, 3)) == 0:
         schema |= draw(LIMITS)
     if draw(st.integers(0, 5)) == 0:
-        schema[draw(st.sampled_from(["anyOf", "oneOf", "allOf"]))] = draw(st.lists(LIMITS, min_size=1, max_size=2))
+        schema[draw(st.sampled_from(["anyOf", "oneOf", "allOf"]))] = draw(
+            st.lists(LIMITS, min_size=1, max_size=2)
+        )
     if draw(st.integers(0, 5)) == 0:
         schema["nullable"] = True
     if draw(st.integers(0, 3)) == 0:
@@ -118,7 +122,9 @@ def _without_null_defaults(schema: Any) -> Any:
         return [_without_null_defaults(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    return {key: _without_null_defaults(value) for key, value in schema.items() if key != "default" or value == 5}
+    return {
+        key: _without_null_defaults(value) for key, value in schema.items() if key != "default" or value == 5
+    }
 
 
 @settings(max_examples=200, deadline=None)
@@ -140,10 +146,38 @@ def test_a_valid_object_stays_valid_when_decoded_and_defaulted_again(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(
-    ["type", "properties", "items", "additionalProperties", "default", "enum", "pattern", "required", "anyOf",
-     "not", "format", "minimum", "maxLength", "x-kubernetes-list-type", "x-kubernetes-validations", "a"]), inner)),
-    VALUES)
+@given(
+    st.recursive(
+        SCALARS,
+        lambda inner: (
+            st.lists(inner)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "type",
+                        "properties",
+                        "items",
+                        "additionalProperties",
+                        "default",
+                        "enum",
+                        "pattern",
+                        "required",
+                        "anyOf",
+                        "not",
+                        "format",
+                        "minimum",
+                        "maxLength",
+                        "x-kubernetes-list-type",
+                        "x-kubernetes-validations",
+                        "a",
+                    ]
+                ),
+                inner,
+            )
+        ),
+    ),
+    VALUES,
+)
 def test_no_schema_and_no_value_raises(schema: Any, value: Any) -> None:
     resource = ResourceSchema(schema if isinstance(schema, dict) else {})
     obj = {"metadata": {"name": "a"}, "spec": value}

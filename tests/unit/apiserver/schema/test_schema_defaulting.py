@@ -61,7 +61,11 @@ DEFAULTED = {"type": "string", "default": "d"}
         (struct(a={"type": "integer"}), {"a": 2**63}, {"a": float(2**63)}),
         ({"type": "array", "items": {"type": "integer"}}, [1.0, 2], [1, 2]),
         ({"type": "object", "additionalProperties": {"type": "integer"}}, {"k": 1.0}, {"k": 1}),
-        ({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, {"a": [{"b": 1.0}]}, {"a": [{"b": 1}]}),
+        (
+            {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+            {"a": [{"b": 1.0}]},
+            {"a": [{"b": 1}]},
+        ),
         ({"x-kubernetes-preserve-unknown-fields": True}, 1.0, 1),
         # wrong types are left for validation
         (struct(a=DEFAULTED), "x", "x"),
@@ -81,7 +85,9 @@ def test_a_missing_spec_stays_missing() -> None:
 
 
 def test_every_object_gets_its_own_copy_of_a_default() -> None:
-    node = compile_schema(struct(spec={**struct(l={"type": "array", "items": TEXT}), "default": {"l": ["a"]}}))
+    node = compile_schema(
+        struct(spec={**struct(l={"type": "array", "items": TEXT}), "default": {"l": ["a"]}})
+    )
     first: Json = {}
     second: Json = {}
     default(first, node)

@@ -46,7 +46,11 @@ def errors(schema: Json, value: Any) -> list[str]:
         (MAP, [{"name": "a", "x": 1}, {"name": "a"}], ['spec[1]: Duplicate value: {"name":"a"}']),
         (MAP, [{}, {"x": 1}, None], ["spec[1]: Duplicate value: {}"]),
         (MAP, [{"name": 1}, {"name": 1}], ['spec[1]: Duplicate value: {"name":1}']),
-        (MAP, [{"name": "a"}, 5], ["spec[1]: Invalid value: 5: must be an object for an array of list-type map"]),
+        (
+            MAP,
+            [{"name": "a"}, 5],
+            ["spec[1]: Invalid value: 5: must be an object for an array of list-type map"],
+        ),
         (MAP, [{"name": "a", "l": ["x", "x"]}], ['spec[0].l[1]: Duplicate value: "x"']),
         (TWO_KEYS, [{"port": 80, "protocol": "TCP"}, {"port": 80, "protocol": "UDP"}], []),
         (
@@ -56,7 +60,11 @@ def errors(schema: Json, value: Any) -> list[str]:
         ),
         (TWO_KEYS, [{"port": 80}, {"port": 80}], ['spec[1]: Duplicate value: {"port":80}']),
         # entries of maps are addressed with brackets here
-        ({"type": "object", "additionalProperties": SET}, {"k": ["a", "a"]}, ['spec[k][1]: Duplicate value: "a"']),
+        (
+            {"type": "object", "additionalProperties": SET},
+            {"k": ["a", "a"]},
+            ['spec[k][1]: Duplicate value: "a"'],
+        ),
         ({"type": "array", "items": {"type": "string"}}, ["a", "a"], []),
     ],
 )

@@ -42,7 +42,11 @@ LABEL = (
         ({"name": None, "labels": {}, "finalizers": []}, {}, []),
         ({"NAME": "x"}, {}, ["NAME"]),
         ({"creationTimestamp": None}, {}, []),
-        ({"creationTimestamp": "2020-01-01T00:00:00+01:00"}, {"creationTimestamp": "2019-12-31T23:00:00Z"}, []),
+        (
+            {"creationTimestamp": "2020-01-01T00:00:00+01:00"},
+            {"creationTimestamp": "2019-12-31T23:00:00Z"},
+            [],
+        ),
         (
             {"ownerReferences": [{"name": "x", "foo": 1}]},
             {"ownerReferences": [{"apiVersion": "", "kind": "", "name": "x", "uid": ""}]},
@@ -112,13 +116,19 @@ def test_coercing_stops_at_a_wrong_type(embedded: Json, text: str) -> None:
         ({}, ["e.apiVersion: Required value", "e.kind: Required value"]),
         (
             {"apiVersion": "", "kind": ""},
-            ['e.apiVersion: Invalid value: "": must not be empty', 'e.kind: Invalid value: "": must not be empty'],
+            [
+                'e.apiVersion: Invalid value: "": must not be empty',
+                'e.kind: Invalid value: "": must not be empty',
+            ],
         ),
         (
             {"apiVersion": "a/b/c", "kind": "Pod"},
             ['e.apiVersion: Invalid value: "a/b/c": unexpected GroupVersion string: a/b/c'],
         ),
-        ({**POD, "metadata": {"name": "a/b"}}, ["e.metadata.name: Invalid value: \"a/b\": may not contain '/'"]),
+        (
+            {**POD, "metadata": {"name": "a/b"}},
+            ["e.metadata.name: Invalid value: \"a/b\": may not contain '/'"],
+        ),
         ({**POD, "metadata": {"namespace": "A_b"}}, [f'e.metadata.namespace: Invalid value: "A_b": {LABEL}']),
         (
             {**POD, "metadata": {"generation": -1}},

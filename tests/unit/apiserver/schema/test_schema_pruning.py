@@ -44,7 +44,11 @@ def pruned(schema: Json, spec: Any) -> tuple[Any, list[str]]:
         # preserved, but specified fields are pruned again
         ({"type": "object", **PRESERVE}, {"a": {"b": [{"c": 1}]}}, {"a": {"b": [{"c": 1}]}}, []),
         (
-            {"type": "object", **PRESERVE, "properties": {"a": {"type": "object", "properties": {"k": STRING}}}},
+            {
+                "type": "object",
+                **PRESERVE,
+                "properties": {"a": {"type": "object", "properties": {"k": STRING}}},
+            },
             {"a": {"k": "", "x": 1}, "b": {"x": 1}},
             {"a": {"k": ""}, "b": {"x": 1}},
             ["spec.a.x"],
@@ -79,7 +83,10 @@ def test_the_root_may_be_preserved() -> None:
 
 
 def test_names_are_case_sensitive() -> None:
-    assert pruned({"type": "object", "properties": {"size": {"type": "integer"}}}, {"Size": 1}) == ({}, ["spec.Size"])
+    assert pruned({"type": "object", "properties": {"size": {"type": "integer"}}}, {"Size": 1}) == (
+        {},
+        ["spec.Size"],
+    )
 
 
 def test_embedded_resources_keep_their_metadata() -> None:

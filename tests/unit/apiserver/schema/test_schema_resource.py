@@ -25,7 +25,11 @@ def texts(errors: list[Any]) -> list[str]:
     return [str(error) for error in errors]
 
 
-EMBEDDED = {"type": "object", "x-kubernetes-embedded-resource": True, "x-kubernetes-preserve-unknown-fields": True}
+EMBEDDED = {
+    "type": "object",
+    "x-kubernetes-embedded-resource": True,
+    "x-kubernetes-preserve-unknown-fields": True,
+}
 
 
 def test_unknown_fields_come_metadata_first_then_sorted_then_embedded_metadata() -> None:
@@ -74,7 +78,9 @@ def test_errors_come_schema_first_then_scale_then_embedded_then_lists() -> None:
         ),
         scale={"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"},
     )
-    assert texts(schema.validate_create(obj(spec={"l": ["a", "a"], "e": {"kind": "Pod"}, "replicas": -1}))) == [
+    assert texts(
+        schema.validate_create(obj(spec={"l": ["a", "a"], "e": {"kind": "Pod"}, "replicas": -1}))
+    ) == [
         "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0",
         ".spec.replicas: Invalid value: -1: should be a non-negative integer",
         "spec.e.apiVersion: Required value",
@@ -154,5 +160,7 @@ def test_documents_nested_too_deeply_are_refused_or_followed() -> None:
     for _ in range(100_000):
         deep = {"x": deep}
     document = obj(spec=deep)
-    ResourceSchema(struct(spec={"type": "object", "x-kubernetes-preserve-unknown-fields": True})).decode(document)
+    ResourceSchema(struct(spec={"type": "object", "x-kubernetes-preserve-unknown-fields": True})).decode(
+        document
+    )
     assert document["spec"] is deep

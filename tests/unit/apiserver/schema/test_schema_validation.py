@@ -250,10 +250,14 @@ CASES: list[tuple[dict[str, Any], Any, list[str]]] = [
     ),
     # the alternative with the most passed checks explains the failure
     (
-        {"type": "object", "properties": {"a": STRING, "b": STRING}, "anyOf": [
-            {"required": ["x"]},
-            {"required": ["y"], "properties": {"a": {"minLength": 1}}},
-        ]},
+        {
+            "type": "object",
+            "properties": {"a": STRING, "b": STRING},
+            "anyOf": [
+                {"required": ["x"]},
+                {"required": ["y"], "properties": {"a": {"minLength": 1}}},
+            ],
+        },
         {"a": "z"},
         [
             '<nil>: Invalid value: "": "spec" must validate at least one schema (anyOf)',
@@ -312,7 +316,9 @@ def test_kinds_become_reasons_of_causes(schema: dict[str, Any], value: Any, kind
 def test_prefix_goes_before_fields_but_not_into_messages() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": STRING}}}
     [error] = validate({"a": [1]}, compile_schema(schema), prefix="status")
-    assert str(error) == 'status.a[0]: Invalid value: "integer": a[0] in body must be of type string: "integer"'
+    assert (
+        str(error) == 'status.a[0]: Invalid value: "integer": a[0] in body must be of type string: "integer"'
+    )
 
 
 def test_equal_texts_are_reported_once() -> None:
@@ -383,9 +389,13 @@ def test_objects_with_unspecified_fields_never_count_as_unchanged() -> None:
 # Hostile input
 
 
-@pytest.mark.parametrize("value", [None, True, 0, 2**80, 1e308, "", [], {}, [[[]]], {"spec": {"a": {"a": {}}}}])
+@pytest.mark.parametrize(
+    "value", [None, True, 0, 2**80, 1e308, "", [], {}, [[[]]], {"spec": {"a": {"a": {}}}}]
+)
 def test_any_value_is_answered_with_errors(value: Any) -> None:
-    node = compile_schema({"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": STRING}}}})
+    node = compile_schema(
+        {"type": "object", "properties": {"spec": {"type": "object", "properties": {"a": STRING}}}}
+    )
     assert isinstance(validate(value, node), list)
 
 

@@ -1,0 +1,33 @@
+"""Resource versions: which of two is newer.
+
+They are opaque by contract and decimal in practice; Kubernetes' own controllers compare them since 1.35.
+A version is comparable if it is decimal without a leading zero (so "0" is not). Longer is newer, equal
+length compares as text. Only versions of one resource of one server may be compared. Whatever cannot be
+compared never blocks anybody: ``is_at_least`` says yes.
+"""
+
+__all__ = ["is_at_least", "is_comparable", "is_newer", "newest"]
+
+
+def is_comparable(version: str) -> bool:
+    """Whether the version is a positive decimal number without leading zeros."""
+    return version.isascii() and version.isdigit() and version[0] != "0"
+
+
+def is_newer(version: str, than: str) -> bool:
+    """Whether ``version`` is known to be newer than ``than``; no if they cannot be compared."""
+    if not (is_comparable(version) and is_comparable(than)):
+        return False
+    return (len(version), version) > (len(than), than)
+
+
+def is_at_least(seen: str, wanted: str) -> bool:
+    """Whether ``seen`` is as new as ``wanted``; yes if they cannot be compared."""
+    if not (is_comparable(seen) and is_comparable(wanted)):
+        return True
+    return (len(seen), seen) >= (len(wanted), wanted)
+
+
+def newest(left: str, right: str) -> str:
+    """The newer of two versions; the second if they cannot be compared."""
+    return left if is_newer(left, right) else right
