@@ -130,6 +130,31 @@ async def load(server: Target, requests: Iterator[bytes], connections: int) -> N
     await asyncio.gather(*waiting)
 
 
+async def paced(server: Target, requests: Iterator[bytes], *, rate: float, connections: int) -> None:
+    """Send requests at a steady rate, each on the next idle connection."""
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+
+    async def one(offset: int) -> None:
+        reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.context)
+        number = offset
+        while True:
+            await asyncio.sleep(max(0.0, start + number / rate - loop.time()))
+            request = next(requests, None)
+            if request is None:
+                writer.close()
+                return
+            writer.write(request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 2"):
+                raise RequestError(head.decode(errors="replace"))
+            length = int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+            await reader.readexactly(length)
+            number += connections
+
+    await asyncio.gather(*(one(each) for each in range(connections)))
+
+
 class Lines(asyncio.Protocol):
     """A watch stream: calls back for each complete line."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import select
@@ -13,7 +14,8 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,8 @@ STEP_TIMEOUT: Final = 30.0
 WATCH_TIMEOUT: Final = 8.0
 #: how long a command without output gets before the commands beside it start
 HEAD_START: Final = 0.4
+#: how many commands that only read run at the same time
+READERS: Final = 4
 
 
 @dataclass(frozen=True)
@@ -179,23 +183,17 @@ class Runner:
         return code, text, err.decode(errors="replace")
 
 
-def run_script(
-    steps: Iterable[Step],
-    kubectl: Kubectl,
-    kubeconfig: Path,
-    *,
-    progress: Callable[[Step, Outcome, float], None] | None = None,
-) -> dict[str, Outcome]:
-    """All steps in order on a fresh server: step id -> outcome."""
+def run_script(steps: Iterable[Step], kubectl: Kubectl, kubeconfig: Path) -> dict[str, Outcome]:
+    """All steps in order on a fresh server: step id -> outcome. Neighbours that only read run at once."""
     outcomes: dict[str, Outcome] = {}
     with tempfile.TemporaryDirectory(prefix="parity-") as directory:
         runner = Runner(kubectl, kubeconfig, Path(directory))
-        for step in steps:
-            if step.is_for(kubectl.version):
-                started = time.monotonic()
-                outcomes[step.id] = outcome = runner.run(step)
-                if progress:
-                    progress(step, outcome, time.monotonic() - started)
+        chosen = [step for step in steps if step.is_for(kubectl.version)]
+        with ThreadPoolExecutor(max_workers=READERS) as pool:
+            for is_reading, group in itertools.groupby(chosen, key=lambda step: step.is_reading):
+                members = list(group)
+                results = (pool.map if is_reading else map)(runner.run, members)
+                outcomes |= {step.id: outcome for step, outcome in zip(members, results, strict=True)}
     return outcomes
 
 

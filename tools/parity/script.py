@@ -33,6 +33,11 @@ STEPS: Final = Path(__file__).parent / "steps"
 #: copied to the directory that kubectl runs in
 FILES: Final = Path(__file__).parent / "files"
 
+_READING: Final = (
+    *("get ", "describe ", "explain ", "api-resources", "api-versions", "version", "cluster-info", "events"),
+    *("auth can-i", "auth whoami", "diff ", "rollout history", "apply view-last-applied", "kustomize "),
+)
+
 
 @dataclass(frozen=True)
 class Watch:
@@ -65,6 +70,11 @@ class Step:
 
     def args(self, saved: dict[str, str]) -> list[str]:
         return [insert(arg, saved) for arg in shlex.split(self.run)]
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether it changes nothing, so that it may run beside its neighbours."""
+        return self.run.startswith(_READING) and not (self.save or self.watch or self.proxy)
 
     def is_for(self, version: str) -> bool:
         return not self.only or version in self.only

@@ -3,7 +3,7 @@
 Decoding is two-tiered. The first tier is msgspec in C against classes that forbid unknown fields. If it
 refuses, the second tier decodes the document to plain containers, walks it along a plan compiled from
 the class, moves unknown keys (and nulls the class does not allow) under ``UNKNOWN_KEY`` of their object,
-and converts the result. Wrong types are refused by both tiers, with the path of the field.
+and decodes the result. Wrong types are refused by both tiers, with the path of the field.
 
 Encoding is the mirror: msgspec writes the bytes; only if they contain ``UNKNOWN_KEY`` is the document
 taken apart once more to lift the kept fields into their objects. A typed field wins over a kept one of
@@ -45,7 +45,7 @@ def decode(raw: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> 
     try:
         return cast("T", decoder(raw))
     except msgspec.ValidationError:
-        return _decode_tolerant(decode_json(raw), kind)
+        return _decode_tolerant(decode_json(raw), kind, decoder)
     except msgspec.DecodeError as error:
         raise SchemaError(f"not JSON: {error}") from error
 
@@ -78,12 +78,13 @@ def to_dict(value: Any) -> Any:
     return _plain.decode(encode(value))
 
 
-def _decode_tolerant(doc: Any, kind: type[T]) -> T:
+def _decode_tolerant(doc: Any, kind: type[T], decoder: Callable[[bytes], Any]) -> T:
     plan = plan_for(cast("Any", kind))
     if plan is not None:
         plan(doc)
     try:
-        return msgspec.convert(doc, kind, dec_hook=from_wire)
+        # Through bytes again: fields that stay raw JSON exist only there.
+        return cast("T", decoder(_encoder.encode(doc)))
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
         raise SchemaError(message, path.rstrip("`").lstrip(".")) from error

@@ -15,10 +15,10 @@ and deleted, never created or updated.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from quarterdeck.api.codec import decode, decode_json, encode, from_dict, to_dict
-from quarterdeck.api.frozen import MapView, thaw
+from quarterdeck.api.frozen import MapView, thaw, view
 from quarterdeck.api.kind import GroupVersionKind, Key
 from quarterdeck.api.meta import ObjectMeta
 from quarterdeck.api.model import Model, omitempty
@@ -39,13 +39,16 @@ class DynamicObject(Mapping[str, Any]):
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         """Take a private copy of ``document``."""
-        self._doc: Final[dict[str, Any]] = thaw(document)
+        self._doc: dict[str, Any] = thaw(document)
         self._metadata: ObjectMeta | None = None
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Self:
         """Decode JSON. Raises ``SchemaError`` when it is not an object."""
-        return cls._own(decode_json(raw))
+        document = decode_json(raw)
+        if type(document) is not dict:
+            raise SchemaError("expected an object")
+        return cls.adopt(document)
 
     @classmethod
     def from_dict(cls, doc: Mapping[str, Any]) -> Self:
@@ -53,11 +56,10 @@ class DynamicObject(Mapping[str, Any]):
         return cls(doc)
 
     @classmethod
-    def _own(cls, document: Any) -> Self:
-        if type(document) is not dict:
-            raise SchemaError("expected an object")
+    def adopt(cls, document: dict[str, Any]) -> Self:
+        """Wrap a document without copying it: the caller promises not to touch it again."""
         made = cls.__new__(cls)
-        made._doc = document  # type: ignore[misc]  # Final is about later changes
+        made._doc = document
         made._metadata = None
         return made
 
@@ -96,7 +98,7 @@ class DynamicObject(Mapping[str, Any]):
                 value = value[step]
             except (KeyError, IndexError, TypeError):
                 return default
-        return MapView({"value": value})["value"]
+        return view(value)
 
     def draft(self) -> dict[str, Any]:
         """A private plain copy to change."""

@@ -36,7 +36,6 @@ from .auth import (
 )
 from .bootstrap import Bootstrap
 from .builtins import builtin_resources
-from .checks import ServerChecks
 from .clusterstate import StoredState
 from .crd.conversion import Converter
 from .crd.lifecycle import DefinitionLifecycle
@@ -189,7 +188,7 @@ class ApiServer:
         self.authenticator = Authenticator(cluster, service_accounts=tokens, static_tokens=static)
         self._webhooks = WebhookClient(self._resolve_service)
         host = AdmissionHost(table, cluster, self.authorizer)
-        self.admission = AdmissionChain(host, self._webhooks, ServerChecks(self.authorizer))
+        self.admission = AdmissionChain(host, self._webhooks)
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
         self._follow("admissionregistration.k8s.io", self._admission_changed)
         reader = Reader(self.store)

@@ -22,7 +22,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import httptools
@@ -331,8 +331,8 @@ class _Connection(asyncio.Protocol):
     # -- asyncio.Protocol ------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert not isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        # uvloop's transports are none of asyncio's classes, though they do the same
+        self._transport = cast("asyncio.Transport", transport)
         self._registry.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

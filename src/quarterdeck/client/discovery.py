@@ -18,13 +18,11 @@ from quarterdeck.errors import ApiError, NoKindMatch, NotAcceptable, NotFound
 
 __all__ = ["ResourceMapping", "RestMapper"]
 
-_AGGREGATED: Final = (
-    (
-        "accept",
-        "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
-        "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
-    ),
+_AGGREGATED_TYPES: Final = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,"
+    "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
 )
+_AGGREGATED: Final = (("accept", _AGGREGATED_TYPES),)
 _PLAIN: Final = (("accept", "application/json"),)
 
 
@@ -154,8 +152,8 @@ class RestMapper:
 
 
 def _preferred_first(group: Mapping[str, Any]) -> list[str]:
-    names = [version["version"] for version in group.get("versions", ())]
-    first = (group.get("preferredVersion") or {}).get("version")
+    names: list[str] = [version["version"] for version in group.get("versions", ())]
+    first: str = (group.get("preferredVersion") or {}).get("version", "")
     return [first, *(name for name in names if name != first)] if first in names else names
 
 

@@ -9,12 +9,11 @@ request at a time.
 import asyncio
 from collections import deque
 from enum import Enum
-from types import TracebackType
 from typing import Final
 
-__all__ = ["Lane", "LaneName", "TokenBucket"]
-
 from quarterdeck.client.clock import Clock
+
+__all__ = ["Lane", "LaneName", "TokenBucket"]
 
 
 class LaneName(Enum):
@@ -49,9 +48,16 @@ class Lane:
         """How many requests wait for a place."""
         return len(self._waiting)
 
-    async def __aenter__(self) -> None:
+    def try_enter(self) -> bool:
+        """Take a place if one is free and nobody waits; the quick way of ``enter``."""
         if not self.maximum or (self._in_flight < int(self._limit) and not self._waiting):
             self._in_flight += 1
+            return True
+        return False
+
+    async def enter(self) -> None:
+        """Wait for a place; give it back with ``leave``."""
+        if self.try_enter():
             return
         place = asyncio.get_running_loop().create_future()
         self._waiting.append(place)
@@ -60,19 +66,16 @@ class Lane:
         except asyncio.CancelledError:
             # The place may have been given in the same moment: pass it on.
             if place.done() and not place.cancelled():
-                self._leave()
+                self.leave()
             else:
                 self._waiting.remove(place)
             raise
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._leave()
-
-    def _leave(self) -> None:
+    def leave(self) -> None:
+        """Give a place back."""
         self._in_flight -= 1
-        self._admit()
+        if self._waiting:
+            self._admit()
 
     def _admit(self) -> None:
         while self._waiting and self._in_flight < int(self._limit):

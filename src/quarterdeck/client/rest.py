@@ -110,34 +110,34 @@ class RestClient:
         for retry in range(_MAX_RETRIES + 1):
             if self._bucket is not None:
                 await self._throttle(self._bucket)
-            started = self._clock.monotonic()
+            if not gate.try_enter():
+                await gate.enter()
+            started = self._clock.monotonic() if self._observer is not None else 0.0
+            wait: float | None = None
             try:
-                async with gate:
-                    response = await self.transport.request(
-                        method, path, query=query, headers=fields, body=body, timeout=timeout
-                    )
+                response = await self.transport.request(
+                    method, path, query=query, headers=fields, body=body, timeout=timeout
+                )
             except TransportError as error:
                 self._observe(method, verb, path, "<error>", started, len(body), 0, retry, lane)
                 if retry == _MAX_RETRIES or not _may_repeat(method, error):
                     raise
-                await self._clock.sleep(_RETRY_DELAY)
-                continue
-            status = response.status
-            if self._observer is not None:
-                self._observe(
-                    method, verb, path, str(status), started, len(body), len(response.body), retry, lane
-                )
-            if status < 300:
-                gate.grow()
-                self._warn(response.headers)
-                return response
-            wait = self._retry_wait(status, response)
-            if status == 429:
-                gate.shrink()
-                _log_throttled(response, path)
-            if wait is None or retry == _MAX_RETRIES:
-                self._warn(response.headers)
-                raise error_from(response, verb=verb or method, path=path)
+                wait = _RETRY_DELAY
+            finally:
+                gate.leave()
+            if wait is None:
+                status = response.status
+                if self._observer is not None:
+                    received = len(response.body)
+                    self._observe(method, verb, path, str(status), started, len(body), received, retry, lane)
+                if status < 300:
+                    gate.grow()
+                    self._warn(response.headers)
+                    return response
+                wait = self._after_refusal(response, gate, path)
+                if wait is None or retry == _MAX_RETRIES:
+                    self._warn(response.headers)
+                    raise error_from(response, verb=verb or method, path=path)
             await self._clock.sleep(wait)
         raise AssertionError("unreachable")
 
@@ -185,17 +185,19 @@ class RestClient:
         if wait > 0:
             await self._clock.sleep(wait)
 
-    def _retry_wait(self, status: int, response: Response) -> float | None:
-        if status != 429 and status < 500:
+    def _after_refusal(self, response: Response, gate: Lane, path: str) -> float | None:
+        """Seconds to wait before the next try, or ``None`` when the refusal is final."""
+        if response.status == 429:
+            gate.shrink()
+            _log_throttled(response, path)
+        elif response.status < 500:
             return None
         after = response.header("retry-after")
-        if not after.isdigit():
-            return None
-        return int(after) * (1 + self._random.random())
+        return int(after) * (1 + self._random.random()) if after.isdigit() else None
 
     def _warn(self, headers: Headers) -> None:
         for name, value in headers:
-            if len(name) == 7 and name.lower() == "warning":
+            if name in ("Warning", "warning"):
                 for text in parse_warning(value):
                     self._on_warning(text)
 

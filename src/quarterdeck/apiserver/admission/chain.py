@@ -3,6 +3,8 @@
     mutating:   built-in checks, MutatingAdmissionPolicy, MutatingAdmissionWebhook
     validating: built-in checks, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook
 
+Configurations of admission themselves are exempt; only their expressions are compiled.
+
 When a policy or webhook changed the object, the mutating part runs once more, for the built-in
 checks and for those calls that asked for it. Configurations reach the chain through `apply_change`.
 """
@@ -12,16 +14,23 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.apply import managed
 from quarterdeck.apiserver.builtin import admission as builtin
 from quarterdeck.apiserver.webhookclient import WebhookClient
 
 from .attributes import Attributes, Host, metadata_text
+from .matching import is_exempt
 from .mutatingpolicy import MutatingPolicies
+from .policyvalidation import policy_errors
 from .validatingpolicy import ValidatingPolicies
 from .webhooks import Webhooks
 
 Json = dict[str, Any]
 
+_BROKEN_OWNERSHIP: Final = (
+    ".metadata.managedFields was in an invalid state after admission; this could be caused by an outdated "
+    "mutating admission controller; please fix your requests"
+)
 _NAMESPACE_CHANGED: Final = (
     "the namespace of the provided object does not match the namespace sent on the request"
 )
@@ -65,6 +74,8 @@ class AdmissionChain:
 
     def _is_covered(self, group: str, resource: str, subresource: str, operation: str) -> bool:
         key = (group, resource, subresource, operation)
+        if is_exempt(group, resource):
+            return not subresource and operation in ("CREATE", "UPDATE")
         return bool(
             builtin.covers(*key)
             or self._webhooks.mutating.covering(*key)
@@ -79,12 +90,14 @@ class AdmissionChain:
         Raises StatusError when the write is refused.
         """
         _set_namespace(attributes)
+        ownership = _managed_fields(attributes)
         await self._mutate_once(attributes)
         if not attributes.needs_reinvocation:
             return False
         attributes.is_reinvocation = True
         await self._mutate_once(attributes)
-        self._check_namespace(attributes)
+        _check_namespace(attributes)
+        _restore_ownership(attributes, ownership)
         return True
 
     async def _mutate_once(self, attributes: Attributes) -> None:
@@ -93,15 +106,13 @@ class AdmissionChain:
         await self._mutating_policies.mutate(attributes)
         await self._webhooks.mutate(attributes)
 
-    def _check_namespace(self, attributes: Attributes) -> None:
-        found = metadata_text(attributes.object, "namespace")
-        if attributes.namespaced and found and found != attributes.namespace:
-            raise status.bad_request(_NAMESPACE_CHANGED)
-
     async def validate(self, attributes: Attributes) -> None:
         """Run the validating part; raises StatusError when the write is refused."""
         if not attributes.name:
             attributes.name = metadata_text(attributes.object, "name")
+        if is_exempt(attributes.group, attributes.resource):
+            _check_expressions(attributes)
+            return
         builtin.validate(*_facts(attributes), attributes.object, attributes.old_object, attributes.context)
         await self._validating_policies.validate(attributes)
         await self._webhooks.validate(attributes)
@@ -117,3 +128,36 @@ def _set_namespace(attributes: Attributes) -> None:
         metadata = attributes.object.get("metadata")
         if isinstance(metadata, dict) and not metadata.get("namespace"):
             metadata["namespace"] = attributes.namespace
+
+
+def _check_namespace(attributes: Attributes) -> None:
+    found = metadata_text(attributes.object, "namespace")
+    if attributes.namespaced and found and found != attributes.namespace:
+        raise status.bad_request(_NAMESPACE_CHANGED)
+
+
+def _managed_fields(attributes: Attributes) -> Any:
+    metadata = (attributes.object or {}).get("metadata")
+    return metadata.get("managedFields") if isinstance(metadata, dict) else None
+
+
+def _restore_ownership(attributes: Attributes, before: Any) -> None:
+    """Field ownership that a webhook broke is put back, with a warning."""
+    after = _managed_fields(attributes)
+    if after == before or not after or attributes.object is None:
+        return
+    try:
+        managed.decode(after)
+    except (ValueError, TypeError, AttributeError) as error:
+        attributes.warn(f"{_BROKEN_OWNERSHIP}: {error}")
+        metadata = {**attributes.object["metadata"], "managedFields": before}
+        if before is None:
+            del metadata["managedFields"]
+        attributes.object = {**attributes.object, "metadata": metadata}
+
+
+def _check_expressions(attributes: Attributes) -> None:
+    """A configuration of admission passes no admission but has to compile."""
+    errors = policy_errors(attributes.object or {}, attributes.old_object)
+    if errors:
+        raise status.invalid(attributes.kind, attributes.group, attributes.name, errors)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.patch import jsonpatch
 from quarterdeck.apiserver.status import StatusError
+
+from .attributes import GroupVersionKind
 
 Json = dict[str, Any]
 _MISSING = "missing value"
@@ -36,6 +39,16 @@ def patched(document: Json, operations: Sequence[Any]) -> Json:
     except StatusError as error:
         raise _explain(document, operations) from error
     return result
+
+
+def check_kind(obj: Json, kind: GroupVersionKind) -> None:
+    """A patch may change everything but what the object is; raises PatchFault."""
+    api_version, name = obj.get("apiVersion") or "", obj.get("kind") or ""
+    if (api_version, name) != (kind.api_version, kind.kind):
+        raise PatchFault(
+            f"no kind {gostyle.quote(str(name))} is registered for version {gostyle.quote(str(api_version))} "
+            'in scheme "pkg/runtime/scheme.go:111"'
+        )
 
 
 def plain_decode_error(text: str) -> str:

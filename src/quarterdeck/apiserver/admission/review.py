@@ -92,7 +92,7 @@ def read_response(document: Any, *, uid: str, version: str, is_mutating: bool) -
     patch = _patch(fields)
     patch_type = _typed(fields, "patchType", str, "v1.PatchType", None)
     warnings = _strings(fields, "warnings")
-    result = _typed(fields, "status", dict, "v1.Status", None)
+    result = _result(fields)
     if response is None:
         raise ReviewFault(_invalid("webhook response was absent"))
     if version == "v1":
@@ -165,6 +165,20 @@ def _typed(fields: Mapping[str, Any], key: str, kind: type, wanted: str, default
     if not isinstance(value, kind):
         raise _unmarshal(value, f"AdmissionResponse.response.{key}", wanted)
     return value
+
+
+def _result(fields: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    result: Mapping[str, Any] | None = _typed(fields, "status", dict, "v1.Status", None)
+    for key, kind, wanted in (
+        ("message", str, "string"),
+        ("reason", str, "v1.StatusReason"),
+        ("details", dict, "v1.StatusDetails"),
+        ("code", int, "int32"),
+    ):
+        value = (result or {}).get(key)
+        if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+            raise _unmarshal(value, f"Status.response.status.{key}", wanted)
+    return result
 
 
 def _strings(fields: Mapping[str, Any], key: str) -> list[str]:

@@ -27,7 +27,7 @@ from quarterdeck.apiserver.webhookclient import (
 from .attributes import Attributes, Host
 from .matchconditions import ConditionError, MatchConditions
 from .matching import Criteria, Match, is_exempt, rule
-from .objectpatch import PatchFault, patched, plain_decode_error
+from .objectpatch import PatchFault, check_kind, patched, plain_decode_error
 from .review import KNOWN_VERSIONS, Response, ReviewFault, encode_review, read_response, refusal
 from .version import VersionCache, VersionedPair, VersionedView
 
@@ -196,7 +196,9 @@ class Webhooks:
         if response.patch_type != "JSONPatch":
             raise _failed(hook, f"unsupported patch type {gostyle.quote(response.patch_type)}")
         try:
-            return self._host.settle(patched(pair.object, operations), pair.kind)
+            changed = patched(pair.object, operations)
+            check_kind(changed, pair.kind)
+            return self._host.settle(changed, pair.kind)
         except (PatchFault, ValueError) as error:
             raise status.internal(plain_decode_error(str(error))) from error
 

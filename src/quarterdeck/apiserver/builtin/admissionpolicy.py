@@ -107,7 +107,7 @@ class ValidatingAdmissionPolicyStrategy(_PolicyStrategy):
                 errors.append(required(f"{path}.key"))
             else:
                 full = f"{name}/{key}"
-                errors += [invalid(f"{path}.key", key, text) for text in qualified_name_errors(full)]
+                errors += [invalid(f"{path}.key", full, text) for text in qualified_name_errors(full)]
             if not (annotation.get("valueExpression") or "").strip():
                 text = "valueExpression is not specified"
                 errors.append(required(f"{path}.valueExpression", text))

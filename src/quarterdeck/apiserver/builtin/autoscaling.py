@@ -53,6 +53,9 @@ class HorizontalPodAutoscalerStrategy(BuiltinStrategy):
         if _is_v1(obj):
             status.setdefault("currentReplicas", 0)
             status.setdefault("desiredReplicas", 0)
+            annotations = obj["metadata"].get("annotations") or {}
+            if spec.get("targetCPUUtilizationPercentage") is None and _METRICS not in annotations:
+                spec["targetCPUUtilizationPercentage"] = 80
             return
         if not spec.get("metrics"):
             spec["metrics"] = [_cpu_metric(80)]
@@ -138,6 +141,10 @@ def _validate_spec(spec: Mapping[str, Any], old: Mapping[str, Any] | None = None
     errors += _validate_reference(reference, "spec.scaleTargetRef", any_version=unchanged)
     for index, metric in enumerate(spec.get("metrics") or ()):
         errors += _validate_metric(metric, f"spec.metrics[{index}]")
+    kinds = {metric.get("type") for metric in spec.get("metrics") or ()}
+    if least == 0 and not kinds & {"Object", "External"}:
+        text = "must specify at least one Object or External metric to support scaling to zero replicas"
+        errors.append(forbidden("spec.metrics", text))
     behavior = spec.get("behavior") or {}
     for key in ("scaleUp", "scaleDown"):
         if (rules := behavior.get(key)) is not None:

@@ -38,7 +38,7 @@ class ConfigMapStrategy(BuiltinStrategy):
                 errors += [invalid(f"binaryData[{key}]", key, text) for text in found]
             size += decoded_size(value or "")
         if size > SIZE_LIMIT:
-            errors.append(too_long("", SIZE_LIMIT))
+            errors.append(too_long("[]", SIZE_LIMIT))  # upstream names the whole object so
         return errors
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:

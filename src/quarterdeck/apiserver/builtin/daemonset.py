@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.apiserver.fielderror import FieldError, invalid, not_supported, required
+from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import non_negative
-from .kind import BuiltinStrategy, SpecStrategy, immutable, same, section
+from .kind import BuiltinStrategy, SpecStrategy, immutable, not_supported_json, same, section
 from .poddefaults import default_template
 from .workload import (
     collision_count_decremented,
@@ -73,7 +73,7 @@ class DaemonSetStrategy(SpecStrategy):
         spec = obj.get("spec") or {}
         selector = spec.get("selector")
         errors = validate_label_selector(selector, "spec.selector")
-        template_errors = validate_pod_template(spec, "spec.template", "DaemonSet")
+        template_errors = validate_pod_template(spec, "spec.template", "DaemonSet", refuse_bad_selector=False)
         if template_errors and template_errors[0].field == "spec.template.metadata.labels":
             errors.append(template_errors.pop(0))
         if selector is not None and not (selector.get("matchLabels") or selector.get("matchExpressions")):
@@ -107,7 +107,7 @@ def _validate_update_strategy(strategy: Json) -> list[FieldError]:
         return []
     if kind != "RollingUpdate":
         shown = {"Type": kind, "RollingUpdate": rolling}
-        return [not_supported(path, shown, ("RollingUpdate", "OnDelete"))]
+        return [not_supported_json(path, shown, ("RollingUpdate", "OnDelete"))]
     path = f"{path}.rollingUpdate"
     unavailable, surge = (rolling or {}).get("maxUnavailable"), (rolling or {}).get("maxSurge")
     errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")

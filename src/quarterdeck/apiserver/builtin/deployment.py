@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported
+from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import non_negative
-from .kind import SpecStrategy, same, section
+from .kind import SpecStrategy, not_supported_json, same, section
 from .poddefaults import default_template
 from .workload import (
     collision_count_decremented,
@@ -111,7 +111,7 @@ def _validate_strategy(strategy: Json) -> list[FieldError]:
         return []
     if kind != "RollingUpdate":
         shown = {"Type": kind or "", "RollingUpdate": rolling}
-        return [not_supported("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
+        return [not_supported_json("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
     unavailable, surge = (rolling or {}).get("maxUnavailable"), (rolling or {}).get("maxSurge")
     errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")
     errors += validate_int_or_percent(surge, f"{path}.maxSurge")

@@ -40,7 +40,6 @@ _CONFIG_KEY_TEXT: Final = regex_error(
     "key-name",
 )
 NOT_NEGATIVE: Final = "must be greater than or equal to 0"
-NOT_POSITIVE: Final = "must be greater than 0"
 MAX_INT32: Final = 2147483647
 
 
@@ -197,7 +196,3 @@ def validate_label(value: str, field: str) -> list[FieldError]:
 
 def non_negative(value: Any, field: str) -> list[FieldError]:
     return [invalid(field, value, NOT_NEGATIVE)] if (value or 0) < 0 else []
-
-
-def positive(value: Any, field: str) -> list[FieldError]:
-    return [invalid(field, value or 0, NOT_POSITIVE)] if (value or 0) <= 0 else []

@@ -72,6 +72,7 @@ class JobStrategy(SpecStrategy):
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         spec, before = obj.get("spec") or {}, old.get("spec") or {}
         errors = _validate_job(obj)
+        errors += _validate_spec(spec)  # upstream looks at the spec twice, and its causes show it
         errors += _validate_completions(spec, before)
         errors += selector_changed(spec, before, "spec.selector")
         errors += _validate_template_change(spec, before, old.get("status") or {})
@@ -165,13 +166,7 @@ def _validate_job(job: Json) -> list[FieldError]:
     meta: Mapping[str, Any] = job.get("metadata") or {}
     spec: Json = job.get("spec") or {}
     errors = _validate_generated(meta, spec)
-    errors += validate_job_spec(spec, "spec")
-    selector = spec.get("selector")
-    if selector is None:
-        errors.append(required("spec.selector"))
-    else:
-        errors += validate_label_selector(selector, "spec.selector")
-    errors += validate_selected(selector, spec.get("template") or {}, "spec.template")
+    errors += _validate_spec(spec)
     completions = spec.get("completions") or 0
     if spec.get("completionMode") == "Indexed" and completions > 0:
         name = meta.get("name") or ""
@@ -180,6 +175,16 @@ def _validate_job(job: Json) -> list[FieldError]:
             text = f"will not able to create pod with invalid DNS label: {host}"
             errors.append(invalid("metadata.name", name, text))
     return errors
+
+
+def _validate_spec(spec: Json) -> list[FieldError]:
+    errors = validate_job_spec(spec, "spec")
+    selector = spec.get("selector")
+    if selector is None:
+        errors.append(required("spec.selector"))
+    else:
+        errors += validate_label_selector(selector, "spec.selector")
+    return errors + validate_selected(selector, spec.get("template") or {}, "spec.template")
 
 
 def _validate_generated(meta: Mapping[str, Any], spec: Json) -> list[FieldError]:
@@ -264,7 +269,7 @@ def _go_success_policy(policy: Mapping[str, Any]) -> Json:
         {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
         for rule in policy.get("rules") or ()
     ]
-    return {"Rules": rules or None}
+    return {"Rules": rules}
 
 
 def _validate_manager(manager: str, field: str) -> list[FieldError]:
@@ -461,8 +466,9 @@ def _validate_template_change(spec: Json, old: Json, status: Mapping[str, Any]) 
     old_pod = dict(before.get("spec") or {})
     for key in ("nodeSelector", "tolerations", "schedulingGates"):
         old_pod[key] = new_pod.get(key)
-    affinity: Json = new_pod.get("affinity") or {}
-    old_pod["affinity"] = {**(old_pod.get("affinity") or {}), "nodeAffinity": affinity.get("nodeAffinity")}
+    wanted = (new_pod.get("affinity") or {}).get("nodeAffinity")
+    affinity = {key: value for key, value in (old_pod.get("affinity") or {}).items() if key != "nodeAffinity"}
+    old_pod["affinity"] = {**affinity, "nodeAffinity": wanted} if wanted else affinity
     for key in ("containers", "initContainers"):
         new, were = new_pod.get(key) or [], old_pod.get(key) or []
         if len(new) == len(were):

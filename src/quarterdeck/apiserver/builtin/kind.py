@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import FieldError, invalid
+from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json
 from quarterdeck.apiserver.strategy import Json, Strategy
 
@@ -50,6 +50,14 @@ def immutable(new: Any, old: Any, field: str) -> list[FieldError]:
     if isinstance(new, dict | list):
         return [invalid_json(field, new, IMMUTABLE)]
     return [invalid(field, new, IMMUTABLE)]
+
+
+def not_supported_json(field: str, value: Json, allowed: Sequence[str]) -> FieldError:
+    """`not_supported` for an object whose keys are to be shown in the order they have."""
+    text = invalid_json(field, value, "").body.removeprefix("Invalid value: ").removesuffix(": ")
+    values = ", ".join(f'"{item}"' for item in allowed)
+    body = f"Unsupported value: {text}: supported values: {values}"
+    return FieldError(ErrorKind.NOT_SUPPORTED, field, body)
 
 
 def section(obj: Json, key: str) -> Json:

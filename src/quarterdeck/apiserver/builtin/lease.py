@@ -1,4 +1,4 @@
-"""Lease: durations and transitions; times with six fractional digits."""
+"""Lease: durations and transitions."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ class LeaseStrategy(BuiltinStrategy):
     allows_unconditional_update = False
 
     def default(self, obj: Json) -> None:
-        spec = section(obj, "spec")
-        for key in ("acquireTime", "renewTime"):
-            if stamp := spec.get(key):
-                spec[key] = micro_time(stamp)
+        section(obj, "spec")
 
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         spec = section(obj, "spec")
@@ -40,13 +37,3 @@ class LeaseStrategy(BuiltinStrategy):
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return self.validate_create(obj, ctx)
-
-
-def micro_time(stamp: str) -> str:
-    """A UTC timestamp with exactly six fractional digits; other texts are left alone."""
-    if not stamp.endswith("Z"):
-        return stamp
-    whole, dot, fraction = stamp[:-1].partition(".")
-    if len(fraction) == 6:
-        return stamp
-    return f"{whole}.{(fraction if dot else '').ljust(6, '0')[:6]}Z"

@@ -14,7 +14,6 @@ from quarterdeck.apiserver.fielderror import (
     not_supported,
     required,
 )
-from quarterdeck.apiserver.gostyle import json_text
 from quarterdeck.apiserver.metadata import invalid_json, label_value_errors, qualified_name_errors
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
@@ -43,7 +42,6 @@ def _unschedulable(node: Json) -> str:
 
 class NodeStrategy(BuiltinStrategy):
     has_status = True
-    status_metadata = frozenset(("labels", "annotations", "finalizers"))
     selectable_fields = {"spec.unschedulable": _unschedulable}  # noqa: RUF012 # never changed
 
     def default(self, obj: Json) -> None:
@@ -98,8 +96,7 @@ class NodeStrategy(BuiltinStrategy):
         for index, address in enumerate((obj.get("status") or {}).get("addresses") or ()):
             if address in seen:
                 shown = {"Type": address.get("type") or "", "Address": address.get("address") or ""}
-                body = f"Duplicate value: {json_text(shown)}"
-                errors.append(FieldError(ErrorKind.DUPLICATE, f"status.addresses[{index}]", body))
+                errors.append(_duplicate(f"status.addresses[{index}]", shown))
             seen.append(address)
         if before.get("podCIDRs") and before["podCIDRs"] != spec.get("podCIDRs"):
             text = 'node updates may not change podCIDR except from "" to valid'
@@ -110,6 +107,12 @@ class NodeStrategy(BuiltinStrategy):
         if taints := spec.get("taints"):
             errors += _validate_taints(taints, "metadata.taints")
         return errors
+
+
+def _duplicate(field: str, shown: Json, detail: str = "") -> FieldError:
+    """`Duplicate value` of an object under its internal Go names, with a detail where upstream has one."""
+    body = invalid_json(field, shown, detail).body.replace("Invalid value", "Duplicate value", 1)
+    return FieldError(ErrorKind.DUPLICATE, field, body.removesuffix(": "))
 
 
 def _validate_taints(taints: Sequence[Json], field: str) -> list[FieldError]:
@@ -127,9 +130,7 @@ def _validate_taints(taints: Sequence[Json], field: str) -> list[FieldError]:
             errors.append(not_supported(f"{path}.effect", effect, TAINT_EFFECTS))
         if (key, effect) in seen:
             shown = {"Key": key, "Value": value, "Effect": effect, "TimeAdded": taint.get("timeAdded")}
-            text = invalid_json(path, shown, "taints must be unique by key and effect pair").body
-            body = text.replace("Invalid value", "Duplicate value", 1)
-            errors.append(FieldError(ErrorKind.DUPLICATE, path, body))
+            errors.append(_duplicate(path, shown, "taints must be unique by key and effect pair"))
         seen.add((key, effect))
     return errors
 

@@ -94,6 +94,14 @@ def validate_claim_template(template: Mapping[str, Any], field: str) -> list[Fie
     return errors + validate_claim_spec(template.get("spec") or {}, f"{field}.spec")
 
 
+def _is_old_style_source(source: Mapping[str, Any] | None) -> bool:
+    if source is None:
+        return False
+    group, kind = source.get("apiGroup") or "", source.get("kind")
+    known = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot"))
+    return bool(source.get("name")) and (group, kind) in known
+
+
 class PersistentVolumeClaimStrategy(BuiltinStrategy):
     has_status = True
 
@@ -109,6 +117,8 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         obj["status"] = {"phase": "Pending"}
         spec = section(obj, "spec")
+        if not _is_old_style_source(spec.get("dataSource")):
+            spec.pop("dataSource", None)  # other sources need dataSourceRef
         source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
         if source is not None and reference is None:
             spec["dataSourceRef"] = dict(source)

@@ -22,8 +22,6 @@ from quarterdeck.apiserver.metadata import (
 )
 from quarterdeck.apiserver.strategy import Json
 
-from .formats import positive
-
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -204,6 +202,10 @@ def _merge_keys(term: Json, labels: Mapping[str, str]) -> None:
                 expressions.append({"key": key, "operator": operator, "values": [labels[key]]})
 
 
+def _positive(value: int | None, field: str) -> list[FieldError]:
+    return [invalid(field, value or 0, "must be greater than zero")] if (value or 0) <= 0 else []
+
+
 def validate_spread(constraints: Sequence[Mapping[str, Any]], field: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: list[tuple[str, str]] = [
@@ -211,7 +213,7 @@ def validate_spread(constraints: Sequence[Mapping[str, Any]], field: str) -> lis
     ]
     for index, constraint in enumerate(constraints):
         path = f"{field}[{index}]"
-        errors += positive(constraint.get("maxSkew"), f"{path}.maxSkew")
+        errors += _positive(constraint.get("maxSkew"), f"{path}.maxSkew")
         key, action = seen[index]
         if not key:
             errors.append(required(f"{path}.topologyKey", "can not be empty"))
@@ -222,7 +224,7 @@ def validate_spread(constraints: Sequence[Mapping[str, Any]], field: str) -> lis
             where = f"{path}.{{topologyKey, whenUnsatisfiable}}"
             errors.append(duplicate(where, f"{{{key}, {action}}}"))
         if (domains := constraint.get("minDomains")) is not None:
-            errors += positive(domains, f"{path}.minDomains")
+            errors += _positive(domains, f"{path}.minDomains")
             if action != "DoNotSchedule":
                 text = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 errors.append(invalid(f"{path}.minDomains", domains, text))

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required
+from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, qualified_name_errors, subdomain_errors
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
@@ -449,6 +449,10 @@ def _validate_addresses(addresses: Sequence[Json], field: str) -> list[FieldErro
         errors += validate_ip(text, f"{field}[{index}]")
     if len(texts) > 1:
         families = {address.version for text in texts if (address := parse_ip(text))}
+        broken = next((index for index, text in enumerate(texts) if not parse_ip(text)), None)
+        if broken is not None:
+            why = f"failed to check for dual stack with error:invalid IP[{broken}]: {texts[broken]}"
+            errors.append(internal(field, why))
         if len(texts) > 2 or len(families) != 2:
             shown = [{"IP": text} for text in texts]
             errors.append(invalid_json(field, shown, "may specify no more than one IP for each IP family"))

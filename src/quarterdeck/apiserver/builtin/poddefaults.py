@@ -57,6 +57,8 @@ def default_pod(pod: Json) -> None:
     for container in init_containers or ():
         _requests_from_limits(container)
     default_spec(spec)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1  # templates keep theirs
     if get("resources"):
         _default_pod_level(spec)
     if get("enableServiceLinks") is None:
@@ -188,7 +190,10 @@ def default_container(container: Json) -> None:
         if name in container and (probe := container[name]) is not None:
             default_probe(probe)
     if lifecycle := get("lifecycle"):
-        lifecycle.pop("stopSignal", None)  # alpha, off
+        if "stopSignal" in lifecycle:  # alpha, off
+            del lifecycle["stopSignal"]
+            if not lifecycle:
+                del container["lifecycle"]
         for name in ("postStart", "preStop"):
             handler = lifecycle.get(name)
             if handler and handler.get("httpGet") is not None:

@@ -82,8 +82,9 @@ def validate_pod_spec(
         errors.append(not_supported(path, policy, _DNS_POLICIES) if policy else required(path))
     if selector := get("nodeSelector"):
         errors += validate_labels(selector, f"{field}.nodeSelector")
-    if context := get("securityContext"):
-        errors += validate_pod_context(context, spec, f"{field}.securityContext")
+    context = get("securityContext")
+    if context or get("shareProcessNamespace"):
+        errors += validate_pod_context(context or {}, spec, f"{field}.securityContext")
     if affinity := get("affinity"):
         errors += validate_affinity(affinity, f"{field}.affinity")
     if get("dnsConfig") is not None or policy == "None":

@@ -168,7 +168,8 @@ def _validate_pod_level_resize(changed: Json, old: Json) -> list[FieldError]:
         for key in ("requests", "limits")
         if _removed(new.get(key), (before or {}).get(key))
     ]
-    changed["resources"] = _without_compute(changed.get("resources"), before)
+    kept = _without_compute(changed.get("resources"), before)
+    changed["resources"] = kept if before is not None or any(kept.values()) else None
     if not same(changed["resources"], before):
         errors.append(forbidden("spec", "only cpu and memory resources are mutable at pod-level"))
     return errors

@@ -62,6 +62,13 @@ class ResourceQuotaStrategy(BuiltinStrategy):
             for scope in scopes
             if scope not in _SCOPES
         ]
+        hard = sorted(spec.get("hard") or ())
+        errors += [
+            invalid_json("spec.scopes", scopes, "unsupported scope applied to resource")
+            for scope in scopes
+            for name in hard
+            if _is_quota_resource(name) and not _scope_fits(scope, name)
+        ]
         for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
             if all(scope in scopes for scope in pair):
                 errors.append(invalid_json("spec.scopes", scopes, "conflicting scopes"))
@@ -81,6 +88,19 @@ def _is_quota_resource(name: str) -> bool:
         or name.startswith(("hugepages-", "requests.hugepages-", "count/"))
         or ".storageclass.storage.k8s.io" in name
     )
+
+
+_COMPUTE: Final = frozenset(
+    ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
+)
+
+
+def _scope_fits(scope: str, name: str) -> bool:
+    if scope == "BestEffort":
+        return name == "pods"
+    if scope == "VolumeAttributesClass":
+        return name in ("persistentvolumeclaims", "requests.storage")
+    return scope not in _SCOPES or name == "pods" or name in _COMPUTE
 
 
 class LimitRangeStrategy(BuiltinStrategy):

@@ -30,7 +30,8 @@ class RoleStrategy(_RbacStrategy):
     namespaced = True
 
     def default(self, obj: Json) -> None:
-        obj.setdefault("rules", None)
+        if not obj.get("rules"):
+            obj["rules"] = None  # shown even when there are none
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         errors: list[FieldError] = []

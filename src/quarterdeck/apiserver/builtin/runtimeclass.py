@@ -25,7 +25,7 @@ class RuntimeClassStrategy(BuiltinStrategy):
         handler = obj.get("handler") or ""
         errors = [invalid("handler", handler, text) for text in label_errors(handler)]
         fixed = (obj.get("overhead") or {}).get("podFixed")
-        errors += validate_requirements({"limits": fixed}, "overhead.podFixed")
+        errors += validate_requirements({"limits": fixed}, "overhead")
         scheduling = obj.get("scheduling") or {}
         errors += validate_labels(scheduling.get("nodeSelector"), "scheduling.nodeSelector")
         tolerations = scheduling.get("tolerations") or ()

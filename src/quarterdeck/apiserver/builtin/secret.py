@@ -61,6 +61,19 @@ class SecretStrategy(BuiltinStrategy):
                 errors.append(forbidden("data", IMMUTABLE_DATA))
         return errors + self.validate_create(obj, ctx)
 
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        if obj.get("type") != "kubernetes.io/tls":
+            return []
+        data = obj.get("data") or {}
+        for key, name in (("tls.crt", "certificate"), ("tls.key", "key")):
+            try:
+                text = base64.b64decode(data.get(key) or "")
+            except binascii.Error:
+                text = b""
+            if b"-----BEGIN " not in text:
+                return [f"tls: failed to find any PEM data in {name} input"]
+        return []
+
 
 def _validate_type(kind: str, data: Json, meta: Json) -> list[FieldError]:
     if kind == "kubernetes.io/service-account-token":

@@ -12,7 +12,7 @@ from quarterdeck.apiserver.strategy import Json
 from .formats import user_id_errors
 
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
-_SYSCTL: Final = r"^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([\./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$"
+_SYSCTL: Final = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 _is_sysctl = re.compile(_SYSCTL).fullmatch
 
 
@@ -77,14 +77,18 @@ def validate_pod_context(context: Json, spec: Json, field: str) -> list[FieldErr
         errors.append(invalid(f"{field}.shareProcessNamespace", True, text))
     if sysctls := get("sysctls"):
         errors += _validate_sysctls(sysctls, spec, f"{field}.sysctls")
-    for key, allowed in _CHOICES.items():
-        if (value := get(key)) is not None and value not in allowed:
-            errors.append(not_supported(f"{field}.{key}", value, allowed))
+    errors += _choice(context, "fsGroupChangePolicy", field)
     if (profile := get("seccompProfile")) is not None:
         errors += _validate_seccomp(profile, f"{field}.seccompProfile")
     if (profile := get("appArmorProfile")) is not None:
         errors += _validate_app_armor(profile, f"{field}.appArmorProfile")
-    return errors
+    errors += _choice(context, "supplementalGroupsPolicy", field)
+    return errors + _choice(context, "seLinuxChangePolicy", field)
+
+
+def _choice(context: Json, key: str, field: str) -> list[FieldError]:
+    value, allowed = context.get(key), _CHOICES[key]
+    return [] if value is None or value in allowed else [not_supported(f"{field}.{key}", value, allowed)]
 
 
 _CHOICES: Final = {

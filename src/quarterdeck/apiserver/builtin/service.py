@@ -141,6 +141,31 @@ class ServiceStrategy(BuiltinStrategy):
         balancer = (obj.get("status") or {}).get("loadBalancer") or {}
         return _validate_balancer(balancer, obj.get("spec") or {})
 
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        spec = obj.get("spec") or {}
+        kind, external = spec.get("type"), spec.get("externalIPs")
+        warnings: list[str] = []
+        if headless := kind == "ClusterIP" and spec.get("clusterIP") == "None":
+            ignored = {
+                "loadBalancerIP": spec.get("loadBalancerIP"),
+                "externalIPs": external,
+                "SessionAffinity": spec.get("sessionAffinity") not in (None, "None"),
+            }
+            warnings += [
+                f"spec.{key} is ignored for headless services" for key, given in ignored.items() if given
+            ]
+        if external and not headless and kind != "ExternalName":
+            warnings.append(
+                "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+            )
+        if external and kind == "ExternalName":
+            warnings.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+        if kind != "ExternalName" and spec.get("externalName"):
+            warnings.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+        if spec.get("trafficDistribution") == "PreferClose":
+            warnings.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+        return warnings
+
 
 def _normalize_addresses(spec: Json, old: Mapping[str, Any] | None) -> None:
     """Make clusterIP and clusterIPs agree when a client speaks of only one of them."""

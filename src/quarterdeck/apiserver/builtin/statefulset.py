@@ -16,6 +16,8 @@ from .podspec import validate_template
 from .workload import (
     collision_count_decremented,
     int_or_percent,
+    is_usable_selector,
+    shown_selector,
     validate_at_most_100_percent,
     validate_counts,
     validate_int_or_percent,
@@ -150,8 +152,11 @@ def _validate_spec(spec: Json, *, new: bool) -> list[FieldError]:
     errors += validate_selector(selector, "spec.selector", "statefulset")
     template: Json = spec.get("template") or {}
     path = "spec.template"
-    errors += validate_selected(selector, template, path)
-    errors += validate_template(_with_claims(template, claims), path)
+    if selector is not None and not is_usable_selector(selector):
+        errors.append(invalid_json("spec.selector", shown_selector(selector), ""))
+    else:
+        errors += validate_selected(selector, template, path)
+        errors += validate_template(_with_claims(template, claims), path)
     return errors + validate_long_running(template, path, "StatefulSet")
 
 

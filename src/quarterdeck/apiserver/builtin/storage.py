@@ -51,14 +51,10 @@ class StorageClassStrategy(BuiltinStrategy):
         return errors
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        errors = [
-            forbidden(key, f"updates to {key} are forbidden.")
-            for key in ("parameters", "provisioner", "reclaimPolicy")
-            if not same(obj.get(key), old.get(key))
-        ]
-        return errors + immutable(
-            obj.get("volumeBindingMode"), old.get("volumeBindingMode"), "volumeBindingMode"
-        )
+        errors: list[FieldError] = []
+        for key in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
+            errors += immutable(obj.get(key), old.get(key), key)
+        return errors
 
 
 class VolumeAttributesClassStrategy(BuiltinStrategy):

@@ -27,7 +27,12 @@ def shown_selector(selector: Mapping[str, Any] | None) -> Json | None:
     """A label selector as error texts show it."""
     if selector is None:
         return None
-    return {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
+    shown: Json = {}
+    if labels := selector.get("matchLabels"):
+        shown["matchLabels"] = dict(sorted(labels.items()))
+    if expressions := selector.get("matchExpressions"):
+        shown["matchExpressions"] = expressions
+    return shown
 
 
 def validate_selector(selector: Mapping[str, Any] | None, field: str, kind: str) -> list[FieldError]:
@@ -48,11 +53,14 @@ def selector_changed(new: Mapping[str, Any], old: Mapping[str, Any], field: str)
 
 
 def validate_pod_template(
-    spec: Mapping[str, Any], field: str, kind: str, *, selector_field: str = "selector"
+    spec: Mapping[str, Any], field: str, kind: str, *, refuse_bad_selector: bool = True
 ) -> list[FieldError]:
     """The template of a kind whose pods run for ever and are found by a selector."""
     template: Json = spec.get("template") or {}
-    errors = validate_selected(spec.get(selector_field), template, field)
+    selector = spec.get("selector")
+    if refuse_bad_selector and selector is not None and not is_usable_selector(selector):
+        return [invalid_json("spec.selector", shown_selector(selector), "invalid label selector")]
+    errors = validate_selected(spec.get("selector"), template, field)
     errors += validate_template(template, field)
     return errors + validate_long_running(template, field, kind)
 
@@ -60,7 +68,7 @@ def validate_pod_template(
 def validate_selected(selector: Any, template: Mapping[str, Any], field: str) -> list[FieldError]:
     labels = (template.get("metadata") or {}).get("labels")
     is_empty = selector is not None and not (selector.get("matchLabels") or selector.get("matchExpressions"))
-    if is_empty or (selector is not None and not _is_usable(selector)):
+    if is_empty or (selector is not None and not is_usable_selector(selector)):
         return []
     if selector_matches(selector, labels):
         return []
@@ -68,7 +76,7 @@ def validate_selected(selector: Any, template: Mapping[str, Any], field: str) ->
     return [invalid_json(f"{field}.metadata.labels", shown, _NO_MATCH)]
 
 
-def _is_usable(selector: Mapping[str, Any]) -> bool:
+def is_usable_selector(selector: Mapping[str, Any]) -> bool:
     return not validate_label_selector(selector, "")
 
 

@@ -342,10 +342,13 @@ class _Checker:
                 found = struct.fields.get(f"__{field}__")
         if found is None:
             found = self._names.structs.field(struct.name, field)
-        if found is None:
+        if found is not None:
+            return found
+        if struct.fields is None and self._names.structs.find(struct.name) is None:
+            self._report(offset, f"unexpected failed resolution of '{struct.name}'")
+        else:
             self._report(offset, f"undefined field '{field}'")
-            return ERROR
-        return found
+        return ERROR
 
     def _call(self, expr: Call) -> None:
         if expr.function == "_?._":

@@ -610,9 +610,10 @@ def _metered_call(
                     raise
                 problem = problem or error
                 values.append(error)
+        if problem is not None:
+            f[COST] += 1
+            raise problem
         try:
-            if problem is not None:
-                raise problem
             result = implementation(*values)
         except EvalError:
             f[COST] += call_cost(function, overload, values, None)

@@ -112,8 +112,8 @@ def optional_type(inner: CelType) -> CelType:
 
 
 def object_type(name: str, fields: Mapping[str, CelType] | None = None) -> CelType:
-    """A struct type; without `fields` none can be selected."""
-    return CelType("struct", name, fields=fields or {})
+    """A struct type; without `fields` it is opaque to selection."""
+    return CelType("struct", name, fields=fields)
 
 
 def opaque_type(name: str) -> CelType:

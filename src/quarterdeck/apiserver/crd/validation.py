@@ -24,6 +24,7 @@ from quarterdeck.apiserver.fielderror import (
     not_supported,
     required,
 )
+from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import IMMUTABLE, dns1035_errors, subdomain_errors
 from quarterdeck.apiserver.schema import gointernal, noderules, rules
 from quarterdeck.apiserver.schema.clientconfig import (
@@ -34,6 +35,7 @@ from quarterdeck.apiserver.schema.clientconfig import (
 from quarterdeck.apiserver.schema.defaultrules import has_unpruned_defaults
 from quarterdeck.apiserver.schema.definition import Options, schema_errors
 from quarterdeck.apiserver.schema.document import same
+from quarterdeck.apiserver.schema.formats import checked
 from quarterdeck.apiserver.schema.gourl import UrlError, parse_request_uri
 from quarterdeck.apiserver.schema.structural import items_of, strings, text
 from quarterdeck.apiserver.schema.versionrules import (
@@ -138,6 +140,20 @@ def validate_crd_status_update(obj: Json, old: Json) -> list[FieldError]:
     return _status_errors(obj)
 
 
+def crd_warnings(obj: Json, old: Json | None = None) -> list[str]:
+    """Formats in the schemas that mean nothing to the server; on an update only new ones."""
+    known = set(_unrecognized_formats(old)) if old is not None else set()
+    return [f"unrecognized format {quote(name)}" for name in _unrecognized_formats(obj) if name not in known]
+
+
+def _unrecognized_formats(obj: Json) -> Iterator[str]:
+    for _, schema in _Spec(obj.get("spec")).schemas():
+        for node in rules.all_schemas(schema):
+            name, type_ = text(node, "format"), text(node, "type")
+            if name and not checked(name, (type_,) if type_ else ()):
+                yield name
+
+
 def has_condition(obj: Json, kind: str) -> bool:
     """Whether a condition of a CRD is True."""
     return any(
@@ -193,14 +209,7 @@ class _Spec:
 
     def has(self, test: Callable[[Json], bool]) -> bool:
         """Whether some node of some schema passes a test."""
-        pending: list[object] = [schema for _, schema in self.schemas()]
-        while pending:
-            node = pending.pop()
-            if isinstance(node, dict):
-                if test(node):
-                    return True
-                pending.extend(child for _, child in rules.subschemas(node))
-        return False
+        return any(test(node) for _, schema in self.schemas() for node in rules.all_schemas(schema))
 
 
 class _Strictness(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from quarterdeck.apiserver import fielderror, gostyle, metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import restore_times
-from quarterdeck.apiserver.auth import Authorizer, request_attributes
+from quarterdeck.apiserver.auth import Authorizer, escalation_error, request_attributes
 from quarterdeck.apiserver.builtin.admission import terminating_namespace
 from quarterdeck.apiserver.http import Response, audit_id
 from quarterdeck.apiserver.resource import Resource
@@ -143,6 +143,7 @@ class Writer:
             if attempt == 0:
                 strategy.prepare_create(obj, context)
                 self._validate_new(resource, obj, context)
+            self._check_escalation(request, obj, None)
             if attributes is not None:
                 attributes.object = obj
                 attributes.name = meta.get("name", "")
@@ -171,6 +172,23 @@ class Writer:
             resource = request.resource
             shown = meta.get("name") or meta.get("generateName", "")
             raise terminating_namespace(resource.group, resource.plural, shown, name)
+
+    def _check_escalation(self, request: ApiRequest, obj: Json, old: Json | None) -> None:
+        """Nobody grants what they do not hold."""
+        resource = request.resource
+        if resource.group != "rbac.authorization.k8s.io" or request.user.is_master:
+            return
+        error = escalation_error(
+            self._authorizer,
+            request.user,
+            resource.plural,
+            request.info.namespace,
+            obj,
+            old,
+            request_name=request.info.name,
+        )
+        if error is not None:
+            raise error
 
     def _validate_new(self, resource: Resource, obj: Json, context: Context) -> None:
         strategy = resource.strategy
@@ -348,6 +366,7 @@ class Writer:
             if strategy.has_generation and strategy.generation_changed(new, old):
                 meta["generation"] = old_meta.get("generation", 0) + 1
         self._validate_changed(resource, strategy, new, old, context, subresource=info.subresource)
+        self._check_escalation(request, new, old)
         if attributes is not None:
             attributes.object = new
             await self._admission.validate(attributes)

@@ -1,18 +1,20 @@
 """CEL rules of a schema: the bridge to `quarterdeck.apiserver.cel`.
 
 The cel package reads schemas in their JSON form and trusts it. `plain_schema` gives it that form back
-from a compiled node, with everything in it that rules can see and nothing malformed.
+from a compiled node, with everything in it that rules can see and nothing malformed. It is imported when
+the first rule turns up: a server without rules does not pay for it.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from quarterdeck.apiserver.cel.rules import ABSENT as NO_OLD_VALUE
-from quarterdeck.apiserver.cel.rules import CompiledRules
 from quarterdeck.apiserver.fielderror import ErrorKind, FieldError
 
 from .structural import ABSENT, SchemaNode, text
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver.cel.rules import CompiledRules
 
 Json = dict[str, Any]
 
@@ -29,12 +31,14 @@ _RULE_TEXTS: Final = ("rule", "message", "messageExpression", "fieldPath", "reas
 
 def compile_rules(node: SchemaNode, *, is_resource: bool = True) -> CompiledRules:
     """The rules at and below a node; expressions are compiled when they first run."""
+    from quarterdeck.apiserver.cel.rules import CompiledRules
+
     return CompiledRules.compile(plain_schema(node), is_root=is_resource)
 
 
 def rule_violations(rules: CompiledRules, new: Any, old: Any = ABSENT) -> list[FieldError]:
     """What the rules have against a whole object; `old` is the stored one on an update."""
-    found = rules.validate(new, NO_OLD_VALUE if old is ABSENT else old)
+    found = rules.validate(new) if old is ABSENT else rules.validate(new, old)
     return [FieldError(_KINDS[violation.kind], violation.field, violation.body) for violation in found]
 
 
@@ -49,6 +53,24 @@ def default_violations(node: SchemaNode, value: Any, path: str, is_resource: boo
     rules = compile_rules(node, is_resource=is_resource)
     found = rules.validate(value, value, path=path, ratchet=False) or rules.validate(value, path=path)
     return [FieldError(_KINDS[violation.kind], violation.field, violation.body) for violation in found]
+
+
+class FieldPathError(ValueError):
+    """A path that names no field of a schema, in upstream's words."""
+
+
+def resolve_field(path: str, node: SchemaNode, *, allow_keys: bool = True) -> tuple[str, str]:
+    """The field that a path such as `.spec.m['key']` names, and its type. Raises FieldPathError.
+
+    `allow_keys` admits the notation with brackets.
+    """
+    from quarterdeck.apiserver.cel import field_path
+
+    try:
+        name, schema = field_path.resolve(path, plain_schema(node), allow_keys=allow_keys)
+    except field_path.FieldPathError as error:
+        raise FieldPathError(str(error)) from None
+    return name, text(schema, "type")
 
 
 def plain_schema(node: SchemaNode) -> Json:

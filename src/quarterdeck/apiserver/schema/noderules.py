@@ -12,11 +12,10 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from . import gointernal
-from .celrules import plain_schema
+from .celrules import FieldPathError, resolve_field
 from .structural import compile_schema, items_of, strings, text
 
 Json: TypeAlias = dict[str, Any]
@@ -287,6 +286,6 @@ def _rule_errors(rule: Json, schema: Json, path: str) -> Iterator[FieldError]:
     if _newline.search(field_path):
         yield invalid(f"{path}.fieldPath", field_path, "must not contain line breaks")
     try:
-        resolve(field_path, plain_schema(compile_schema(schema)))
+        resolve_field(field_path, compile_schema(schema))
     except FieldPathError:
         yield invalid(f"{path}.fieldPath", field_path, "must be a valid path")

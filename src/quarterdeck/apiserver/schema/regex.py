@@ -25,6 +25,9 @@ _GO_TEXTS: Final = {
     "pattern too large - compile failed": "expression too large",
 }
 
+#: answers for texts up to this length are remembered: names and quantities recur from object to object
+_SHORT: Final = 64
+
 
 class RegexError(ValueError):
     """A pattern that does not compile; the text is Go's (`error parsing regexp: ...`)."""
@@ -46,7 +49,8 @@ def compile_regex(pattern: str) -> Callable[[str], bool]:
         # from JSON; if one does, it counts as "?".
         return search(text.encode("utf-8", "replace")) is not None
 
-    return matches
+    remembered = lru_cache(maxsize=256)(matches)
+    return lambda text: remembered(text) if len(text) <= _SHORT else matches(text)
 
 
 def _go_text(error: Exception, pattern: str) -> str:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from quarterdeck.apiserver.cel.rules import CompiledRules
 from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 
 from . import defaulting, objectmeta, pruning
@@ -24,6 +23,9 @@ from .keyedlist import duplicate_errors
 from .scale import scale_errors
 from .structural import ABSENT, SchemaNode, compile_schema
 from .validation import validate
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver.cel.rules import CompiledRules
 
 Json = dict[str, Any]
 

@@ -76,13 +76,19 @@ def subschemas(raw: object) -> Iterator[tuple[str, Any]]:
             yield from ((f".{key}[{name}]", item) for name, item in value.items() if isinstance(item, dict))
 
 
-def unsupported_keyword(raw: object) -> str:
-    """Why a schema has no structural form at all; "" if it has one."""
+def all_schemas(raw: object) -> Iterator[Json]:
+    """A schema and everything below it, in document order; iterative, so it can take anything."""
     pending = [raw]
     while pending:
         schema = pending.pop()
-        if not isinstance(schema, dict):
-            continue
+        if isinstance(schema, dict):
+            yield schema
+            pending.extend(reversed([child for _, child in subschemas(schema)]))
+
+
+def unsupported_keyword(raw: object) -> str:
+    """Why a schema has no structural form at all; "" if it has one."""
+    for schema in all_schemas(raw):
         for key in ("id", "$schema", "$ref"):
             if text(schema, key):
                 return f"OpenAPIV3Schema '{'schema' if key == '$schema' else key}' is not supported"
@@ -97,7 +103,6 @@ def unsupported_keyword(raw: object) -> str:
             return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
         if items_of(schema, "items"):
             return "OpenAPIV3Schema 'items' must be a schema, but is an array"
-        pending.extend(child for _, child in subschemas(schema))
     return ""
 
 

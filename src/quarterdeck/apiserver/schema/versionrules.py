@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
 from quarterdeck.apiserver.fielderror import FieldError, duplicate, invalid, required
 
-from .celrules import plain_schema
+from .celrules import FieldPathError, resolve_field
 from .issue import too_many
 from .structural import compile_schema, items_of, text
 
@@ -87,7 +86,7 @@ def selectable_errors(
     fields: list[Any], schema: object, path: str, *, allow_many: bool
 ) -> Iterator[FieldError]:
     """The selectableFields of a version."""
-    plain = plain_schema(compile_schema(schema))
+    node = compile_schema(schema)
     unique: set[str] = set()
     for index, field in enumerate(fields):
         where = f"{path}[{index}].jsonPath"
@@ -96,13 +95,13 @@ def selectable_errors(
             yield required(where)
             continue
         try:
-            name, found = resolve(json_path, plain, allow_keys=False)
+            name, kind = resolve_field(json_path, node, allow_keys=False)
         except FieldPathError as error:
             yield invalid(where, json_path, f"is an invalid path: {error}")
             continue
         if name == "metadata" or name.startswith(("metadata.", "metadata[")):
             yield invalid(where, json_path, "must not point to fields in metadata")
-        if found.get("type") not in ("string", "boolean", "integer"):
+        if kind not in ("string", "boolean", "integer"):
             yield invalid(
                 where,
                 json_path,

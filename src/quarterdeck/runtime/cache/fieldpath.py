@@ -85,13 +85,14 @@ def _struct(tree: dict[str, Any], base: Sequence[tuple[str, Any, Any]] = ()) -> 
     ]
     for step, below in tree.items():
         kind = _type(below)
-        fields.append((_attribute(step), kind | None, msgspec.field(default=None, name=step)))
+        optional = kind if kind is Any else kind | None
+        fields.append((_attribute(step), optional, msgspec.field(default=None, name=step)))
     return msgspec.defstruct("Fields", cast("Any", fields), gc=False)
 
 
 def _type(tree: dict[str, Any]) -> Any:
     if not tree:
-        return msgspec.Raw
+        return Any
     if "*" in tree:
         return list[_type(tree["*"])]  # type: ignore[misc]  # a type made at run time
     return _struct(tree)
@@ -102,12 +103,8 @@ def _attribute(step: str) -> str:
     return _ATTRIBUTE.format("".join(c if c.isalnum() and c.isascii() else f"_{ord(c)}_" for c in step))
 
 
-_scalar: Final = msgspec.json.Decoder().decode
-
-
-def _text(raw: msgspec.Raw) -> str | None:
+def _text(value: object) -> str | None:
     """A scalar as it is compared in field selectors; containers and null have no text."""
-    value = _scalar(raw)
     if type(value) is str:
         return sys.intern(value)
     if type(value) is bool:
@@ -139,7 +136,7 @@ def _getter(steps: tuple[str, ...]) -> Callable[[Any], Values]:
                 found = [item for items in found for item in items]
             else:
                 found = [below for value in found if (below := getattr(value, name, None)) is not None]
-        texts = [_text(raw) for raw in found]
+        texts = [_text(value) for value in found]
         return tuple(dict.fromkeys(text for text in texts if text is not None))
 
     return several

@@ -97,6 +97,7 @@ def test_the_review_tells_everything_about_the_write() -> None:
     kind = {"group": "", "version": "v1", "kind": "ConfigMap"}
     resource = {"group": "", "version": "v1", "resource": "configmaps"}
     whole = {"apiVersion": "v1", "kind": "ConfigMap"}
+    new["metadata"]["namespace"] = "team"
     assert request == {
         "kind": kind,
         "resource": resource,
@@ -130,7 +131,7 @@ def test_an_equivalent_version_is_converted_for_the_webhook_and_back() -> None:
     assert attributes.object == {
         "apiVersion": "ex.io/v1",
         "kind": "Thing",
-        "metadata": {"name": "x", "labels": {"l": "1"}},
+        "metadata": {"name": "x", "namespace": "team", "labels": {"l": "1"}},
     }
 
 
@@ -224,6 +225,10 @@ NO_BOOL = (
     "failed to call webhook: json: cannot unmarshal string into Go struct field "
     "AdmissionResponse.response.allowed of type bool"
 )
+NO_CODE = (
+    "failed to call webhook: json: cannot unmarshal string into Go struct field "
+    "Status.response.status.code of type int32"
+)
 NO_PATCH = (
     'failed calling webhook "a.example.com": received invalid webhook response: '
     "webhook returned response.patchType but not response.patch"
@@ -243,6 +248,10 @@ NO_PATCH = (
                 {"apiVersion": "admission.k8s.io/v1beta1", "kind": "AdmissionReview", "response": {}}
             ),
             OTHER_VERSION,
+        ),
+        (
+            by_path(a={"allowed": False, "status": {"code": "409"}}),
+            NO_CODE,
         ),
         (
             by_path(a={"allowed": "yes"}),
@@ -308,6 +317,21 @@ def test_a_patch_may_not_move_the_object_to_another_namespace() -> None:
     assert status["message"].startswith("the namespace of the provided object does not match")
 
 
+def test_a_patch_may_not_turn_the_object_into_another_kind() -> None:
+    status = refused(Run(MUTATING, by_path(a=add("/kind", "Secret"))))
+    assert status["message"].startswith(
+        'Internal error occurred: no kind "Secret" is registered for version "v1"'
+    )
+
+
+def test_field_ownership_that_a_webhook_broke_is_put_back() -> None:
+    run = Run(MUTATING, by_path(a=add("/metadata/managedFields", [{"manager": "m", "operation": "Walk"}])))
+    owned = {"name": "x", "managedFields": [{"manager": "me"}]}
+    attributes = run(run.world.request(obj={"metadata": owned}))
+    assert (attributes.object or {})["metadata"]["managedFields"] == [{"manager": "me"}]
+    assert run.world.warnings[0].startswith(".metadata.managedFields was in an invalid state after admission")
+
+
 def test_dry_run_needs_a_webhook_without_side_effects() -> None:
     run = Run(VALIDATING, allow, lambda s: [hook(s, sideEffects="Some")])
     status = refused(run, run.world.request(dry_run=True))
@@ -365,7 +389,7 @@ def test_only_covered_writes_need_admission() -> None:
     chain.apply_change(VALIDATING, "c", {"webhooks": [entry]})
     assert chain.needs_admission(*key)
     assert not chain.needs_admission("", "configmaps", "", "DELETE")
-    assert not chain.needs_admission("admissionregistration.k8s.io", VALIDATING, "", "CREATE")
+    assert not chain.needs_admission("admissionregistration.k8s.io", VALIDATING, "", "DELETE")
     chain.apply_change(VALIDATING, "c", None)
     assert not chain.needs_admission(*key)
 

@@ -25,7 +25,11 @@ RESOURCES: dict[tuple[str, str], tuple[str, bool, tuple[str, ...]]] = {
     ("", "namespaces"): ("Namespace", False, ("v1",)),
     ("", "nodes"): ("Node", False, ("v1",)),
     ("ex.io", "things"): ("Thing", True, ("v1", "v2")),
-    ("admissionregistration.k8s.io", "validatingwebhookconfigurations"): ("X", False, ("v1",)),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies"): (
+        "ValidatingAdmissionPolicy",
+        False,
+        ("v1",),
+    ),
 }
 
 

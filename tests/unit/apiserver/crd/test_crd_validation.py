@@ -1,5 +1,7 @@
 """CustomResourceDefinitions: defaults and validation; the texts are those of kube-apiserver 1.36.3."""
 
+# ruff: noqa: E501  # upstream texts stay in one piece, so that they can be searched for
+
 from __future__ import annotations
 
 import copy
@@ -8,6 +10,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.apiserver.crd.validation import (
+    crd_warnings,
     default_crd,
     validate_crd_create,
     validate_crd_status_update,
@@ -124,8 +127,10 @@ def test_a_plain_crd_is_fine() -> None:
         (
             {"preserveUnknownFields": True},
             [
-                "spec.preserveUnknownFields: Invalid value: true: cannot set to true, "
-                "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+                (
+                    "spec.preserveUnknownFields: Invalid value: true: cannot set to true, "
+                    "set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead"
+                )
             ],
         ),
         (
@@ -137,8 +142,10 @@ def test_a_plain_crd_is_fine() -> None:
         (
             {"versions": [version(deprecated=True, deprecationWarning="é\n")]},
             [
-                'spec.versions[0].deprecationWarning: Invalid value: "é\\n": must only contain printable UTF-8 '
-                "characters; non-printable character found at index 2"
+                (
+                    'spec.versions[0].deprecationWarning: Invalid value: "é\\n": must only contain printable UTF-8 '
+                    "characters; non-printable character found at index 2"
+                )
             ],
         ),
         # scale
@@ -149,8 +156,10 @@ def test_a_plain_crd_is_fine() -> None:
                 ]
             },
             [
-                'spec.subresources.scale.specReplicasPath: Invalid value: "spec": '
-                "must be a simple json path starting with .",
+                (
+                    'spec.subresources.scale.specReplicasPath: Invalid value: "spec": '
+                    "must be a simple json path starting with ."
+                ),
                 "spec.subresources.scale.statusReplicasPath: Required value",
             ],
         ),
@@ -169,12 +178,18 @@ def test_a_plain_crd_is_fine() -> None:
                 ]
             },
             [
-                'spec.subresources.scale.specReplicasPath: Invalid value: ".status.x": '
-                "should be a json path under .spec",
-                'spec.subresources.scale.statusReplicasPath: Invalid value: ".spec.x": '
-                "should be a json path under .status",
-                'spec.subresources.scale.labelSelectorPath: Invalid value: ".x": '
-                "should be a json path under either .spec or .status",
+                (
+                    'spec.subresources.scale.specReplicasPath: Invalid value: ".status.x": '
+                    "should be a json path under .spec"
+                ),
+                (
+                    'spec.subresources.scale.statusReplicasPath: Invalid value: ".spec.x": '
+                    "should be a json path under .status"
+                ),
+                (
+                    'spec.subresources.scale.labelSelectorPath: Invalid value: ".x": '
+                    "should be a json path under either .spec or .status"
+                ),
             ],
         ),
         # printer columns
@@ -182,8 +197,10 @@ def test_a_plain_crd_is_fine() -> None:
             {"versions": [version(additionalPrinterColumns=[{"name": "", "type": "", "jsonPath": ""}])]},
             [
                 "spec.additionalPrinterColumns[0].name: Required value",
-                "spec.additionalPrinterColumns[0].type: Required value: "
-                "must be one of boolean,date,integer,number,string",
+                (
+                    "spec.additionalPrinterColumns[0].type: Required value: "
+                    "must be one of boolean,date,integer,number,string"
+                ),
                 "spec.additionalPrinterColumns[0].JSONPath: Required value",
             ],
         ),
@@ -196,12 +213,18 @@ def test_a_plain_crd_is_fine() -> None:
                 ]
             },
             [
-                'spec.additionalPrinterColumns[0].type: Invalid value: "x": '
-                "must be one of boolean,date,integer,number,string",
-                'spec.additionalPrinterColumns[0].format: Invalid value: "y": '
-                "must be one of byte,date,date-time,double,float,int32,int64,password",
-                'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "z": '
-                "must be a simple json path starting with .",
+                (
+                    'spec.additionalPrinterColumns[0].type: Invalid value: "x": '
+                    "must be one of boolean,date,integer,number,string"
+                ),
+                (
+                    'spec.additionalPrinterColumns[0].format: Invalid value: "y": '
+                    "must be one of byte,date,date-time,double,float,int32,int64,password"
+                ),
+                (
+                    'spec.additionalPrinterColumns[0].JSONPath: Invalid value: "z": '
+                    "must be a simple json path starting with ."
+                ),
             ],
         ),
     ],
@@ -281,8 +304,10 @@ SELECTABLE = {
         (
             [".spec.o"],
             [
-                '[0].jsonPath: Invalid value: ".spec.o": must point to a field of type string, boolean or integer. '
-                "Enum string fields and strings with formats are allowed."
+                (
+                    '[0].jsonPath: Invalid value: ".spec.o": must point to a field of type string, boolean or integer. '
+                    "Enum string fields and strings with formats are allowed."
+                )
             ],
         ),
         ([f".spec.f{i}" for i in range(9)], [": Too many: 9: must have at most 8 items"]),
@@ -300,8 +325,10 @@ def test_selectable_fields_that_differ_need_schemas_that_differ() -> None:
         version("v2", schema=SELECTABLE),
     ]
     assert created(versions=versions) == [
-        'spec.versions[0].selectableFields: Invalid value: "": '
-        "may only be set when `version.schema.openAPIV3Schema` is not included"
+        (
+            'spec.versions[0].selectableFields: Invalid value: "": '
+            "may only be set when `version.schema.openAPIV3Schema` is not included"
+        )
     ]
 
 
@@ -337,8 +364,10 @@ FORM = "; desired format: https://host[/path]"
         (
             webhook(url=":x"),
             [
-                "webhookClientConfig.url: Required value: url must be a valid URL: "
-                f'parse ":x": missing protocol scheme{FORM}'
+                (
+                    "webhookClientConfig.url: Required value: url must be a valid URL: "
+                    f'parse ":x": missing protocol scheme{FORM}'
+                )
             ],
         ),
         # name and namespace change places, as upstream has it
@@ -346,8 +375,10 @@ FORM = "; desired format: https://host[/path]"
         (
             webhook(service={"namespace": "n", "name": "s", "port": 0, "path": "//"}),
             [
-                "webhookClientConfig.service.port: Invalid value: 0: "
-                "port is not valid: must be between 1 and 65535, inclusive",
+                (
+                    "webhookClientConfig.service.port: Invalid value: 0: "
+                    "port is not valid: must be between 1 and 65535, inclusive"
+                ),
                 'webhookClientConfig.service.path: Invalid value: "//": segment[0] may not be empty',
             ],
         ),
@@ -383,16 +414,20 @@ def test_conversion(conversion: Json, expected: list[str]) -> None:
         (
             "",
             [
-                "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval "
-                'annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
+                (
+                    "metadata.annotations[api-approved.kubernetes.io]: Required value: protected groups must have approval "
+                    'annotation "api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111'
+                )
             ],
         ),
         (
             "trust me",
             [
-                'metadata.annotations[api-approved.kubernetes.io]: Invalid value: "trust me": protected groups must '
-                'have approval annotation "api-approved.kubernetes.io" with either a URL or a reason starting with '
-                '"unapproved", see https://github.com/kubernetes/enhancements/pull/1111'
+                (
+                    'metadata.annotations[api-approved.kubernetes.io]: Invalid value: "trust me": protected groups must '
+                    'have approval annotation "api-approved.kubernetes.io" with either a URL or a reason starting with '
+                    '"unapproved", see https://github.com/kubernetes/enhancements/pull/1111'
+                )
             ],
         ),
         ("https://github.com/kubernetes/kubernetes/pull/1", []),
@@ -438,9 +473,11 @@ def test_stored_versions_must_remain() -> None:
     old = established(versions=[version()])
     assert updated(old, versions=[version("v2", storage=True)]) == [
         'status.storedVersions: Invalid value: ["v1"]: must have the storage version v2',
-        'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage '
-        "version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 "
-        "and removes v1 from status.storedVersions",
+        (
+            'status.storedVersions[0]: Invalid value: "v1": missing from spec.versions; v1 was previously a storage '
+            "version, and must remain in spec.versions until a storage migration ensures no data remains persisted in v1 "
+            "and removes v1 from status.storedVersions"
+        ),
     ]
 
 
@@ -465,6 +502,32 @@ def test_an_old_ca_bundle_may_stay_invalid() -> None:
     assert error.startswith(
         'spec.conversion.webhookClientConfig.caBundle: Invalid value: "eA==": unable to load'
     )
+
+
+def test_formats_without_meaning_are_warned_about_once_they_appear() -> None:
+    def with_format(name: str, type_: str = "string") -> Json:
+        return crd(
+            versions=[
+                version(
+                    schema={
+                        "openAPIV3Schema": {
+                            "type": "object",
+                            "properties": {
+                                "a": {"type": type_, "format": name},
+                                "b": {"format": "date-time"},
+                            },
+                        }
+                    }
+                )
+            ]
+        )
+
+    assert crd_warnings(with_format("date")) == []
+    assert crd_warnings(with_format("int32", "integer")) == []
+    assert crd_warnings(with_format("int32")) == ['unrecognized format "int32"']
+    assert crd_warnings(with_format("date", "object")) == ['unrecognized format "date"']
+    assert crd_warnings(with_format("mine"), with_format("mine")) == []
+    assert crd_warnings(with_format("mine"), with_format("yours")) == ['unrecognized format "mine"']
 
 
 def test_status_writes_check_the_accepted_names() -> None:

@@ -1,5 +1,7 @@
 """Whether a CRD may have a schema; the texts are those of kube-apiserver 1.36.3."""
 
+# ruff: noqa: E501  # upstream texts stay in one piece, so that they can be searched for
+
 from __future__ import annotations
 
 from typing import Any
@@ -49,8 +51,10 @@ ROOTS: list[tuple[Json, list[str]]] = [
             "properties": {"metadata": {"type": "object", "properties": {"labels": {"type": "object"}}}},
         },
         [
-            "S.properties[metadata]: Forbidden: must not specify anything other than name and generateName, "
-            "but metadata is implicitly specified"
+            (
+                "S.properties[metadata]: Forbidden: must not specify anything other than name and generateName, "
+                "but metadata is implicitly specified"
+            )
         ],
     ),
     (
@@ -68,8 +72,10 @@ ROOTS: list[tuple[Json, list[str]]] = [
             ],
         },
         [
-            "S.properties[a].items.properties[z]: Required value: because it is defined in "
-            "S.anyOf[0].properties[a].items.properties[z]",
+            (
+                "S.properties[a].items.properties[z]: Required value: because it is defined in "
+                "S.anyOf[0].properties[a].items.properties[z]"
+            ),
             "S.properties[b]: Required value: because it is defined in S.anyOf[0].properties[b]",
             "S.properties[c]: Required value: because it is defined in S.anyOf[1].not.properties[c]",
         ],
@@ -98,8 +104,10 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         {"type": "foo"},
         [
-            f'{SPEC}.type: Unsupported value: "foo": supported values: '
-            '"array", "boolean", "integer", "number", "object", "string"'
+            (
+                f'{SPEC}.type: Unsupported value: "foo": supported values: '
+                '"array", "boolean", "integer", "number", "object", "string"'
+            )
         ],
     ),
     (
@@ -127,8 +135,10 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         {"x-kubernetes-int-or-string": True, **PRESERVE},
         [
-            f"{SPEC}.x-kubernetes-preserve-unknown-fields: Invalid value: true: "
-            "must be false if x-kubernetes-int-or-string is true"
+            (
+                f"{SPEC}.x-kubernetes-preserve-unknown-fields: Invalid value: true: "
+                "must be false if x-kubernetes-int-or-string is true"
+            )
         ],
     ),
     # below combinators only value validations
@@ -156,15 +166,19 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         {"type": "string", "uniqueItems": True},
         [
-            f"{SPEC}.uniqueItems: Forbidden: uniqueItems cannot be set to true "
-            "since the runtime complexity becomes quadratic"
+            (
+                f"{SPEC}.uniqueItems: Forbidden: uniqueItems cannot be set to true "
+                "since the runtime complexity becomes quadratic"
+            )
         ],
     ),
     (
         {"type": "string", "pattern": "[a"},
         [
-            f'{SPEC}.pattern: Invalid value: "[a": must be a valid regular expression, but isn\'t: '
-            "error parsing regexp: missing closing ]: `[a`"
+            (
+                f'{SPEC}.pattern: Invalid value: "[a": must be a valid regular expression, but isn\'t: '
+                "error parsing regexp: missing closing ]: `[a`"
+            )
         ],
     ),
     (
@@ -175,8 +189,10 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         {"type": "object", "x-kubernetes-embedded-resource": True},
         [
-            f"{SPEC}.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true "
-            "without x-kubernetes-preserve-unknown-fields"
+            (
+                f"{SPEC}.properties: Required value: must not be empty if x-kubernetes-embedded-resource is true "
+                "without x-kubernetes-preserve-unknown-fields"
+            )
         ],
     ),
     (
@@ -199,15 +215,19 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         lists("set", {"type": "object"}),
         [
-            f"{SPEC}.items.x-kubernetes-map-type: Invalid value: null: "
-            "must be atomic as item of a list with x-kubernetes-list-type=set"
+            (
+                f"{SPEC}.items.x-kubernetes-map-type: Invalid value: null: "
+                "must be atomic as item of a list with x-kubernetes-list-type=set"
+            )
         ],
     ),
     (
         lists("set", lists("set", STRING)),
         [
-            f'{SPEC}.items.x-kubernetes-list-type: Invalid value: "set": '
-            "must be atomic as item of a list with x-kubernetes-list-type=set"
+            (
+                f'{SPEC}.items.x-kubernetes-list-type: Invalid value: "set": '
+                "must be atomic as item of a list with x-kubernetes-list-type=set"
+            )
         ],
     ),
     (
@@ -236,23 +256,29 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         lists("map", ITEM, **{"x-kubernetes-list-map-keys": ["a", "b", "a"]}),
         [
-            f'{SPEC}.x-kubernetes-list-map-keys: Invalid value: ["a","b","a"]: '
-            "entries must all be names of item properties",
+            (
+                f'{SPEC}.x-kubernetes-list-map-keys: Invalid value: ["a","b","a"]: '
+                "entries must all be names of item properties"
+            ),
             f'{SPEC}.x-kubernetes-list-map-keys: Invalid value: ["a","b","a"]: must not contain duplicate entries',
         ],
     ),
     (
         lists("map", {**ITEM, "required": []}, **{"x-kubernetes-list-map-keys": ["a"]}),
         [
-            f"{SPEC}.items.properties[a].default: Required value: this property is in x-kubernetes-list-map-keys, "
-            "so it must have a default or be a required property"
+            (
+                f"{SPEC}.items.properties[a].default: Required value: this property is in x-kubernetes-list-map-keys, "
+                "so it must have a default or be a required property"
+            )
         ],
     ),
     (
         {"type": "array", "items": STRING, "x-kubernetes-list-map-keys": ["a"]},
         [
-            f"{SPEC}.x-kubernetes-list-type: Required value: "
-            "must be map if x-kubernetes-list-map-keys is non-empty"
+            (
+                f"{SPEC}.x-kubernetes-list-type: Required value: "
+                "must be map if x-kubernetes-list-map-keys is non-empty"
+            )
         ],
     ),
     # defaults
@@ -280,15 +306,19 @@ SPECS: list[tuple[Json, list[str]]] = [
     (
         {"type": "string", "x-kubernetes-validations": [{"rule": "true &&\ntrue"}]},
         [
-            f"{SPEC}.x-kubernetes-validations[0].message: Required value: "
-            "message must be specified if rule contains line breaks"
+            (
+                f"{SPEC}.x-kubernetes-validations[0].message: Required value: "
+                "message must be specified if rule contains line breaks"
+            )
         ],
     ),
     (
         {"type": "string", "x-kubernetes-validations": [{"rule": "true", "reason": "X"}]},
         [
-            f'{SPEC}.x-kubernetes-validations[0].reason: Unsupported value: "X": supported values: '
-            '"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"'
+            (
+                f'{SPEC}.x-kubernetes-validations[0].reason: Unsupported value: "X": supported values: '
+                '"FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"'
+            )
         ],
     ),
     (
@@ -312,8 +342,10 @@ def test_defaults_in_embedded_metadata_must_make_valid_metadata() -> None:
         "properties": {"metadata": meta},
     }
     assert spec_errors(embedded) == [
-        f'{SPEC}.properties[metadata].properties[name].default: Invalid value: "a/b": '
-        "must result in valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'"
+        (
+            f'{SPEC}.properties[metadata].properties[name].default: Invalid value: "a/b": '
+            "must result in valid metadata: metadata.name: Invalid value: \"a/b\": may not contain '/'"
+        )
     ]
 
 
@@ -338,9 +370,11 @@ def test_rules_that_do_not_compile_are_refused_with_the_whole_rule() -> None:
         "x-kubernetes-validations": [{"rule": "self.nope > 1"}],
     }
     assert spec_errors(schema) == [
-        f'{SPEC}.x-kubernetes-validations[0].rule: Invalid value: {{"Rule":"self.nope \\u003e 1","Message":"",'
-        '"MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: '
-        "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope > 1\n | ....^"
+        (
+            f'{SPEC}.x-kubernetes-validations[0].rule: Invalid value: {{"Rule":"self.nope \\u003e 1","Message":"",'
+            '"MessageExpression":"","Reason":null,"FieldPath":"","OptionalOldSelf":null}: compilation failed: '
+            "ERROR: <input>:1:5: undefined field 'nope'\n | self.nope > 1\n | ....^"
+        )
     ]
 
 

@@ -27,8 +27,8 @@ NODE = compile_schema(
 )
 POD = {"apiVersion": "v1", "kind": "Pod"}
 LABEL = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end "
-    "with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
     "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
 )
 
@@ -97,8 +97,10 @@ def test_coercing_cleans_embedded_metadata_and_names_what_it_drops() -> None:
         ({"apiVersion": 5}, "e.apiVersion: Invalid value: 5: must be a string"),
         (
             {**POD, "metadata": {"name": 5}},
-            'e.metadata: Invalid value: {"name":5}: '
-            "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string",
+            (
+                'e.metadata: Invalid value: {"name":5}: '
+                "json: cannot unmarshal number into Go struct field ObjectMeta.name of type string"
+            ),
         ),
     ],
 )

@@ -97,15 +97,19 @@ def test_errors_come_schema_first_then_scale_then_embedded_then_lists() -> None:
         (
             "x",
             [
-                ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: "
-                "x is of the type string, expected int64"
+                (
+                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: "
+                    "x is of the type string, expected int64"
+                )
             ],
         ),
         (
             {"b": [1, None], "a": 1.5},
             [
-                ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: "
-                "map[a:1.5 b:[1 <nil>]] is of the type map[string]interface {}, expected int64"
+                (
+                    ".spec.replicas: Invalid value: 0: .spec.replicas accessor error: "
+                    "map[a:1.5 b:[1 <nil>]] is of the type map[string]interface {}, expected int64"
+                )
             ],
         ),
     ],
@@ -127,8 +131,10 @@ def test_a_scale_path_through_something_else_than_an_object() -> None:
     scale = {"specReplicasPath": ".spec.a.b", "statusReplicasPath": ".status.replicas"}
     schema = ResourceSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True}, scale=scale)
     assert texts(schema.validate_create(obj(spec={"a": 5}))) == [
-        ".spec.a.b: Invalid value: 0: .spec.a.b accessor error: 5 is of the type int64, "
-        "expected map[string]interface{}"
+        (
+            ".spec.a.b: Invalid value: 0: .spec.a.b accessor error: 5 is of the type int64, "
+            "expected map[string]interface{}"
+        )
     ]
     assert schema.validate_create(obj(spec={"a": None})) == []
 

@@ -206,7 +206,10 @@ CASES: list[tuple[dict[str, Any], Any, list[str]]] = [
         {**A_OR_B, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
         {},
         [
-            '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). Found none valid',
+            (
+                '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). '
+                "Found none valid"
+            ),
             "spec.a: Required value",
         ],
     ),
@@ -214,8 +217,10 @@ CASES: list[tuple[dict[str, Any], Any, list[str]]] = [
         {**A_OR_B, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
         {"a": "", "b": ""},
         [
-            '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). '
-            "Found 2 valid alternatives"
+            (
+                '<nil>: Invalid value: "": "spec" must validate one and only one schema (oneOf). '
+                "Found 2 valid alternatives"
+            )
         ],
     ),
     (

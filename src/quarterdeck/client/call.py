@@ -1,0 +1,136 @@
+"""A call: one verb on one resource, before it becomes bytes.
+
+Every verb of the client builds a ``Call``. The client's layers are functions from call to call, and an
+interceptor sees calls: that is why dry-run, field owners and fault injection are a few lines each, and
+why they cannot forget a verb.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+from functools import cache
+from typing import Final, Literal, TypeAlias
+from urllib.parse import quote
+
+import msgspec
+
+from quarterdeck.api import GroupVersionKind, GroupVersionResource
+from quarterdeck.client.lane import LaneName
+from quarterdeck.client.transport import Headers, Response, Stream
+
+__all__ = ["WRITES", "Call", "Interceptor", "Layer", "Proceed", "ProceedStream", "StreamInterceptor", "Verb"]
+
+Verb = Literal[
+    "get", "list", "watch", "create", "update", "patch", "apply", "delete", "deletecollection", "raw"
+]
+
+WRITES: Final = frozenset({"create", "update", "patch", "apply", "delete", "deletecollection"})
+"""Verbs that change something."""
+
+_METHODS: Final = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "apply": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
+_SAFE: Final = re.compile(r"[A-Za-z0-9._~-]*")
+_JSON: Final = "application/json"
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request in the API's own terms."""
+
+    verb: Verb
+    gvk: GroupVersionKind
+    gvr: GroupVersionResource
+    is_namespaced: bool
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+    query: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    content_type: str = _JSON
+    accept: str = _JSON
+    timeout: float | None = None
+    object_name: str = ""
+    """Name in the body of a create, where the path has none."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether the call changes something."""
+        return self.verb in WRITES
+
+    @property
+    def method(self) -> str:
+        """The HTTP method."""
+        return _METHODS[self.verb]
+
+    @property
+    def path(self) -> str:
+        """The percent-encoded path."""
+        path = _prefix(self.gvr)
+        if self.is_namespaced and self.namespace:
+            path = f"{path}/namespaces/{encode_part(self.namespace)}"
+        path = f"{path}/{self.gvr.resource}"
+        if self.name:
+            path = f"{path}/{encode_part(self.name)}"
+        return f"{path}/{self.subresource}" if self.subresource else path
+
+    @property
+    def headers(self) -> Headers:
+        """Media types of the exchange."""
+        return _media_types(self.accept, self.content_type if self.body else "")
+
+    @property
+    def lane(self) -> LaneName:
+        """Leases have a lane of their own."""
+        if self.gvr.resource == "leases" and self.gvr.group == "coordination.k8s.io":
+            return LaneName.LEASE
+        return LaneName.DEFAULT
+
+    def has_query(self, key: str) -> bool:
+        """Whether a query parameter is set."""
+        return any(name == key for name, _ in self.query)
+
+    def with_query(self, key: str, value: str) -> "Call":
+        """The call with one more query parameter."""
+        return msgspec.structs.replace(self, query=(*self.query, (key, value)))
+
+
+Layer: TypeAlias = Callable[[Call], Call]
+"""Changes calls on their way out, or refuses them by raising."""
+
+Proceed: TypeAlias = Callable[[Call], Awaitable[Response]]
+ProceedStream: TypeAlias = Callable[[Call], Awaitable[Stream]]
+
+Interceptor: TypeAlias = Callable[[Call, Proceed], Awaitable[Response]]
+"""Replaces a call, fails it, or proceeds with it and looks at the answer."""
+
+StreamInterceptor: TypeAlias = Callable[[Call, ProceedStream], Awaitable[Stream]]
+"""The same for watches."""
+
+
+@cache
+def _prefix(gvr: GroupVersionResource) -> str:
+    return gvr.prefix
+
+
+@cache
+def _media_types(accept: str, content_type: str) -> Headers:
+    if content_type:
+        return (("accept", accept), ("content-type", content_type))
+    return (("accept", accept),)
+
+
+def encode_part(text: str) -> str:
+    """Percent-encode one path segment or query value."""
+    return text if _SAFE.fullmatch(text) else quote(text, safe="")
+
+
+def encode_query(pairs: tuple[tuple[str, str], ...]) -> str:
+    """The query string of some parameters."""
+    return "&".join([f"{key}={encode_part(value)}" for key, value in pairs]) if pairs else ""

@@ -1,0 +1,86 @@
+"""Structured log records: a fixed event text, and values as fields.
+
+``FieldLogger`` is the one adapter the runtime logs through. The text never contains values; they travel in
+``record.fields`` (a dictionary) together with the fields bound to the current task by ``bound_fields``, so
+that a library logging inside a reconcile inherits its keys. Formatting is the business of
+``quarterdeck.runtime.log``; without it the standard formatter prints the event text.
+"""
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final
+
+__all__ = ["FieldLogger", "bound_fields", "current_fields", "get_logger"]
+
+_EMPTY: Final[Mapping[str, object]] = {}
+_fields: ContextVar[Mapping[str, object]] = ContextVar("quarterdeck_log_fields", default=_EMPTY)
+
+
+def current_fields() -> Mapping[str, object]:
+    """The fields bound to the current task."""
+    return _fields.get()
+
+
+@contextmanager
+def bound_fields(**fields: object) -> Iterator[None]:
+    """Add fields to every record logged inside the block, by anybody, in this task and its children."""
+    token = _fields.set({**_fields.get(), **fields})
+    try:
+        yield
+    finally:
+        _fields.reset(token)
+
+
+class FieldLogger:
+    """A standard logger with fields instead of format arguments."""
+
+    __slots__ = ("_bound", "_logger")
+
+    def __init__(self, logger: logging.Logger, bound: Mapping[str, object] = _EMPTY) -> None:
+        self._logger: Final = logger
+        self._bound: Final = bound
+
+    def bind(self, **fields: object) -> "FieldLogger":
+        """A logger that adds these fields to every record."""
+        return FieldLogger(self._logger, {**self._bound, **fields})
+
+    def debug(self, event: str, **fields: object) -> None:
+        """Log for those who look for something."""
+        self._log(logging.DEBUG, event, fields, None)
+
+    def info(self, event: str, **fields: object) -> None:
+        """Log what happens in normal operation."""
+        self._log(logging.INFO, event, fields, None)
+
+    def warning(self, event: str, error: BaseException | None = None, **fields: object) -> None:
+        """Log what will need attention if it goes on."""
+        self._log(logging.WARNING, event, fields, error, trace=False)
+
+    def error(
+        self, event: str, error: BaseException | None = None, *, trace: bool = True, **fields: object
+    ) -> None:
+        """Log a failure, with its traceback unless ``trace=False``."""
+        self._log(logging.ERROR, event, fields, error, trace=trace)
+
+    def _log(
+        self,
+        level: int,
+        event: str,
+        fields: Mapping[str, object],
+        error: BaseException | None,
+        *,
+        trace: bool = False,
+    ) -> None:
+        if not self._logger.isEnabledFor(level):
+            return
+        values = {**_fields.get(), **self._bound, **fields}
+        if error is not None:
+            values["error"] = str(error) or type(error).__name__
+        self._logger.log(level, event, extra={"fields": values}, exc_info=error if trace else None)
+
+
+def get_logger(name: str, **fields: object) -> FieldLogger:
+    """The field logger of a module: ``get_logger(__name__)``."""
+    return FieldLogger(logging.getLogger(name), fields)

@@ -1,0 +1,678 @@
+"""The reflector: keeps a sink equal to what the server holds, for as long as the process lives.
+
+A list, then a watch from the version of the list, reopened from the last version seen whenever it ends.
+The first list is a stream where the server offers one (``sendInitialEvents``), a paged list otherwise.
+
+The loop never ends but by cancellation. What can go wrong, and what is done about it:
+
+=============================================  =========================================================
+the watch ends, or its connection is lost      reopen from the last version
+… within a second and without any event        back off, list again: the server may be refusing to serve us
+410 in the stream or when opening              list again, from the last version
+410 for that list, or "too large version"      list again at once, from any version
+429, connection refused, 5xx when opening      back off, reopen; never a list
+500 in the stream                              reopen while within ``internal_error_window``, else list
+401, 403                                       back off, try again, and say so in ``health``
+404                                            the kind is gone: empty the sink, look again every 10 s
+nothing at all for ``silence`` seconds         the connection is dead though nobody said so: reopen
+an object we cannot read                       log it, skip it
+=============================================  =========================================================
+
+A server that sends no bookmarks is silent without being dead. If the silence alarm goes off twice and
+there has never been a bookmark, it is switched off.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Callable, Sequence
+from types import TracebackType
+from typing import Final, NoReturn, Protocol, Self, cast
+
+import msgspec
+
+from quarterdeck.client.call import Call
+from quarterdeck.client.discovery import ResourceMapping
+from quarterdeck.client.line import line_batches
+from quarterdeck.client.transport import Stream
+from quarterdeck.errors import (
+    ApiError,
+    ConnectError,
+    Forbidden,
+    Gone,
+    InternalError,
+    NoKindMatch,
+    NotFound,
+    QuarterdeckError,
+    SchemaError,
+    TooManyRequests,
+    TransportError,
+    Unauthorized,
+)
+from quarterdeck.runtime._logfield import FieldLogger, get_logger
+from quarterdeck.runtime.backoff import EndlessBackoff
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.health import Health, HealthState
+from quarterdeck.runtime.cache.listing import ListSplitter
+from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
+from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.timeslice import TimeSlice
+
+__all__ = ["Opener", "Reflector", "ReflectorOptions", "ReflectorStatistics", "Sink"]
+
+PAGE_SIZE: Final = 500
+SHORT_WATCH: Final = 1.0
+"""A watch that ends sooner than this, without an event, is a refusal in disguise."""
+MISSING_KIND_PERIOD: Final = 10.0
+INITIAL_EVENTS_WARNING: Final = 10.0
+RELIST_SPACING: Final = 10.0
+"""A 410 sooner than this after the last list waits for the back-off: no storm of lists."""
+ERROR_WINDOW_QUIET: Final = 60.0
+_LIST_ACCEPT: Final = "application/json"
+
+
+class ReflectorOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of one list/watch."""
+
+    namespace: str = ""
+    """Namespace to list and watch; empty means all."""
+    label_selector: str = ""
+    field_selector: str = ""
+    accept_list: str = _LIST_ACCEPT
+    accept_watch: str = _LIST_ACCEPT
+    stream_lists: bool = True
+    """Ask for the first list as a stream; falls back to a plain list where it is not supported."""
+    bookmarks: bool = True
+    """Ask for bookmarks; without them the silence alarm is off."""
+    silence: float = 70.0
+    """Seconds without a byte after which the connection counts as dead; 0 switches the alarm off.
+
+    kube-apiserver sends a bookmark every minute and keeps 75 s of history.
+    """
+    watch_timeout: tuple[int, int] = (300, 600)
+    """The server is asked to end each watch after a random time in this range, seconds."""
+    internal_error_window: float = 0.0
+    """Seconds during which 500s in the stream do not cause a new list; counted from the first of them."""
+    page_size: int = PAGE_SIZE
+
+
+class ReflectorStatistics(msgspec.Struct, frozen=True):
+    """What a reflector has done so far."""
+
+    health: Health
+    version: str
+    """The version a new watch would start from."""
+    last_event: float | None
+    """Loop time of the last event or bookmark."""
+    lists: int
+    """Lists, streamed ones included."""
+    relists: dict[str, int]
+    """Lists after the first, by reason."""
+    watches: int
+    """Watches opened."""
+    skipped: int
+    """Objects that could not be read."""
+
+
+class Opener(Protocol):
+    """Opens streams; a ``quarterdeck.client.Client`` is one."""
+
+    async def open(self, call: Call) -> Stream:
+        """Open a stream; raises ``ApiError`` when refused, ``TransportError`` when there is no answer."""
+        ...
+
+
+class Sink(Protocol):
+    """Where a reflector puts what it sees."""
+
+    def make(self, raw: bytes) -> Entry:
+        """The entry of an object; raises ``SchemaError``."""
+        ...
+
+    async def replace(self, entries: Sequence[Entry], version: str) -> None:
+        """A complete list as of ``version``."""
+        ...
+
+    def put(self, entry: Entry) -> None:
+        """An object was added or modified."""
+        ...
+
+    def remove(self, entry: Entry) -> None:
+        """An object was deleted."""
+        ...
+
+    def see(self, version: str) -> None:
+        """Everything up to ``version`` has been put and removed."""
+        ...
+
+    async def clear(self) -> None:
+        """The kind is gone, and every object with it."""
+        ...
+
+    def health_changed(self, health: Health) -> None:
+        """The reflector is doing better or worse."""
+        ...
+
+
+class _ListNeeded(QuarterdeckError):
+    """Leave the watch, list again; ``reason`` labels the metric."""
+
+    def __init__(self, reason: str, *, at_once: bool = False) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.at_once = at_once
+
+
+class _Feed:
+    """An open watch: batches of lines, some of which may have been read too far."""
+
+    def __init__(self, stream: Stream, opened: float) -> None:
+        self.opened: Final = opened
+        self.events = 0
+        self.unread: list[bytes] = []
+        self._stream: Final = stream
+        self._batches: Final = cast("AsyncGenerator[list[bytes], None]", line_batches(aiter(stream)))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[bytes]:
+        if self.unread:
+            lines, self.unread = self.unread, []
+            return lines
+        return await anext(self._batches)
+
+    async def aclose(self) -> None:
+        """Drop the connection."""
+        await self._batches.aclose()
+        await self._stream.aclose()
+
+
+class _Silent(TransportError):
+    """Nothing arrived for too long."""
+
+
+class _Silence:
+    """Ends its block with ``_Silent`` unless ``broken()`` is called often enough; may remind earlier."""
+
+    def __init__(self, limit: float, remind: Callable[[], None] | None = None) -> None:
+        self._limit: Final = limit
+        self._timeout: Final = asyncio.timeout(limit or None)
+        self._loop: Final = asyncio.get_running_loop()
+        self._remind: Final = remind
+        self._reminder: asyncio.TimerHandle | None = None
+
+    def broken(self) -> None:
+        """Something arrived."""
+        if self._limit:
+            self._timeout.reschedule(self._loop.time() + self._limit)
+        if self._reminder is not None:
+            self._reminder.cancel()
+            self._schedule()
+
+    def _schedule(self) -> None:
+        self._reminder = self._loop.call_later(INITIAL_EVENTS_WARNING, self._ring)
+
+    def _ring(self) -> None:
+        if self._remind is not None:
+            self._remind()
+        self._schedule()
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+        if self._remind is not None:
+            self._schedule()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._reminder is not None:
+            self._reminder.cancel()
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as expired:
+            raise _Silent(f"no data for {self._limit:g}s") from expired
+
+
+class Reflector:
+    """Lists and watches one resource into one sink."""
+
+    def __init__(
+        self,
+        *,
+        opener: Opener,
+        mapping: ResourceMapping,
+        sink: Sink,
+        options: ReflectorOptions | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._opener: Final = opener
+        self._mapping: Final = mapping
+        self._sink: Final = sink
+        self._options: Final = options if options is not None else ReflectorOptions()
+        self._clock: Final = clock if clock is not None else LoopClock()
+        self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
+        self._backoff: Final = EndlessBackoff(
+            base=0.8, cap=30.0, jitter=1.0, reset_after=120.0, clock=self._clock, rng=self._random
+        )
+        gvr = mapping.gvr
+        self._resource: Final = f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource
+        self._log: Final[FieldLogger] = get_logger(__name__).bind(
+            resource=self._resource,
+            **({"namespace": self._options.namespace} if self._options.namespace else {}),
+        )
+        self._version = ""
+        self._version_unavailable = False
+        self._was_paged = False
+        self._can_stream = self._options.stream_lists
+        self._silence = self._options.silence if self._options.bookmarks else 0.0
+        self._bookmarks_seen = False
+        self._alarms = 0
+        self._error_window_start: float | None = None
+        self._last_error = 0.0
+        self._last_list: float | None = None
+        self._last_event: float | None = None
+        self._lists = 0
+        self._relists: dict[str, int] = {}
+        self._watches = 0
+        self._skipped = 0
+        self._list_reason = "start"
+        self._verb = "list"
+        self._health = Health(HealthState.STARTING)
+
+    @property
+    def health(self) -> Health:
+        """How it is doing."""
+        return self._health
+
+    def statistics(self) -> ReflectorStatistics:
+        """Lists, watches and trouble so far."""
+        return ReflectorStatistics(
+            health=self._health,
+            version=self._version,
+            last_event=self._last_event,
+            lists=self._lists,
+            relists=dict(self._relists),
+            watches=self._watches,
+            skipped=self._skipped,
+        )
+
+    async def run(self) -> NoReturn:
+        """List and watch until cancelled."""
+        while True:
+            try:
+                await self._list_and_watch()
+            except _ListNeeded as needed:
+                wait = await self._before_list(needed)
+            except QuarterdeckError as error:
+                wait = await self._after_failure(error)
+            except Exception as error:  # noqa: BLE001  supervision point: a bug must not end the watch
+                self._log.error("reflector failed unexpectedly", error)
+                wait = self._backoff.next()
+            if wait > 0:
+                await self._clock.sleep(wait)
+
+    async def _before_list(self, needed: _ListNeeded) -> float:
+        self._list_reason = needed.reason
+        self._log.info("list needed", reason=needed.reason)
+        if not needed.at_once:
+            return self._backoff.next()
+        now = self._clock.monotonic()
+        recent = self._last_list is not None and now - self._last_list < RELIST_SPACING
+        return self._backoff.next() if recent and self._lists > 1 else 0.0
+
+    async def _after_failure(self, error: QuarterdeckError) -> float:
+        """Say what is wrong; returns how long to wait before the next try."""
+        self._list_reason = "error" if self._lists else "start"
+        if isinstance(error, NotFound | NoKindMatch):
+            if self._health.state is not HealthState.KIND_MISSING:
+                self._log.warning(
+                    "kind is missing: if kind is a CRD, it should be installed before calling Start", error
+                )
+                await self._sink.clear()
+            self._version = ""
+            self._version_unavailable = False
+            self._set_health(HealthState.KIND_MISSING, error)
+            return MISSING_KIND_PERIOD
+        self._note(error)
+        return max(self._backoff.next(), _retry_after(error))
+
+    def _note(self, error: QuarterdeckError) -> None:
+        if isinstance(error, Forbidden):
+            state = HealthState.FORBIDDEN
+        elif isinstance(error, Unauthorized):
+            state = HealthState.UNAUTHORIZED
+        else:
+            state = HealthState.RETRYING
+        if self._health.state is not state:
+            self._log.warning("cannot list or watch", error, verb=self._verb, state=state.value)
+        self._set_health(state, error)
+
+    def _set_health(self, state: HealthState, error: BaseException | None = None) -> None:
+        if state is self._health.state and state in (HealthState.WATCHING, HealthState.STARTING):
+            return
+        since = self._health.since if state is self._health.state else self._clock.monotonic()
+        self._health = Health(
+            state,
+            verb=self._verb if error is not None else "",
+            resource=self._resource if error is not None else "",
+            message=str(error) if error is not None else "",
+            since=since,
+        )
+        self._sink.health_changed(self._health)
+
+    # -- lists --------------------------------------------------------------------------------------
+
+    async def _list_and_watch(self) -> NoReturn:
+        feed = await self._start_streaming() if self._can_stream else None
+        if feed is None:
+            await self._list()
+        while True:
+            if feed is None:
+                feed = await self._open_watch()
+            try:
+                await self._follow(feed)
+            finally:
+                await feed.aclose()
+            feed = None
+
+    def _listed(self, version: str) -> None:
+        self._version = version
+        self._version_unavailable = False
+        self._last_list = self._last_event = self._clock.monotonic()
+        self._lists += 1
+        if self._lists > 1:
+            self._relists[self._list_reason] = self._relists.get(self._list_reason, 0) + 1
+        self._set_health(HealthState.WATCHING)
+
+    async def _start_streaming(self) -> _Feed | None:
+        """The first list as a stream; ``None`` if a plain list has to do for this start."""
+        while True:
+            version = "" if self._version_unavailable else self._version
+            feed: _Feed | None = None
+            try:
+                feed = await self._open(version, initial=True)
+                entries, reached = await self._collect(feed)
+                await self._sink.replace(entries, reached)
+            except BaseException as error:
+                if feed is not None:
+                    await feed.aclose()
+                if not isinstance(error, ApiError | TransportError):
+                    raise
+                if not await self._may_stream_again(error):
+                    self._log.info("streamed list not possible, listing instead", cause=str(error))
+                    return None
+            else:
+                self._listed(reached)
+                return feed
+
+    async def _may_stream_again(self, error: ApiError | TransportError) -> bool:
+        """Whether a streamed list should be tried once more; raises where a plain one would fail as well."""
+        if isinstance(error, TooManyRequests | ConnectError):
+            await self._wait(error)
+            return True
+        if _is_version_gone(error) and not self._version_unavailable:
+            self._version_unavailable = True
+            return True
+        if isinstance(error, Forbidden | Unauthorized | NotFound):
+            raise error
+        if isinstance(error, ApiError) and error.code in (400, 405, 422):
+            self._can_stream = False
+        return False
+
+    async def _collect(self, feed: _Feed) -> tuple[list[Entry], str]:
+        """Read the initial events up to the bookmark that ends them."""
+        entries: dict[tuple[str, str], Entry] = {}
+        silence = _Silence(self._silence, self._warn_waiting)
+        async with silence:
+            async for lines in feed:
+                silence.broken()
+                version = await self._collect_lines(feed, lines, entries)
+                if version is not None:
+                    return list(entries.values()), version
+        raise TransportError("the stream ended before the initial events did")
+
+    async def _collect_lines(
+        self, feed: _Feed, lines: list[bytes], entries: dict[tuple[str, str], Entry]
+    ) -> str | None:
+        """Take in a batch; returns the version if the last initial event was in it."""
+        turn = TimeSlice()
+        for i, line in enumerate(lines):
+            kind, raw = split_line(line)
+            if kind == "BOOKMARK":
+                version, is_end = bookmark_of(raw)
+                if is_end:
+                    feed.unread = lines[i + 1 :]
+                    feed.events += 1
+                    self._bookmarks_seen = True
+                    return version
+            elif kind == "ERROR":
+                raise error_of(raw, self._resource)
+            else:
+                entry = self._make(raw)
+                if entry is not None and kind == "DELETED":
+                    entries.pop((entry.namespace, entry.name), None)
+                elif entry is not None:
+                    entries[entry.namespace, entry.name] = entry
+            if turn.is_over:
+                await turn.end()
+        return None
+
+    def _warn_waiting(self) -> None:
+        self._log.warning("still waiting for the bookmark that ends the initial events")
+
+    async def _list(self) -> None:
+        version = "" if self._version_unavailable else self._version or "0"
+        limit = self._options.page_size if version in ("", "0") or self._was_paged else 0
+        while True:
+            try:
+                entries, reached = await self._list_pages(version, limit)
+                break
+            except ApiError as error:
+                if not _is_version_gone(error) or not version:
+                    raise
+                self._version_unavailable = True
+                version, limit = "", self._options.page_size
+        await self._sink.replace(entries, reached)
+        self._listed(reached)
+
+    async def _list_pages(self, version: str, limit: int) -> tuple[list[Entry], str]:
+        entries: list[Entry] = []
+        token = ""
+        while True:
+            try:
+                splitter = await self._list_page(version, limit, token, entries)
+            except Gone:
+                if not token:
+                    raise
+                # The pages took longer than the server keeps them: all in one piece then.
+                entries.clear()
+                token, limit = "", 0
+                continue
+            token = splitter.continue_token
+            if not token:
+                return entries, splitter.resource_version
+            if version == "0":
+                self._was_paged = True
+
+    async def _list_page(self, version: str, limit: int, token: str, entries: list[Entry]) -> ListSplitter:
+        query = [("limit", str(limit))] if limit else []
+        if token:
+            query.append(("continue", token))
+        elif version:
+            query.append(("resourceVersion", version))
+        self._verb = "list"
+        stream = await self._opener.open(self._call("list", query, self._options.accept_list))
+        splitter = ListSplitter()
+        turn = TimeSlice()
+        async with stream:
+            async for chunk in stream:
+                for raw in splitter.feed(chunk):
+                    entry = self._make(bytes(raw))
+                    if entry is not None:
+                        entries.append(entry)
+                    if turn.is_over:
+                        await turn.end()
+        for raw in splitter.finish():
+            entry = self._make(bytes(raw))
+            if entry is not None:
+                entries.append(entry)
+            if turn.is_over:
+                await turn.end()
+        return splitter
+
+    # -- watches ------------------------------------------------------------------------------------
+
+    async def _open_watch(self) -> _Feed:
+        """A watch from the last version, however long it takes; raises if a list is needed."""
+        while True:
+            try:
+                feed = await self._open(self._version)
+            except (Gone, NotFound) as error:
+                if isinstance(error, NotFound):
+                    raise
+                raise _ListNeeded("expired", at_once=True) from error
+            except (ApiError, TransportError) as error:
+                if isinstance(error, ApiError) and error.code in (400, 405, 406, 422):
+                    self._note(error)
+                    raise _ListNeeded("refused") from error
+                await self._wait(error)
+                continue
+            self._set_health(HealthState.WATCHING)
+            return feed
+
+    async def _open(self, version: str, *, initial: bool = False) -> _Feed:
+        low, high = self._options.watch_timeout
+        query = [("watch", "true")]
+        if version:
+            query.append(("resourceVersion", version))
+        if initial:
+            query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
+        if initial or self._options.bookmarks:
+            query.append(("allowWatchBookmarks", "true"))
+        query.append(("timeoutSeconds", str(self._random.randrange(low, high))))
+        self._verb = "watch"
+        stream = await self._opener.open(self._call("watch", query, self._options.accept_watch))
+        self._watches += 1
+        return _Feed(stream, self._clock.monotonic())
+
+    def _call(self, verb: str, query: list[tuple[str, str]], accept: str) -> Call:
+        options = self._options
+        if options.label_selector:
+            query.append(("labelSelector", options.label_selector))
+        if options.field_selector:
+            query.append(("fieldSelector", options.field_selector))
+        mapping = self._mapping
+        return Call(
+            "watch" if verb == "watch" else "list",
+            mapping.gvk,
+            mapping.gvr,
+            mapping.is_namespaced,
+            namespace=options.namespace,
+            query=tuple(query),
+            accept=accept,
+        )
+
+    async def _wait(self, error: QuarterdeckError) -> None:
+        """Back off before the same request is tried again."""
+        self._note(error)
+        await self._clock.sleep(max(self._backoff.next(), _retry_after(error)))
+
+    async def _follow(self, feed: _Feed) -> None:
+        """Apply events until the stream ends; raises ``_ListNeeded`` if what follows must be a list."""
+        # Events of a watch opened at no version are the present state in any order: their versions say
+        # nothing about what was seen.
+        synthetic = self._version in ("", "0")
+        silence = _Silence(self._silence)
+        try:
+            async with silence:
+                async for lines in feed:
+                    silence.broken()
+                    feed.events += len(lines)
+                    synthetic = await self._apply(lines, synthetic=synthetic)
+                    self._alarms = 0
+        except _Silent:
+            self._sound_alarm()
+            return
+        except TransportError as error:
+            self._log.info("watch interrupted", cause=str(error))
+        except ApiError as error:
+            await self._stream_error(error)
+            return
+        if feed.events == 0 and self._clock.monotonic() - feed.opened < SHORT_WATCH:
+            raise _ListNeeded("short-watch")
+
+    def _sound_alarm(self) -> None:
+        self._alarms += 1
+        self._log.warning("watch is silent, reconnecting", silence=self._silence)
+        if self._alarms >= 2 and not self._bookmarks_seen:
+            self._log.info("the server sends no bookmarks: silence alarm switched off")
+            self._silence = 0.0
+
+    async def _stream_error(self, error: ApiError) -> None:
+        """An ``ERROR`` event: return to reopen, raise to list."""
+        if isinstance(error, Gone):
+            raise _ListNeeded("expired", at_once=True) from error
+        if isinstance(error, TooManyRequests):
+            await self._wait(error)
+            return
+        if isinstance(error, InternalError) or error.code == 500:
+            now = self._clock.monotonic()
+            if self._error_window_start is None or now - self._last_error > ERROR_WINDOW_QUIET:
+                self._error_window_start = now
+            self._last_error = now
+            if now - self._error_window_start < self._options.internal_error_window:
+                return
+        self._note(error)
+        raise _ListNeeded("error") from error
+
+    async def _apply(self, lines: list[bytes], *, synthetic: bool) -> bool:
+        sink = self._sink
+        turn = TimeSlice()
+        for line in lines:
+            kind, raw = split_line(line)
+            if kind == "BOOKMARK":
+                synthetic = False
+                self._bookmarks_seen = True
+                version, _ = bookmark_of(raw)
+            elif kind == "ERROR":
+                raise error_of(raw, self._resource)
+            else:
+                entry = self._make(raw)
+                if entry is None:
+                    continue
+                version = entry.resource_version
+                if kind == "DELETED":
+                    sink.remove(entry)
+                else:
+                    sink.put(entry)
+                synthetic = synthetic and kind == "ADDED"
+            if not synthetic:
+                self._version = version
+                sink.see(version)
+            if turn.is_over:
+                await turn.end()
+        self._last_event = self._clock.monotonic()
+        return synthetic
+
+    def _make(self, raw: bytes) -> Entry | None:
+        try:
+            return self._sink.make(raw)
+        except SchemaError as error:
+            self._skipped += 1
+            self._log.warning("object skipped", error)
+            return None
+
+
+def _retry_after(error: QuarterdeckError) -> float:
+    return float(error.retry_after) if isinstance(error, ApiError) else 0.0
+
+
+def _is_version_gone(error: QuarterdeckError) -> bool:
+    """Whether the server cannot serve the version we asked for: too old, or (after a restore) too new."""
+    if isinstance(error, Gone):
+        return True
+    return isinstance(error, ApiError) and (
+        any(cause.reason == "ResourceVersionTooLarge" for cause in error.details.causes)
+        or "Too large resource version" in error.message
+    )

@@ -1,0 +1,150 @@
+"""The objects of one list/watch: entries by namespace and name, and the version they are at.
+
+The store is written by one reflector and read by everybody. Its ``version`` is that of the newest thing
+the reflector has seen, a bookmark included: that is what read-your-writes compares with.
+
+Applying changes yields deltas; deciding what a change *is* happens here and nowhere else:
+
+- an unknown object is an addition, a known one an update; the same version again is nothing;
+- a known name with another UID is a deletion (final state unknown) and an addition, never an update;
+- an older version of the same object, or the deletion of an earlier incarnation, is late news and ignored;
+- after a re-list, what is missing was deleted meanwhile (final state unknown).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from typing import Final, NamedTuple
+
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.version import is_newer, newest
+
+__all__ = ["Change", "Delta", "Store"]
+
+
+class Change(Enum):
+    """What happened to an object."""
+
+    ADDED = "added"
+    UPDATED = "updated"
+    DELETED = "deleted"
+
+
+class Delta(NamedTuple):
+    """One change; ``old`` is set for updates and deletions, ``new`` for additions and updates."""
+
+    change: Change
+    old: Entry | None
+    new: Entry | None
+    is_initial: bool = False
+    """The addition belongs to the first list, or is replayed to a late handler."""
+    is_unknown: bool = False
+    """The final state of a deleted object was not seen; ``old`` is the last known one."""
+
+    @property
+    def entry(self) -> Entry:
+        """The newest state known."""
+        entry = self.new if self.new is not None else self.old
+        assert entry is not None
+        return entry
+
+
+class Store:
+    """Entries of one kind, as one reflector sees them.
+
+    ``on_swap(old, new)`` is called for every entry that leaves and enters, before deltas are handed on:
+    indexes are kept there.
+    """
+
+    def __init__(self, on_swap: Callable[[Entry | None, Entry | None], None]) -> None:
+        self._spaces: dict[str, dict[str, Entry]] = {}
+        self._on_swap: Final = on_swap
+        self._count = 0
+        self.version = ""
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def get(self, namespace: str, name: str) -> Entry | None:
+        """One entry, or ``None``."""
+        space = self._spaces.get(namespace)
+        return space.get(name) if space is not None else None
+
+    def entries(self, namespace: str | None = None) -> Iterator[Entry]:
+        """All entries, or those of one namespace; the store must not change while iterating."""
+        if namespace is not None:
+            yield from self._spaces.get(namespace, {}).values()
+            return
+        for space in self._spaces.values():
+            yield from space.values()
+
+    def namespaces(self) -> tuple[str, ...]:
+        """Namespaces that have entries."""
+        return tuple(self._spaces)
+
+    def see(self, version: str) -> None:
+        """Everything up to ``version`` has been applied (an event or a bookmark said so)."""
+        self.version = newest(self.version, version) if self.version else version
+
+    def put(self, entry: Entry, *, is_initial: bool = False) -> list[Delta]:
+        """Apply an addition or a modification."""
+        old = self.get(entry.namespace, entry.name)
+        if old is None:
+            self._swap(None, entry)
+            return [Delta(Change.ADDED, None, entry, is_initial)]
+        if old.uid != entry.uid:
+            self._swap(old, entry)
+            return [
+                Delta(Change.DELETED, old, None, is_unknown=True),
+                Delta(Change.ADDED, None, entry, is_initial),
+            ]
+        if old.resource_version == entry.resource_version or is_newer(
+            old.resource_version, entry.resource_version
+        ):
+            return []
+        self._swap(old, entry)
+        return [Delta(Change.UPDATED, old, entry)]
+
+    def remove(self, entry: Entry) -> list[Delta]:
+        """Apply a deletion; ``entry`` is the final state."""
+        old = self.get(entry.namespace, entry.name)
+        if old is None or (old.uid != entry.uid and old.uid and entry.uid):
+            return []
+        self._swap(old, None)
+        return [Delta(Change.DELETED, entry, None)]
+
+    def replace(self, entries: Iterable[Entry], version: str, *, is_initial: bool) -> list[Delta]:
+        """Become exactly ``entries``; what is missing from them was deleted meanwhile."""
+        deltas: list[Delta] = []
+        keep: dict[str, set[str]] = {}
+        for entry in entries:
+            deltas += self.put(entry, is_initial=is_initial)
+            names = keep.get(entry.namespace)
+            if names is None:
+                names = keep[entry.namespace] = set()
+            names.add(entry.name)
+        if len(keep) != len(self._spaces) or sum(map(len, keep.values())) != self._count:
+            gone = [e for e in self.entries() if e.name not in keep.get(e.namespace, ())]
+            for entry in gone:
+                self._swap(entry, None)
+            # Deletions first: a name that moved to another object frees what the old one held.
+            deltas = [Delta(Change.DELETED, entry, None, is_unknown=True) for entry in gone] + deltas
+        self.version = version
+        return deltas
+
+    def _swap(self, old: Entry | None, new: Entry | None) -> None:
+        if new is not None:
+            space = self._spaces.get(new.namespace)
+            if space is None:
+                space = self._spaces[new.namespace] = {}
+            space[new.name] = new
+            self.bytes += len(new.raw)
+        if old is not None:
+            self.bytes -= len(old.raw)
+            if new is None:
+                space = self._spaces[old.namespace]
+                del space[old.name]
+                if not space:
+                    del self._spaces[old.namespace]
+        self._count += (new is not None) - (old is not None)
+        self._on_swap(old, new)
