@@ -36,6 +36,8 @@ def difference(step: script.Step, wanted: Outcome, found: Outcome) -> str:
         real, embedded = getattr(wanted, name).splitlines(), getattr(found, name).splitlines()
         diff = list(difflib.unified_diff(real, embedded, f"{name} real", f"{name} embedded", lineterm="", n=1))
         lines += diff
+        if not diff and getattr(wanted, name) != getattr(found, name):
+            lines.append(f"{name}: only one of the two ends with a newline")
     return "\n".join(lines)
 
 

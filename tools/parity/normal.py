@@ -6,6 +6,7 @@ become two, because a column is as wide as its longest id. Everything else stays
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import Final
@@ -27,6 +28,10 @@ _RULES: Final[list[tuple[re.Pattern[str], str]]] = [
         (r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| ?[+-]\d\d:?\d\d( UTC)?)", "<time>"),
         (r"\b\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}", "<time>"),
         (r'("?resourceVersion"?: *)"\d+"', r'\1"<rv>"'),
+        # the whole object, in the order of Go's fields
+        (r'patch: Invalid value: "\{.*\}": ', 'patch: Invalid value: "<object>": '),
+        # the suffix of a generated name
+        (r"\b(made-)[bcdfghjklmnpqrstvwxz2456789]{5}\b", r"\1<suffix>"),
         (r"(Resource Version:\s+)\d+", r"\1<rv>"),
         (r'("?remainingItemCount"?: *)\d+', r"\1<n>"),
         (r"\b10\.0\.\d{1,3}\.\d{1,3}\b", "<ip>"),
@@ -34,11 +39,11 @@ _RULES: Final[list[tuple[re.Pattern[str], str]]] = [
         (r"(NodePort: +\S+ +)3[0-2]\d{3}\b", r"\1<nodeport>"),
         (r"/tmp/(LIVE|MERGED)-\d+", r"/tmp/\1"),
         (r"kubectl-edit-\d+", "kubectl-edit"),
-        (rf"(?<=\s\s){_AGE}(?=\s|$)", "<age>"),
+        (rf"(^|(?<=\s\s)){_AGE}(?=\s|$)", "<age>"),
         (rf"\b{_AGE} ago\b", "<age> ago"),
+        (rf"\(x(\d+) over {_AGE}\)", r"(x\1 over <age>)"),
         (rf"\({_AGE}\)", "(<age>)"),
         (rf"^(\s*[\w -]*(?:Age|Duration): +){_AGE}$", r"\1<age>"),
-        (rf"(?<=\s\s){_AGE} \(x(\d+) over {_AGE}\)", r"<age> (x\1 over <age>)"),
         (r"(?<=\S) {2,}", "  "),
         (r"[ \t]+$", ""),
     ]
@@ -62,10 +67,19 @@ def explain(text: str) -> str:
 
 def whoami(text: str) -> str:
     """The name of the kubeconfig's user is each server's own choice."""
-    return re.sub(r"(?m)^(Username\s+|\s*username: ).*$", r"\1<user>", text)
+    return re.sub(r"(?m)^(Username\s+|\s*username: |.*user-extra for )\S+", r"\1<user>", text)
 
 
-_FORMS: Final[dict[str, Callable[[str], str]]] = {"explain": explain, "whoami": whoami}
+def raw(text: str) -> str:
+    """JSON as the server sent it: its keys have no order. The newline at the end stays as it was."""
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return text
+    return json.dumps(document, indent=1, sort_keys=True) + text[len(text.rstrip("\n")) :]
+
+
+_FORMS: Final[dict[str, Callable[[str], str]]] = {"explain": explain, "whoami": whoami, "json": raw}
 
 
 def normalise(text: str, *, form: str = "", sort: bool = False, drop: str = "", directory: str = "") -> str:

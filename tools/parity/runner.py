@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from .normal import normalise
+from .normal import normalise, raw
 from .script import FILES, Step, Watch, insert
 
 STEP_TIMEOUT: Final = 30.0
@@ -227,8 +227,8 @@ def _fetch(url: str) -> str:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=STEP_TIMEOUT) as answer:
-            return f"{answer.status} {answer.read().decode(errors='replace')}"
+            return f"{answer.status} {raw(answer.read().decode(errors='replace'))}"
     except urllib.error.HTTPError as error:
-        return f"{error.code} {error.read().decode(errors='replace')}"
+        return f"{error.code} {raw(error.read().decode(errors='replace'))}"
     except OSError as error:
         return f"failed: {error}"

@@ -91,8 +91,8 @@ def _settle(value: Any, before: Any) -> Any:
     if isinstance(value, list):
         return _settle_list(value, before)
     if isinstance(value, dict):
-        if isinstance(before, MapView) and before == value:
-            return before
+        if isinstance(before, MapView):
+            return before if before == value else MapView(thaw(value))
         known = before if isinstance(before, dict) else {}
         settled = freeze({key: _settle(item, known.get(key)) for key, item in value.items()})
         return before if isinstance(before, dict) and _identical(settled, before) else settled
@@ -100,8 +100,8 @@ def _settle(value: Any, before: Any) -> Any:
 
 
 def _settle_list(value: list[Any], before: Any) -> Any:
-    if isinstance(before, SeqView) and before == value:
-        return before
+    if isinstance(before, SeqView):
+        return before if before == value else SeqView(thaw(value))
     known = before if isinstance(before, tuple) else ()
     # Elements may have moved: a draft finds its original by itself, plain values do not need one.
     settled = tuple([_settle(item, known[i] if i < len(known) else None) for i, item in enumerate(value)])

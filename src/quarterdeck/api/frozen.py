@@ -140,11 +140,17 @@ def view(value: Any) -> Any:
 
 
 def freeze(value: Any) -> Any:
-    """A deeply read-only form of ``value``: lists become tuples, dictionaries ``FrozenMap``."""
+    """A deeply read-only form of ``value``.
+
+    Lists become tuples, flat dictionaries ``FrozenMap``, nested ones a view of a private copy: those are
+    JSON documents, and readers compare them with lists.
+    """
     kind = type(value)
     if kind is list or kind is tuple:
         return tuple([freeze(item) for item in value])
     if kind is dict:
+        if any(type(item) in (dict, list) for item in value.values()):
+            return MapView(thaw(value))
         return FrozenMap({key: freeze(item) for key, item in value.items()}) if value else EMPTY_MAP
     return value
 

@@ -22,9 +22,10 @@ NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 class Bootstrap:
     """Creates the initial objects straight in the store: there is nobody to ask yet."""
 
-    def __init__(self, store: Store, table: ResourceTable) -> None:
+    def __init__(self, store: Store, table: ResourceTable, port: int) -> None:
         self._store = store
         self._table = table
+        self._port = port
 
     async def run(self) -> None:
         now = timestamp()
@@ -65,6 +66,15 @@ class Bootstrap:
                 "status": {"phase": "Active"},
             }
             objects.append(("", "namespaces", "", document))
+        objects.append(("", "services", "default", _kubernetes_service(self._port)))
+        objects.append(
+            (
+                "networking.k8s.io",
+                "servicecidrs",
+                "",
+                {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.0.0.0/16"]}, "status": {}},
+            )
+        )
         for item in bootstrap_objects():
             objects.append(("rbac.authorization.k8s.io", item.resource, item.namespace, item.document))
         recorded = facts().bootstrap
@@ -74,3 +84,21 @@ class Bootstrap:
             for document in recorded[plural]:
                 objects.append(("flowcontrol.apiserver.k8s.io", plural, "", document))
         return objects
+
+
+def _kubernetes_service(port: int) -> Json:
+    """The service that clients in a cluster find the API server by."""
+    return {
+        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {
+            "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port or 6443}],
+            "clusterIP": "10.0.0.1",
+            "clusterIPs": ["10.0.0.1"],
+            "type": "ClusterIP",
+            "sessionAffinity": "None",
+            "ipFamilies": ["IPv4"],
+            "ipFamilyPolicy": "SingleStack",
+            "internalTrafficPolicy": "Cluster",
+        },
+        "status": {"loadBalancer": {}},
+    }

@@ -80,11 +80,16 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 
 def too_long(field: str, limit: int) -> FieldError:
-    return FieldError(ErrorKind.TOO_LONG, field, f"Too long: may not be more than {limit} bytes")
+    return FieldError(ErrorKind.TOO_LONG, field, f"Too long: may not be more than {_count(limit, 'byte')}")
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
-    return FieldError(ErrorKind.TOO_MANY, field, f"Too many: {count}: must have at most {limit} items")
+    body = f"Too many: {count}: must have at most {_count(limit, 'item')}"
+    return FieldError(ErrorKind.TOO_MANY, field, body)
+
+
+def _count(number: int, unit: str) -> str:
+    return f"{number} {unit}" if number == 1 else f"{number} {unit}s"
 
 
 def not_found(field: str, value: Any) -> FieldError:

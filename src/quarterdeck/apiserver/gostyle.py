@@ -44,7 +44,23 @@ def _quote_char(char: str) -> str:
 
 def json_text(value: Any) -> str:
     """`value` as Go's `json.Marshal` writes it: map keys sorted, `<`, `>` and `&` escaped."""
-    return msgspec.json.encode(value, order="sorted").decode().translate(_HTML)
+    return msgspec.json.encode(_go_numbers(value), order="sorted").decode().translate(_HTML)
+
+
+def _go_numbers(value: Any) -> Any:
+    """Floats as Go's encoder writes them: `2`, `1e+30`."""
+    if isinstance(value, float):
+        if value.is_integer() and abs(value) < 1e21:
+            return int(value)
+        mantissa, mark, exponent = repr(value).partition("e")
+        if mark and exponent[0] not in "+-":
+            exponent = "+" + exponent
+        return msgspec.Raw(f"{mantissa}{mark}{exponent}".encode())
+    if isinstance(value, dict):
+        return {key: _go_numbers(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_go_numbers(item) for item in value]
+    return value
 
 
 def scalar(value: Any) -> str:
@@ -65,20 +81,17 @@ def scalar(value: Any) -> str:
 
 
 def float_text(value: float) -> str:
-    """A float64 as Go's `%v` prints it: shortest form, exponent below 1e-4 and from 1e21 on."""
+    """A float64 as Go's `%v` prints it: shortest digits, an exponent below 1e-4 and from 1e6 on."""
     if value != value:  # NaN
         return "NaN"
     if value in (float("inf"), float("-inf")):
         return "+Inf" if value > 0 else "-Inf"
-    magnitude = abs(value)
-    if value == 0 or 1e-4 <= magnitude < 1e21:
-        text = repr(value)
-        if "e" in text:
-            text = f"{value:f}"
-        return text[:-2] if text.endswith(".0") else text
-    mantissa, _, exponent = repr(value).partition("e")
-    if not exponent:
-        mantissa, _, exponent = f"{value:.17g}".partition("e")
-    mantissa = mantissa.removesuffix(".0")
-    sign = "-" if exponent.startswith("-") else "+"
-    return f"{mantissa}e{sign}{exponent.lstrip('+-').zfill(2)}"
+    if value == 0 or 1e-4 <= abs(value) < 1e6:
+        return repr(value).removesuffix(".0")
+    digits, _, exponent = f"{value:.16e}".partition("e")
+    for precision in range(17):  # the fewest digits that read back as the same number
+        text = f"{value:.{precision}e}"
+        if float(text) == value:
+            digits, _, exponent = text.partition("e")
+            break
+    return f"{digits}e{exponent[0]}{exponent[1:].zfill(2)}"

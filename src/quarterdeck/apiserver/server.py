@@ -226,7 +226,7 @@ class ApiServer:
             on_unserved=watcher.close_resource,
             now=timestamp,
         )
-        self._bootstrap = Bootstrap(self.store, table)
+        self._bootstrap = Bootstrap(self.store, table, options.port)
 
     def _follow(self, group: str, apply_change: Callable[[str, str, str, Json | None], None]) -> None:
         """Keep an in-memory index in step with the stored objects of a group."""

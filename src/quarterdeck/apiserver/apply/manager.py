@@ -13,7 +13,7 @@ from typing import Any
 
 from quarterdeck.apiserver.status import StatusError, bad_request
 
-from . import lastapplied
+from . import fieldset, lastapplied
 from .compare import TypedError, same_value
 from .conflict import Conflicts
 from .fieldset import FieldSet
@@ -51,8 +51,9 @@ class FieldManager:
         convert: Convert | None = None,
         kind: str = "",
     ) -> None:
-        convert = convert or _convert_by_name
-        self._rules = Rules(model_for_version, ignored or {}, only or {}, own_version_only, convert)
+        own_fields = {each: _without(fields) for each, fields in (ignored or {}).items() if fields}
+        own_fields.update((each, _only(fields)) for each, fields in (only or {}).items())
+        self._rules = Rules(model_for_version, own_fields, own_version_only, convert or _convert_by_name)
         self._kind = kind
 
     def update(
@@ -157,7 +158,7 @@ def restore_times(live: Json, new: Json) -> bool:
 def _starting_point(stored: Any, sent: Any) -> Managed:
     """The entries an update starts from: the client's if it sent readable ones, else the stored ones."""
     if sent is None or sent == stored:
-        return read_stored(stored)
+        return read_stored(stored) if stored else {}
     if is_reset(sent):
         return {}
     try:
@@ -165,6 +166,14 @@ def _starting_point(stored: Any, sent: Any) -> Managed:
     except ValueError:
         managed = {}
     return managed or read_stored(stored)
+
+
+def _without(ignored: FieldSet) -> Callable[[FieldSet], FieldSet]:
+    return lambda fields: fieldset.recursive_difference(fields, ignored)
+
+
+def _only(pattern: FieldSet) -> Callable[[FieldSet], FieldSet]:
+    return lambda fields: fieldset.restrict(fields, pattern)
 
 
 def _convert_by_name(obj: Json, api_version: str) -> Json:

@@ -49,21 +49,13 @@ _decode: Final = msgspec.json.Decoder().decode
 
 
 class Rules(NamedTuple):
-    """What the field manager knows about a kind; the fields are those of `FieldManager`."""
+    """What the field manager knows about a kind; see `FieldManager` for the rest."""
 
     model_for_version: Callable[[str], TypeModel | None]
-    ignored: Mapping[str, FieldSet]
-    only: Mapping[str, FieldSet]
+    #: per subresource, what leaves of a set only the fields that its writes can change; absent: all
+    own_fields: Mapping[str, Callable[[FieldSet], FieldSet]]
     own_version_only: Collection[str]
     convert: Callable[[Json, str], Json]
-
-    def own_fields(self, subresource: str) -> Callable[[FieldSet], FieldSet] | None:
-        """A function that leaves of a set what writes to a subresource can change; None: everything."""
-        only = self.only.get(subresource)
-        if only:
-            return lambda fields: fieldset.restrict(fields, only)
-        ignored = self.ignored.get(subresource)
-        return (lambda fields: fieldset.recursive_difference(fields, ignored)) if ignored else None
 
 
 class Write:
@@ -78,7 +70,7 @@ class Write:
         self._version = api_version
         self._subresource = subresource
         self._now = now
-        self._own_fields = rules.own_fields(subresource)
+        self._own_fields = rules.own_fields.get(subresource)
         # Conversion may be a call to a webhook. The object is kept so that its id stays its own.
         self._conversions: dict[tuple[int, str], tuple[Json, Json]] = {}
 

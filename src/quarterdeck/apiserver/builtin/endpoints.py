@@ -100,8 +100,9 @@ class EndpointSliceStrategy(BuiltinStrategy):
         for endpoint in obj.get("endpoints") or ():
             if endpoint.get("conditions") is None:
                 endpoint["conditions"] = {}
-        obj.setdefault("endpoints", None)
-        obj.setdefault("ports", None)
+        for key in ("endpoints", "ports"):
+            if not obj.get(key):
+                obj[key] = None  # shown even when there are none
 
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         for endpoint in obj.get("endpoints") or ():

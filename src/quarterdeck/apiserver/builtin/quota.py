@@ -67,7 +67,7 @@ class ResourceQuotaStrategy(BuiltinStrategy):
             invalid_json("spec.scopes", scopes, "unsupported scope applied to resource")
             for scope in scopes
             for name in hard
-            if _is_quota_resource(name) and not _scope_fits(scope, name)
+            if _is_standard(name) and not _scope_fits(scope, name)
         ]
         for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
             if all(scope in scopes for scope in pair):
@@ -82,12 +82,12 @@ class ResourceQuotaStrategy(BuiltinStrategy):
         return errors
 
 
+def _is_standard(name: str) -> bool:
+    return name in STANDARD_RESOURCES or name.startswith(("hugepages-", "requests.hugepages-"))
+
+
 def _is_quota_resource(name: str) -> bool:
-    return (
-        name in STANDARD_RESOURCES
-        or name.startswith(("hugepages-", "requests.hugepages-", "count/"))
-        or ".storageclass.storage.k8s.io" in name
-    )
+    return _is_standard(name) or name.startswith("count/") or ".storageclass.storage.k8s.io" in name
 
 
 _COMPUTE: Final = frozenset(

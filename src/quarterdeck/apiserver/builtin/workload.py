@@ -125,7 +125,7 @@ def validate_counts(
             errors += non_negative(status[key], f"status.{key}")
     replicas = status.get("replicas") or 0
     errors += [
-        invalid(f"status.{key}", status[key], "cannot be greater than status.replicas")
+        invalid(f"status.{key}", status.get(key) or 0, "cannot be greater than status.replicas")
         for key in within
         if (status.get(key) or 0) > replicas
     ]

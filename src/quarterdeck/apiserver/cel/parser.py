@@ -47,6 +47,7 @@ from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Va
 MAX_LENGTH: Final = 100_000
 MAX_DEPTH: Final = 250
 _MAX_RECOVERIES: Final = 30
+_MAX_NODES: Final = 100_000
 
 _BINARY: Final = {
     "||": (1, "_||_"),
@@ -158,6 +159,9 @@ class _Parser:
 
     def _next_id(self) -> int:
         self._ids += 1
+        if self._ids > _MAX_NODES:
+            # optMap and the like copy their operand: chains of them grow exponentially.
+            raise self._too_deep(f"expression size limit exceeded after macro expansion: {_MAX_NODES}")
         return self._ids
 
     @property

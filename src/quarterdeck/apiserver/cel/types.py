@@ -36,7 +36,7 @@ Kind = Literal[
 class CelType:
     """A static type; `str()` gives its name as printed in error texts."""
 
-    __slots__ = ("_hash", "_text", "fields", "kind", "name", "params", "shape")
+    __slots__ = ("_hash", "fields", "kind", "name", "params", "shape")
 
     def __init__(
         self,
@@ -53,7 +53,6 @@ class CelType:
         self.fields = fields
         self.shape = shape
         self._hash = hash((kind, name, params))
-        self._text = f"{name}({', '.join(map(str, params))})" if params else _SHORT.get(name, name)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -70,7 +69,9 @@ class CelType:
         return self._hash
 
     def __str__(self) -> str:
-        return self._text
+        if self.params:
+            return f"{self.name}({', '.join(map(str, self.params))})"
+        return _SHORT.get(self.name, self.name)
 
     def __repr__(self) -> str:
         return f"CelType({self})"

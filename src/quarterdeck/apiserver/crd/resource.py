@@ -45,6 +45,8 @@ class CustomStrategy(Strategy):
         self._schema = schema
         subresources = version.get("subresources") or {}
         self.has_status = "status" in subresources
+        status_schema = (schema.raw.get("properties") or {}).get("status") or {}
+        self._status_has_default = self.has_status and "default" in status_schema
         paths = [field["jsonPath"] for field in version.get("selectableFields") or ()]
         self.selectable_fields = {path.removeprefix("."): _selector(path) for path in paths}
 
@@ -54,6 +56,12 @@ class CustomStrategy(Strategy):
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         if self.has_status:
             obj.pop("status", None)
+            if self._status_has_default:
+                self._schema.default(obj)
+
+    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        if self._status_has_default and "status" not in obj:
+            self._schema.default(obj)
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         return self._schema.validate_create(obj)

@@ -9,7 +9,7 @@ from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.strategy import WriteContext
 
 from .lifecycle import FINALIZER, set_condition
-from .validation import default_crd, validate_crd_create, validate_crd_status_update, validate_crd_update
+from .validation import crd_warnings, default_crd, validate_crd_create, validate_crd_status_update, validate_crd_update
 
 Json = dict[str, Any]
 
@@ -44,6 +44,9 @@ class DefinitionStrategy(SpecStrategy):
 
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return validate_crd_status_update(obj, old)
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        return crd_warnings(obj, old)
 
     def is_held(self, obj: Json) -> bool:
         # the first delete always leaves the definition, for its objects to go first

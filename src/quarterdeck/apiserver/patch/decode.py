@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-import msgspec
-
+from quarterdeck.apiserver import document
 from quarterdeck.apiserver.status import bad_request
 
 __all__ = ["decode_json", "go_kind", "unmarshal_error"]
-
-_decode: Final = msgspec.json.Decoder().decode
 
 
 def decode_json(body: bytes, *, prefix: str = "") -> Any:
     """The decoded body; 400 with `prefix` and what is wrong with it."""
     try:
-        return _decode(body)
-    except msgspec.DecodeError as error:
-        text = "unexpected end of JSON input" if "truncated" in str(error) or not body.strip() else str(error)
-        raise bad_request(prefix + text) from error
+        return document.parse_json(body)
+    except document.ParseError as error:
+        raise bad_request(f"{prefix}{error}") from error
 
 
 def go_kind(value: Any) -> str:

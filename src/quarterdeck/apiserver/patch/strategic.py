@@ -67,13 +67,14 @@ def _merge_map(original: Json, patch: Json, type_: Type | None) -> Json:
         raise plain_error(f"unknown patch type: {_text(directive)} in map: {gotext.plain(patch)}")
     _apply_retain_keys(original, patch)
     _apply_set_orders(original, patch, type_)
-    for key, value in patch.items():
+    # Upstream takes the fields in random order; here an item both deleted and added is added.
+    for key, value in sorted(patch.items(), key=lambda each: not each[0].startswith(_DELETE_FROM)):
         is_deletion = key.startswith(_DELETE_FROM)
         if is_deletion:
             key = _field_of(key, _DELETE_FROM, _BAD_PRIMITIVE_LIST)
         if value is None:
             original.pop(key, None)
-        elif key not in original or _go_type(original[key]) != _go_type(value):
+        elif key not in original or type(original[key]) is not type(value):
             if not is_deletion:
                 _take(original, key, _without_nulls(value))
         elif isinstance(value, dict):
@@ -259,7 +260,7 @@ def _require_map(item: Any) -> Json:
 
 def _element_kind(items: list[Any]) -> type:
     """The one kind of all items."""
-    kinds = {_go_type(item) for item in items}
+    kinds = {type(item) for item in items}
     if not kinds:
         raise plain_error("no elements in any of the given slices")
     if len(kinds) > 1:
@@ -330,10 +331,6 @@ def _field_of(directive: str, prefix: str, message: str) -> str:
 
 def _same(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
-
-
-def _go_type(value: Any) -> type:
-    return type(value)
 
 
 def _text(value: Any) -> str:

@@ -111,9 +111,7 @@ class Writer:
         resource = request.resource
         strategy = resource.strategy
         meta = obj["metadata"]
-        if meta.get("resourceVersion") and not is_apply:
-            raise status.plain_error("resourceVersion should not be set on objects to be created")
-        meta.pop("resourceVersion", None)
+        given_version = meta.pop("resourceVersion", "")
         resource.check_create_allowed(meta.get("name", ""))
         if resource.namespaced:
             self._check_namespace(request, meta)
@@ -153,6 +151,8 @@ class Writer:
                 if existing is not None:
                     raise status.already_exists(resource.plural, resource.group, meta["name"])
                 return None, obj
+            if given_version and not is_apply:
+                raise status.plain_error("resourceVersion should not be set on objects to be created")
             try:
                 entry = await self._commit(resource, obj, 0)
             except WriteConflict:

@@ -8,7 +8,7 @@ read-only view (dynamic): two readers may share one object.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
@@ -61,6 +61,11 @@ class ObjectDecoder(Generic[T]):
                 self._bytes -= len(old.raw)
         return made
 
+    def once(self, entry: Entry) -> T:
+        """Decode without remembering: for passes over everything, which would flush what is in use."""
+        known = self._objects.get(entry)
+        return known if known is not None else self._decode(entry.raw)
+
     def forget(self, entry: Entry) -> None:
         """The entry left the store: its object need not be remembered."""
         if self._objects.pop(entry, None) is not None:
@@ -69,9 +74,3 @@ class ObjectDecoder(Generic[T]):
     def statistics(self) -> DecodingStatistics:
         """Remembered objects, hits and misses so far."""
         return DecodingStatistics(len(self._objects), self._bytes, self._hits, self._misses)
-
-
-def transient(decoder: "ObjectDecoder[Any]", entry: Entry) -> Any:
-    """Decode without remembering: for passes over everything, which would flush what is in use."""
-    known = decoder._objects.get(entry)
-    return known if known is not None else decoder._decode(entry.raw)

@@ -28,6 +28,8 @@ _SHARED_LIMIT: Final = 8192
 """Distinct label sets and owner lists remembered for sharing, per informer."""
 
 _NOTHING: Final = msgspec.Raw(b"")
+_PARTIAL: Final = "PartialObjectMetadata"
+"""What a metadata-only list or watch calls every object."""
 
 
 class Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -152,7 +154,7 @@ class EntryFactory:
         head = cast("Head", decoded.metadata)
         if not head.name:
             raise SchemaError("the object has no name", "metadata.name")
-        if decoded.kind and self._kind and decoded.kind != self._kind:
+        if decoded.kind and self._kind and decoded.kind not in (self._kind, _PARTIAL):
             raise SchemaError(f"expected a {self._kind}, got a {decoded.kind}", "kind")
         return decoded, head
 

@@ -205,12 +205,14 @@ class IndexTable:
         values = self._values(entry)
         if self._said is not None:
             values = self._said[entry] = tuple(values)
+        namespace = entry.namespace
         for value in values:
             self._everywhere.add(value, entry)
-            space = self._spaces.get(entry.namespace)
-            if space is None:
-                space = self._spaces[entry.namespace] = _Buckets()
-            space.add(value, entry)
+            if namespace:
+                space = self._spaces.get(namespace)
+                if space is None:
+                    space = self._spaces[namespace] = _Buckets()
+                space.add(value, entry)
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out again; harmless if it was never in."""

@@ -22,17 +22,14 @@ A server that sends no bookmarks is silent without being dead. If the silence al
 there has never been a bookmark, it is switched off.
 """
 
-import asyncio
 import random
-from collections.abc import AsyncGenerator, Callable, Sequence
-from types import TracebackType
-from typing import Final, NoReturn, Protocol, Self, cast
+from collections.abc import Sequence
+from typing import Final, NoReturn, Protocol
 
 import msgspec
 
 from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
-from quarterdeck.client.line import line_batches
 from quarterdeck.client.transport import Stream
 from quarterdeck.errors import (
     ApiError,
@@ -51,6 +48,7 @@ from quarterdeck.errors import (
 from quarterdeck.runtime._logfield import FieldLogger, get_logger
 from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.feed import Feed, Silence, Silent
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
@@ -63,7 +61,6 @@ PAGE_SIZE: Final = 500
 SHORT_WATCH: Final = 1.0
 """A watch that ends sooner than this, without an event, is a refusal in disguise."""
 MISSING_KIND_PERIOD: Final = 10.0
-INITIAL_EVENTS_WARNING: Final = 10.0
 RELIST_SPACING: Final = 10.0
 """A 410 sooner than this after the last list waits for the back-off: no storm of lists."""
 ERROR_WINDOW_QUIET: Final = 60.0
@@ -162,77 +159,6 @@ class _ListNeeded(QuarterdeckError):
         self.at_once = at_once
 
 
-class _Feed:
-    """An open watch: batches of lines, some of which may have been read too far."""
-
-    def __init__(self, stream: Stream, opened: float) -> None:
-        self.opened: Final = opened
-        self.events = 0
-        self.unread: list[bytes] = []
-        self._stream: Final = stream
-        self._batches: Final = cast("AsyncGenerator[list[bytes], None]", line_batches(aiter(stream)))
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> list[bytes]:
-        if self.unread:
-            lines, self.unread = self.unread, []
-            return lines
-        return await anext(self._batches)
-
-    async def aclose(self) -> None:
-        """Drop the connection."""
-        await self._batches.aclose()
-        await self._stream.aclose()
-
-
-class _Silent(TransportError):
-    """Nothing arrived for too long."""
-
-
-class _Silence:
-    """Ends its block with ``_Silent`` unless ``broken()`` is called often enough; may remind earlier."""
-
-    def __init__(self, limit: float, remind: Callable[[], None] | None = None) -> None:
-        self._limit: Final = limit
-        self._timeout: Final = asyncio.timeout(limit or None)
-        self._loop: Final = asyncio.get_running_loop()
-        self._remind: Final = remind
-        self._reminder: asyncio.TimerHandle | None = None
-
-    def broken(self) -> None:
-        """Something arrived."""
-        if self._limit:
-            self._timeout.reschedule(self._loop.time() + self._limit)
-        if self._reminder is not None:
-            self._reminder.cancel()
-            self._schedule()
-
-    def _schedule(self) -> None:
-        self._reminder = self._loop.call_later(INITIAL_EVENTS_WARNING, self._ring)
-
-    def _ring(self) -> None:
-        if self._remind is not None:
-            self._remind()
-        self._schedule()
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-        if self._remind is not None:
-            self._schedule()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._reminder is not None:
-            self._reminder.cancel()
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as expired:
-            raise _Silent(f"no data for {self._limit:g}s") from expired
-
-
 class Reflector:
     """Lists and watches one resource into one sink."""
 
@@ -277,6 +203,8 @@ class Reflector:
         self._watches = 0
         self._skipped = 0
         self._list_reason = "start"
+        self._requested = ""
+        self._listening: Silence | None = None
         self._verb = "list"
         self._health = Health(HealthState.STARTING)
 
@@ -296,6 +224,12 @@ class Reflector:
             watches=self._watches,
             skipped=self._skipped,
         )
+
+    def request_list(self, reason: str) -> None:
+        """Leave the watch and list again; for somebody who knows that the sink is wrong."""
+        self._requested = reason
+        if self._listening is not None:
+            self._listening.interrupt()
 
     async def run(self) -> NoReturn:
         """List and watch until cancelled."""
@@ -385,11 +319,11 @@ class Reflector:
             self._relists[self._list_reason] = self._relists.get(self._list_reason, 0) + 1
         self._set_health(HealthState.WATCHING)
 
-    async def _start_streaming(self) -> _Feed | None:
+    async def _start_streaming(self) -> Feed | None:
         """The first list as a stream; ``None`` if a plain list has to do for this start."""
         while True:
             version = "" if self._version_unavailable else self._version
-            feed: _Feed | None = None
+            feed: Feed | None = None
             try:
                 feed = await self._open(version, initial=True)
                 entries, reached = await self._collect(feed)
@@ -420,10 +354,10 @@ class Reflector:
             self._can_stream = False
         return False
 
-    async def _collect(self, feed: _Feed) -> tuple[list[Entry], str]:
+    async def _collect(self, feed: Feed) -> tuple[list[Entry], str]:
         """Read the initial events up to the bookmark that ends them."""
         entries: dict[tuple[str, str], Entry] = {}
-        silence = _Silence(self._silence, self._warn_waiting)
+        silence = Silence(self._silence, self._warn_waiting)
         async with silence:
             async for lines in feed:
                 silence.broken()
@@ -433,7 +367,7 @@ class Reflector:
         raise TransportError("the stream ended before the initial events did")
 
     async def _collect_lines(
-        self, feed: _Feed, lines: list[bytes], entries: dict[tuple[str, str], Entry]
+        self, feed: Feed, lines: list[bytes], entries: dict[tuple[str, str], Entry]
     ) -> str | None:
         """Take in a batch; returns the version if the last initial event was in it."""
         turn = TimeSlice()
@@ -523,7 +457,7 @@ class Reflector:
 
     # -- watches ------------------------------------------------------------------------------------
 
-    async def _open_watch(self) -> _Feed:
+    async def _open_watch(self) -> Feed:
         """A watch from the last version, however long it takes; raises if a list is needed."""
         while True:
             try:
@@ -541,7 +475,7 @@ class Reflector:
             self._set_health(HealthState.WATCHING)
             return feed
 
-    async def _open(self, version: str, *, initial: bool = False) -> _Feed:
+    async def _open(self, version: str, *, initial: bool = False) -> Feed:
         low, high = self._options.watch_timeout
         query = [("watch", "true")]
         if version:
@@ -554,7 +488,7 @@ class Reflector:
         self._verb = "watch"
         stream = await self._opener.open(self._call("watch", query, self._options.accept_watch))
         self._watches += 1
-        return _Feed(stream, self._clock.monotonic())
+        return Feed(stream, self._clock.monotonic())
 
     def _call(self, verb: str, query: list[tuple[str, str]], accept: str) -> Call:
         options = self._options
@@ -578,12 +512,12 @@ class Reflector:
         self._note(error)
         await self._clock.sleep(max(self._backoff.next(), _retry_after(error)))
 
-    async def _follow(self, feed: _Feed) -> None:
+    async def _follow(self, feed: Feed) -> None:
         """Apply events until the stream ends; raises ``_ListNeeded`` if what follows must be a list."""
         # Events of a watch opened at no version are the present state in any order: their versions say
         # nothing about what was seen.
         synthetic = self._version in ("", "0")
-        silence = _Silence(self._silence)
+        silence = self._listening = Silence(self._silence)
         try:
             async with silence:
                 async for lines in feed:
@@ -591,14 +525,22 @@ class Reflector:
                     feed.events += len(lines)
                     synthetic = await self._apply(lines, synthetic=synthetic)
                     self._alarms = 0
-        except _Silent:
-            self._sound_alarm()
-            return
+                    if self._requested:
+                        break
+        except Silent:
+            if not self._requested:
+                self._sound_alarm()
+                return
         except TransportError as error:
             self._log.info("watch interrupted", cause=str(error))
         except ApiError as error:
             await self._stream_error(error)
             return
+        finally:
+            self._listening = None
+        if self._requested:
+            reason, self._requested = self._requested, ""
+            raise _ListNeeded(reason, at_once=True)
         if feed.events == 0 and self._clock.monotonic() - feed.opened < SHORT_WATCH:
             raise _ListNeeded("short-watch")
 

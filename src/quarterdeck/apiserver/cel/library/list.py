@@ -46,7 +46,7 @@ _SUMMABLE: Final = (
 )
 _T: Final = type_param("T")
 _LIST: Final = list_type(_T)
-_MAX_RANGE: Final = 10_000_000
+_MAX_RANGE: Final = 2_000_000
 
 
 def _is_sorted(items: list[Value]) -> bool:

@@ -1,0 +1,474 @@
+"""An informer: one kind, cached and watched.
+
+It owns the shards (one list/watch each), the indexes over all of them, the handlers, and the tasks that
+run them. Handlers and indexes may come and go while it runs; what is removed leaves nothing behind.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata, Resource, decode
+from quarterdeck.client.call import Call
+from quarterdeck.client.discovery import ResourceMapping
+from quarterdeck.client.representation import AnyKind, MetadataKind
+from quarterdeck.errors import CacheError, NoKindMatch, QuarterdeckError
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.backoff import EndlessBackoff
+from quarterdeck.runtime.cache.decoding import DecodingStatistics, ObjectDecoder
+from quarterdeck.runtime.cache.entry import Entry, EntryFactory
+from quarterdeck.runtime.cache.health import Health, HealthState
+from quarterdeck.runtime.cache.index import Index, IndexTable
+from quarterdeck.runtime.cache.options import ALL_NAMESPACES, ShardSettings
+from quarterdeck.runtime.cache.reflector import (
+    MISSING_KIND_PERIOD,
+    Opener,
+    Reflector,
+    ReflectorOptions,
+    ReflectorStatistics,
+)
+from quarterdeck.runtime.cache.registration import EventHandler, Registration
+from quarterdeck.runtime.cache.shard import Shard
+from quarterdeck.runtime.cache.store import Change, Delta
+from quarterdeck.runtime.cache.verification import find_differences
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.timeslice import TimeSlice
+
+__all__ = ["Informer", "InformerStatistics"]
+
+T = TypeVar("T")
+_METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+_METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+
+
+class InformerStatistics(msgspec.Struct, frozen=True):
+    """What an informer holds and how it is doing."""
+
+    gvk: GroupVersionKind
+    is_metadata_only: bool
+    objects: int
+    bytes: int
+    """JSON bytes kept."""
+    has_synced: bool
+    version: str
+    """The version seen; of the first shard where there are several."""
+    last_event: float | None
+    """Loop time of the last event or bookmark of the quietest shard."""
+    health: Health
+    """The worst of the shards."""
+    queued: int
+    """Deltas not yet handled, over all handlers."""
+    handlers: int
+    shards: tuple[ReflectorStatistics, ...]
+    decoding: tuple[DecodingStatistics, ...]
+    differences: int
+    """Objects the consistency probe had to repair."""
+
+
+class Informer:
+    """Caches one kind and reports its changes."""
+
+    def __init__(
+        self,
+        *,
+        gvk: GroupVersionKind,
+        cls: type[Resource] | None,
+        metadata_only: bool,
+        opener: Opener,
+        resolve: Callable[[], Awaitable[ResourceMapping]],
+        settings: Callable[[ResourceMapping], Sequence[ShardSettings]],
+        remembered_bytes: int,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self.gvk: Final = gvk
+        self.is_metadata_only: Final = metadata_only
+        self._cls: Final = cls
+        self._opener: Final = opener
+        self._resolve: Final = resolve
+        self._settings: Final = settings
+        self._remembered_bytes: Final = remembered_bytes
+        self._clock: Final = clock
+        self._random: Final = rng
+        self._log: Final = get_logger(__name__).bind(kind=str(gvk.group_kind))
+        self._paths: list[str] = []
+        self._factories: list[EntryFactory] = []
+        self._decoders: dict[Any, ObjectDecoder[Any]] = {}
+        self._indexes: dict[str, IndexTable] = {}
+        self._building: dict[str, IndexTable] = {}
+        self._registrations: list[Registration] = []
+        self._tasks: dict[Registration, asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._mapping: ResourceMapping | None = None
+        self._shards: dict[str, Shard] = {}
+        self._plans: dict[str, ShardSettings] = {}
+        self._reflectors: dict[str, Reflector] = {}
+        self._synced: Final = asyncio.Event()
+        self._health = Health(HealthState.STARTING)
+        self._differences = 0
+        self._started = False
+
+    # -- state ----------------------------------------------------------------------------------------
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list of every shard is stored (handlers have their own ``has_synced``)."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait for the first list of every shard."""
+        await self._synced.wait()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether ``run()`` is under way."""
+        return self._group is not None
+
+    @property
+    def mapping(self) -> ResourceMapping | None:
+        """Resource and scope, once known."""
+        return self._mapping
+
+    @property
+    def health(self) -> Health:
+        """The worst health of the shards."""
+        return next(
+            (shard.health for shard in self._shards.values() if not shard.health.is_good),
+            self._health if not self._shards else next(iter(self._shards.values())).health,
+        )
+
+    @property
+    def shards(self) -> Iterable[Shard]:
+        """The list/watches this informer consists of."""
+        return self._shards.values()
+
+    def statistics(self) -> InformerStatistics:
+        """Objects, bytes, lag and trouble."""
+        shards = tuple(reflector.statistics() for reflector in self._reflectors.values())
+        events = [s.last_event for s in shards if s.last_event is not None]
+        stores = [shard.store for shard in self._shards.values()]
+        return InformerStatistics(
+            gvk=self.gvk,
+            is_metadata_only=self.is_metadata_only,
+            objects=sum(len(store) for store in stores),
+            bytes=sum(store.bytes for store in stores),
+            has_synced=self.has_synced,
+            version=stores[0].version if stores else "",
+            last_event=min(events) if events else None,
+            health=self.health,
+            queued=sum(r.statistics().queued for r in self._registrations),
+            handlers=len(self._registrations),
+            shards=shards,
+            decoding=tuple(decoder.statistics() for decoder in self._decoders.values()),
+            differences=self._differences,
+        )
+
+    # -- running --------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """List, watch and serve handlers until cancelled; may be called once."""
+        if self._started:
+            raise CacheError(f"the informer of {self.gvk} was started more than once")
+        self._started = True
+        try:
+            mapping = await self._find_mapping()
+            self._make_shards(mapping)
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for registration in self._registrations:
+                    self._start_registration(registration, group)
+                for namespace, shard in self._shards.items():
+                    self._start_shard(shard, self._plans[namespace], mapping, group)
+        finally:
+            self._group = None
+            self._tasks.clear()
+
+    async def _find_mapping(self) -> ResourceMapping:
+        backoff = EndlessBackoff(base=0.8, cap=30.0, jitter=1.0, clock=self._clock, rng=self._random)
+        while True:
+            try:
+                return await self._resolve()
+            except NoKindMatch as error:
+                if self._health.state is not HealthState.KIND_MISSING:
+                    self._log.warning(
+                        "kind is missing: if kind is a CRD, it should be installed before calling Start",
+                        error,
+                    )
+                self._health = self._trouble(HealthState.KIND_MISSING, error)
+                wait = MISSING_KIND_PERIOD
+            except QuarterdeckError as error:
+                self._log.warning("cannot discover the kind", error)
+                self._health = self._trouble(HealthState.RETRYING, error)
+                wait = backoff.next()
+            await self._clock.sleep(wait)
+
+    def _trouble(self, state: HealthState, error: Exception) -> Health:
+        since = self._health.since if self._health.state is state else self._clock.monotonic()
+        return Health(state, "get", str(self.gvk.group_kind), str(error), since)
+
+    def _make_shards(self, mapping: ResourceMapping) -> None:
+        self._mapping = mapping
+        for plan in self._settings(mapping):
+            factory = EntryFactory(
+                kind=self.gvk.kind,
+                api_version=self.gvk.api_version,
+                transforms=plan.transforms,
+                paths=self._paths,
+            )
+            self._factories.append(factory)
+            self._plans[plan.namespace] = plan
+            self._shards[plan.namespace] = Shard(namespace=plan.namespace, factory=factory, owner=self)
+        for registration in self._registrations:
+            registration.expect(self._shards)
+
+    def _start_shard(
+        self, shard: Shard, plan: ShardSettings, mapping: ResourceMapping, group: asyncio.TaskGroup
+    ) -> None:
+        reflector = Reflector(
+            opener=self._opener,
+            mapping=mapping,
+            sink=shard,
+            options=ReflectorOptions(
+                namespace=plan.request_namespace,
+                label_selector=str(plan.labels),
+                field_selector=str(plan.fields),
+                accept_list=_METADATA_LIST if self.is_metadata_only else "application/json",
+                accept_watch=_METADATA if self.is_metadata_only else "application/json",
+                stream_lists=plan.stream_lists,
+                bookmarks=plan.bookmarks,
+                silence=plan.silence,
+            ),
+            clock=self._clock,
+            rng=self._random,
+        )
+        self._reflectors[plan.namespace] = reflector
+        name = f"{self.gvk.kind} {plan.namespace}".strip()
+        group.create_task(reflector.run(), name=f"reflector {name}")
+        if plan.resync_period > 0:
+            group.create_task(self._resync(shard, plan.resync_period), name=f"resync {name}")
+        if plan.verify_period > 0:
+            group.create_task(self._verify(shard, plan, reflector), name=f"verify {name}")
+
+    async def _resync(self, shard: Shard, period: float) -> None:
+        while True:
+            await self._clock.sleep(period * self._random.uniform(0.9, 1.1))
+            self.dispatch([Delta(Change.UPDATED, entry, entry) for entry in shard.store.entries()])
+
+    async def _verify(self, shard: Shard, plan: ShardSettings, reflector: Reflector) -> None:
+        assert self._mapping is not None
+        query = [("labelSelector", str(plan.labels)), ("fieldSelector", str(plan.fields))]
+        call = Call(
+            "list",
+            self._mapping.gvk,
+            self._mapping.gvr,
+            self._mapping.is_namespaced,
+            namespace=plan.request_namespace,
+            query=tuple(pair for pair in query if pair[1]),
+        )
+        await shard.wait_synced()
+        while True:
+            await self._clock.sleep(plan.verify_period * self._random.uniform(0.9, 1.1))
+            try:
+                found = await find_differences(opener=self._opener, call=call, store=shard.store)
+            except QuarterdeckError as error:
+                self._log.warning("cannot verify the cache", error)
+                continue
+            if found:
+                self._differences += len(found)
+                self._log.error(
+                    "cache differs from the server, listing again",
+                    objects=len(found),
+                    first=f"{found[0].namespace}/{found[0].name}: {found[0].problem}",
+                )
+                reflector.request_list("verify")
+
+    # -- handlers -------------------------------------------------------------------------------------
+
+    def add_handler(self, handler: EventHandler, *, name: str = "") -> Registration:
+        """Report changes to ``handler``, the present state first (as initial additions)."""
+        registration = Registration(handler, name=name or type(handler).__name__, clock=self._clock)
+        self._registrations.append(registration)
+        if self._mapping is not None:
+            registration.expect(self._shards)
+            for namespace, shard in self._shards.items():
+                if shard.has_synced:
+                    registration.push(
+                        [Delta(Change.ADDED, None, entry, True) for entry in shard.store.entries()]
+                    )
+                    registration.mark(namespace)
+        if self._group is not None:
+            self._start_registration(registration, self._group)
+        return registration
+
+    def remove_handler(self, registration: Registration) -> None:
+        """Stop reporting; queued changes are forgotten."""
+        if registration in self._registrations:
+            self._registrations.remove(registration)
+        registration.close()
+        task = self._tasks.pop(registration, None)
+        if task is not None:
+            task.cancel()
+
+    def _start_registration(self, registration: Registration, group: asyncio.TaskGroup) -> None:
+        self._tasks[registration] = group.create_task(registration.run(), name=f"handler {self.gvk.kind}")
+
+    # -- the shards' owner ----------------------------------------------------------------------------
+
+    def dispatch(self, deltas: Sequence[Delta]) -> None:
+        """Hand changes to every handler's buffer."""
+        for registration in self._registrations:
+            registration.push(deltas)
+
+    def swapped(self, old: Entry | None, new: Entry | None) -> None:
+        """Keep indexes and decoded objects in step with the stores."""
+        if old is not None:
+            for decoder in self._decoders.values():
+                decoder.forget(old)
+        for table in (*self._indexes.values(), *self._building.values()):
+            if old is not None:
+                self._index(table.remove, old, table)
+            if new is not None:
+                self._index(table.insert, new, table)
+
+    def _index(self, operation: Callable[[Entry], None], entry: Entry, table: IndexTable) -> None:
+        try:
+            operation(entry)
+        except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
+            self._log.error("index function failed", error, index=table.index.name, object=str(entry.key))
+
+    def shard_listed(self, shard: Shard, *, first: bool) -> None:
+        """The first list of a shard lets its handlers, and perhaps the informer, become synced."""
+        if not first:
+            return
+        for registration in self._registrations:
+            registration.mark(shard.namespace)
+        if all(each.has_synced for each in self._shards.values()):
+            self._synced.set()
+
+    def shard_health(self, shard: Shard, health: Health) -> None:
+        """Remember the last change for ``statistics``."""
+        self._health = health
+
+    # -- indexes --------------------------------------------------------------------------------------
+
+    def declare_index(self, index: Index[Any]) -> None:
+        """Keep an index; cheap before the informer has objects, and for label, owner and path indexes.
+
+        An index over a function decodes every object: use ``add_index`` once the informer holds some.
+        """
+        if self._knows(index):
+            return
+        if index.of_object is not None and any(len(shard.store) for shard in self._shards.values()):
+            raise CacheError(f"index {index.name} needs every object decoded: use 'await add_index(...)'")
+        table = self._make_table(index)
+        for entry in self.entries():
+            self._index(table.insert, entry, table)
+        self._indexes[index.name] = table
+
+    async def add_index(self, index: Index[Any]) -> None:
+        """Keep an index from now on, over the objects that are there as well; gives way while it builds."""
+        if self._knows(index):
+            return
+        table = self._make_table(index)
+        self._building[index.name] = table
+        try:
+            turn = TimeSlice()
+            for shard in self._shards.values():
+                for entry in list(shard.store.entries()):
+                    # What changed since the pass began was indexed when it changed.
+                    if shard.store.get(entry.namespace, entry.name) is entry:
+                        self._index(table.insert, entry, table)
+                    if turn.is_over:
+                        await turn.end()
+        finally:
+            del self._building[index.name]
+        self._indexes[index.name] = table
+
+    def _knows(self, index: Index[Any]) -> bool:
+        known = self._indexes.get(index.name) or self._building.get(index.name)
+        if known is None:
+            return False
+        same = known.index is index or (
+            known.index.path == index.path and known.index.of_object is None and index.of_object is None
+        )
+        if not same:
+            raise CacheError(f"index {index.name} of {self.gvk} is already declared with another function")
+        return True
+
+    def _make_table(self, index: Index[Any]) -> IndexTable:
+        slot = -1
+        if index.path:
+            if index.path not in self._paths:
+                self._paths.append(index.path)
+                for factory in self._factories:
+                    factory.add_path(index.path)
+            slot = self._paths.index(index.path)
+        return IndexTable(index, slot=slot, decode=self.decoder(self._cls or self.gvk).once)
+
+    def remove_index(self, name: str) -> None:
+        """Stop keeping an index."""
+        self._indexes.pop(name, None)
+
+    def table(self, name: str) -> IndexTable | None:
+        """A filled index by name."""
+        return self._indexes.get(name)
+
+    # -- reading --------------------------------------------------------------------------------------
+
+    def shard_for(self, namespace: str) -> Shard | None:
+        """The shard that holds a namespace; ``None`` if the cache does not hold it."""
+        known = self._shards.get(namespace)
+        if known is not None:
+            return known
+        rest = self._shards.get(ALL_NAMESPACES)
+        if rest is None:
+            return None
+        plan = self._plans[ALL_NAMESPACES]
+        if plan.request_namespace and namespace != plan.request_namespace:
+            return None
+        return rest
+
+    def covers_all_namespaces(self) -> bool:
+        """Whether nothing is left out by namespace."""
+        return ALL_NAMESPACES in self._shards
+
+    def get(self, namespace: str, name: str) -> Entry | None:
+        """One entry; raises ``CacheError`` for a namespace the cache does not hold."""
+        shard = self.shard_for(namespace)
+        if shard is None:
+            key = f"{namespace}/{name}" if namespace else name
+            raise CacheError(f"unable to get: {key} because of unknown namespace for the cache")
+        return shard.store.get(namespace, name)
+
+    def entries(self, namespace: str = "") -> Iterator[Entry]:
+        """Entries of one namespace, or of all."""
+        if not namespace:
+            for shard in self._shards.values():
+                yield from shard.store.entries()
+            return
+        holder = self.shard_for(namespace)
+        if holder is None:
+            raise CacheError(f"unable to list: {namespace} because of unknown namespace for the cache")
+        yield from holder.store.entries(namespace)
+
+    def decoder(self, kind: AnyKind) -> ObjectDecoder[Any]:
+        """Turns entries into objects of one representation."""
+        known = self._decoders.get(kind)
+        if known is None:
+            known = self._decoders[kind] = ObjectDecoder(
+                self._reader(kind), remembered_bytes=self._remembered_bytes
+            )
+        return known
+
+    def _reader(self, kind: AnyKind) -> Callable[[bytes], Any]:
+        gvk = self.gvk
+        if isinstance(kind, MetadataKind) or self.is_metadata_only:
+            return lambda raw: decode(raw, PartialObjectMetadata).evolve(
+                api_version=gvk.api_version, kind=gvk.kind
+            )
+        if isinstance(kind, GroupVersionKind):
+            return DynamicObject.from_bytes
+        return lambda raw: decode(raw, kind)

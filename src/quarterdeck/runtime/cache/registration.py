@@ -1,0 +1,172 @@
+"""One handler of an informer: its own buffer, its own pace.
+
+Deltas are appended to an unbounded buffer and handled one by one, in order, by a task of the registration.
+A slow handler therefore delays neither the watch nor other handlers; its backlog is a statistic.
+
+``has_synced`` turns true when the initial state has been *handled*, not when it was stored: a marker travels
+through the buffer behind it. A handler that raises keeps its event: it is logged, counted and handled again
+later, after a growing delay, while newer events go on.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Hashable, Iterable
+from typing import Final, Protocol
+
+import msgspec
+
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.cache.store import Delta
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.timeslice import TimeSlice
+
+__all__ = ["EventHandler", "Registration", "RegistrationStatistics"]
+
+_log: Final = get_logger(__name__)
+_FIRST_RETRY: Final = 0.1
+_LAST_RETRY: Final = 30.0
+
+
+class EventHandler(Protocol):
+    """What is told about every change."""
+
+    def handle(self, delta: Delta) -> Awaitable[None] | None:
+        """Take one change; may be a coroutine function. An exception means: tell me again later."""
+        ...
+
+
+class RegistrationStatistics(msgspec.Struct, frozen=True):
+    """How a handler keeps up."""
+
+    queued: int
+    handled: int
+    failures: int
+    retrying: int
+    has_synced: bool
+
+
+class _Marker:
+    """Behind the last initial delta of one shard."""
+
+    __slots__ = ("shard",)
+
+    def __init__(self, shard: Hashable) -> None:
+        self.shard = shard
+
+
+class Registration:
+    """A handler registered with an informer; made by ``Informer.add_handler``."""
+
+    def __init__(self, handler: EventHandler, *, name: str, clock: Clock) -> None:
+        self._handler: Final = handler
+        self._name: Final = name
+        self._clock: Final = clock
+        self._buffer: deque[Delta | _Marker] = deque()
+        self._filled: Final = asyncio.Event()
+        self._synced: Final = asyncio.Event()
+        self._missing: set[Hashable] | None = None
+        self._timers: dict[int, asyncio.TimerHandle] = {}
+        self._attempts: dict[int, int] = {}
+        self._handled = 0
+        self._failures = 0
+        self._closed = False
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the whole initial state has been handled."""
+        return self._synced.is_set()
+
+    async def wait_synced(self) -> None:
+        """Wait until the whole initial state has been handled."""
+        await self._synced.wait()
+
+    def statistics(self) -> RegistrationStatistics:
+        """Backlog, work done and trouble."""
+        return RegistrationStatistics(
+            len(self._buffer), self._handled, self._failures, len(self._timers), self._synced.is_set()
+        )
+
+    def expect(self, shards: Iterable[Hashable]) -> None:
+        """The initial state comes in these parts; each ends with a marker."""
+        self._missing = set(shards)
+        if not self._missing:
+            self._synced.set()
+
+    def push(self, deltas: Iterable[Delta]) -> None:
+        """Append changes."""
+        if not self._closed:
+            self._buffer.extend(deltas)
+            self._filled.set()
+
+    def mark(self, shard: Hashable) -> None:
+        """The initial state of a shard is complete."""
+        if not self._closed:
+            self._buffer.append(_Marker(shard))
+            self._filled.set()
+
+    def close(self) -> None:
+        """Forget what is queued; the task that runs this registration is cancelled by its owner."""
+        self._closed = True
+        self._buffer.clear()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        self._attempts.clear()
+
+    async def run(self) -> None:
+        """Handle deltas until cancelled."""
+        buffer = self._buffer
+        turn = TimeSlice()
+        while not self._closed:
+            while buffer:
+                item = buffer.popleft()
+                if isinstance(item, _Marker):
+                    self._reach(item)
+                else:
+                    await self._handle(item)
+                if turn.is_over:
+                    await turn.end()
+            self._filled.clear()
+            await self._filled.wait()
+            turn = TimeSlice()
+
+    def _reach(self, marker: _Marker) -> None:
+        if self._missing is None:
+            return
+        self._missing.discard(marker.shard)
+        if not self._missing:
+            self._synced.set()
+
+    async def _handle(self, delta: Delta) -> None:
+        try:
+            waiting = self._handler.handle(delta)
+            if waiting is not None:
+                await waiting
+        except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
+            self._retry_later(delta, error)
+        else:
+            self._handled += 1
+            if self._attempts:
+                self._attempts.pop(id(delta), None)
+
+    def _retry_later(self, delta: Delta, error: Exception) -> None:
+        self._failures += 1
+        # The timer keeps the delta alive, so its id cannot be taken by another one meanwhile.
+        number = id(delta)
+        attempt = self._attempts[number] = self._attempts.get(number, 0) + 1
+        wait = min(_FIRST_RETRY * 2 ** (attempt - 1), _LAST_RETRY)
+        _log.error(
+            "event handler failed",
+            error,
+            handler=self._name,
+            change=delta.change.value,
+            object=str(delta.entry.key),
+            attempt=attempt,
+            retry=wait,
+        )
+        loop = asyncio.get_running_loop()
+        self._timers[number] = loop.call_later(wait, self._again, delta)
+
+    def _again(self, delta: Delta) -> None:
+        self._timers.pop(id(delta), None)
+        self.push((delta,))

@@ -1,0 +1,113 @@
+"""Writes whose answers were recorded on kube-apiserver 1.36.3: the same errors, defaults and warnings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from writepath import Context, create, merge, scrub, update
+
+from quarterdeck.apiserver.status import StatusError
+
+Json = dict[str, Any]
+_RECORDED: dict[str, list[Json]] = json.loads((Path(__file__).parent / "recorded_answers.json").read_text())
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_GO_OBJECT = re.compile(r"Invalid value: \{.*\}: field is immutable", re.DOTALL)
+_DIFF = re.compile(r"\n@@.*", re.DOTALL)
+#: upstream's protection finalizers need controllers that we do not have
+_PROTECTION = re.compile(r"kubernetes\.io/\w+-protection")
+
+#: what is known to differ, with the reason
+_DEVIATIONS = {
+    # an empty list that Go tells from an absent one
+    ("horizontalpodautoscalers", "behavior"),
+    # CEL in policies is checked elsewhere
+    ("mutatingadmissionpolicies", '"expression": "[]"'),
+    # a nodePort out of range passes upstream's dry run alone
+    ("services", '"nodePort": 5}'),
+    # upstream cannot update a ControllerRevision by patch
+    ("controllerrevisions", '"revision": 2'),
+}
+
+
+def _is_deviation(entry: Json) -> bool:
+    resource = entry["path"].rsplit("/", 1)[1]
+    document = json.dumps(entry.get("patch") or entry["body"])
+    return any(resource == name and text in document for name, text in _DEVIATIONS)
+
+
+def _entries(kind: str) -> Iterator[Any]:
+    for index, entry in enumerate(_RECORDED[kind]):
+        if not _is_deviation(entry):
+            resource = entry["path"].rsplit("/", 1)[1]
+            yield pytest.param(entry, id=f"{resource}-{entry.get('subresource') or index}-{index}")
+
+
+def _causes(error: StatusError) -> list[list[str]]:
+    causes = (error.details or {}).get("causes", [])
+    found = []
+    for cause in causes:
+        message = _UUID.sub("UID", cause.get("message", ""))
+        message = _DIFF.sub("\n", _GO_OBJECT.sub("field is immutable", message))
+        found.append([cause.get("reason", ""), message, cause.get("field", "")])
+    return found
+
+
+def _comparable(obj: Json) -> Json:
+    """Without allocated addresses, ports and times."""
+    obj = scrub(obj)
+    obj["metadata"]["finalizers"] = [
+        item for item in obj["metadata"].get("finalizers") or () if not _PROTECTION.search(item)
+    ]
+    spec = obj.get("spec") or {}
+    if spec.get("clusterIP", "None") != "None":
+        spec["clusterIP"] = spec["clusterIPs"] = "allocated"
+    if "healthCheckNodePort" in spec:
+        spec["healthCheckNodePort"] = "allocated"
+    for port in spec.get("ports") or () if obj["kind"] == "Service" else ():
+        if "nodePort" in port:
+            port["nodePort"] = "allocated"
+    text = _UUID.sub("UID", _TIME.sub("TIME", json.dumps(obj)))
+    comparable: Json = json.loads(text)
+    return comparable
+
+
+def _unique(causes: list[list[str]]) -> set[tuple[str, ...]]:
+    """Upstream repeats metadata errors a varying number of times, and lists map entries in any order."""
+    return {tuple(cause) for cause in causes}
+
+
+@pytest.mark.parametrize("entry", list(_entries("creates")))
+def test_create_answers_like_upstream(entry: Json) -> None:
+    context = Context()
+    try:
+        made = create(entry["path"], entry["body"], context)
+    except StatusError as error:
+        assert error.code == entry["code"], error.message
+        assert _unique(_causes(error)) == _unique(entry["causes"])
+        if "message" in entry:
+            assert error.message == entry["message"]
+        return
+    assert entry["code"] == 201, entry
+    assert _comparable(made) == _comparable(entry["object"])
+    deprecated = [text for text in entry.get("warnings", []) if "Endpoints is deprecated" not in text]
+    assert sorted(context.warnings) == sorted(deprecated)
+
+
+@pytest.mark.parametrize("entry", list(_entries("updates")))
+def test_update_answers_like_upstream(entry: Json) -> None:
+    old = create(entry["path"], entry["base"])
+    wanted = merge(old, entry["patch"])
+    try:
+        made = update(entry["path"], old, wanted, entry["subresource"])
+    except StatusError as error:
+        assert error.code == entry["code"], error.message
+        assert _unique(_causes(error)) == _unique(entry["causes"])
+        return
+    assert entry["code"] == 200, entry
+    assert _comparable(made) == _comparable(entry["object"])
