@@ -20,6 +20,7 @@ def class_doc(cls: type) -> str:
     return inspect.cleandoc(text) if text else ""
 
 
+@cache
 def field_docs(cls: type) -> dict[str, str]:
     """Field name → the string literal below it, base classes included."""
     docs: dict[str, str] = {}

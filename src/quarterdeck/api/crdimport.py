@@ -169,6 +169,10 @@ def _markers(schema: Doc) -> list[str]:
         low, high = schema.get(f"min{size}"), schema.get(f"max{size}")
         if low is not None or high is not None:
             out.append(f"Len({low!r}, {high!r})")
+    if "multipleOf" in schema:
+        out.append(f"MultipleOf({schema['multipleOf']!r})")
+    if schema.get("enum") and schema.get("type") != "string":
+        out.append(f"Enum({', '.join(repr(value) for value in schema['enum'])})")
     if "pattern" in schema and schema["pattern"] != QUANTITY_PATTERN:
         out.append(f"Pattern({schema['pattern']!r})")
     if "format" in schema and schema["format"] != "date-time":

@@ -118,6 +118,7 @@ if not TYPE_CHECKING:
         """``Map[K, V]`` reads as ``Mapping[K, V]`` for type checkers and decodes to a ``FrozenMap``."""
 
         __slots__ = ()
+        key_type = str
         value_type = Any
         plain_type = dict
         _known: ClassVar = {}
@@ -126,9 +127,8 @@ if not TYPE_CHECKING:
             made = Map._known.get(item)
             if made is None:
                 key, value = item
-                made = type(
-                    "Map", (Map,), {"__slots__": (), "value_type": value, "plain_type": dict[key, value]}
-                )
+                types = {"key_type": key, "value_type": value, "plain_type": dict[key, value]}
+                made = type("Map", (Map,), {"__slots__": (), **types})
                 Map._known[item] = made
             return made
 

@@ -11,6 +11,7 @@ Descriptions come from class docstrings, from the string literal below a field, 
 
 import enum
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
 
@@ -137,7 +138,7 @@ class _Walk:
             return _enum([member.value for member in kind], path)
         values = getattr(kind, "value_type", None)
         if values is not None:
-            return self._map(str, values, path)
+            return self._map(kind.key_type, values, path)  # type: ignore[attr-defined]  # Map has both
         if kind is ObjectMeta:
             return self._embedded_metadata(path)
         if issubclass(kind, msgspec.Struct):
@@ -181,16 +182,15 @@ class _Walk:
             self._above.pop()
 
     def _struct(self, cls: type[Any], path: str, skip: frozenset[str]) -> Doc:
-        hints = get_type_hints(cls, include_extras=True)
-        documented = field_docs(cls)
+        documented = field_docs(cast("Any", cls))
         properties: Doc = {}
         required = []
-        for info in msgspec.structs.fields(cls):
+        for info, hint in _declared(cast("Any", cls)):
             if info.encode_name in skip:
                 continue
             at = f"{path}.{info.encode_name}" if path else info.encode_name
-            _, markers = _unwrap(hints[info.name], ())
-            schema = self.schema(hints[info.name], (), at)
+            _, markers = _unwrap(hint, ())
+            schema = self.schema(hint, (), at)
             if info.name in documented and _last(markers, m.Doc) is None:
                 schema = {**schema, "description": documented[info.name]}
             default = _default(cls, info.name, markers)
@@ -211,6 +211,13 @@ class _Walk:
             _apply(out, rule, path)
         _check(out, path)
         return _ordered(out)
+
+
+@cache
+def _declared(cls: type[Any]) -> tuple[tuple[msgspec.structs.FieldInfo, Any], ...]:
+    """Fields with their annotations; evaluating annotations is what costs here."""
+    hints = get_type_hints(cls, include_extras=True)
+    return tuple((info, hints[info.name]) for info in msgspec.structs.fields(cls))
 
 
 def _unwrap(kind: Any, markers: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .admission.applyconfiguration import merge_configuration
 from .apply import FieldManager, TypeModel, builtin_model, custom_model, resetfields
-from .apply.merge import merge
 from .versions import converter_for
 
 if TYPE_CHECKING:
@@ -73,5 +73,4 @@ def merge_objects(resource: BuiltinResource | CustomResource, live: Json, patch:
         model = custom_model(resource.schema.raw)  # type: ignore[union-attr]  # is_custom tells the class
     else:
         model = builtin_model(resource.group, resource.version, resource.kind)
-    merged: Json = merge(model, live, patch)
-    return merged
+    return merge_configuration(model, live, patch)

@@ -20,10 +20,10 @@ from typing import Any, Self
 
 import msgspec
 
-from . import status
 from .admission.chain import AdmissionChain
-from .app import App, Peer, Result
+from .app import App, Peer
 from .auth import (
+    ADMIN,
     Authenticator,
     Authorizer,
     Credentials,
@@ -43,6 +43,7 @@ from .crd.resource import CustomResource
 from .discovery import Discovery
 from .host import AdmissionHost
 from .http import HttpConnection, Request, Response
+from .inprocess import LocalServer
 from .negotiate import PLAIN
 from .openapi import OpenApi
 from .registry.delete import DeleteOptions, Deleter
@@ -326,9 +327,9 @@ class ApiServer:
     def write_kubeconfig(self, path: Path) -> None:
         write_kubeconfig(path, self.kubeconfig())
 
-    def handle(self, request: Request) -> Result:
-        """Answer an in-process request; its peer says who asks."""
-        return self.app(request)
+    def local(self, user: UserInfo = ADMIN) -> LocalServer:
+        """The server for a client in this process, without sockets; by default for the administrator."""
+        return LocalServer(self.app, user)
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> Peer:
@@ -359,5 +360,3 @@ def version_document() -> Json:
         "platform": f"linux/{'arm64' if platform.machine() == 'aarch64' else 'amd64'}",
     }
 
-
-__all__ = ["ApiServer", "ServerOptions", "status"]

@@ -70,14 +70,10 @@ def test_go_durations_are_read(text: str, seconds: float) -> None:
         ("3", 'time: missing unit in duration "3"'),
         ("1d", 'time: unknown unit "d" in duration "1d"'),
         ("x", 'time: invalid duration "x"'),
-        ("300000h", 'time: invalid duration "300000h"'),
         ("2562048h", 'time: invalid duration "2562048h"'),
     ],
 )
 def test_bad_durations_are_refused_in_go_words(text: str, complaint: str) -> None:
-    if text == "300000h":
-        assert Duration(text).seconds == 300000 * 3600
-        return
     with pytest.raises(ValueError) as caught:
         _ = Duration(text).seconds
     assert str(caught.value) == complaint

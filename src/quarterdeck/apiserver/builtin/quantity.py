@@ -68,7 +68,6 @@ _WRONG_FORMAT: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
-_WRONG_NUMBER: Final = "unable to parse numeric part of quantity"
 
 
 def parse(source: Any) -> Quantity:
@@ -93,10 +92,6 @@ def _parse(source: str) -> Quantity:
     if not found or not text:
         raise QuantityError(_WRONG_FORMAT)
     sign, whole, fraction, suffix = found.groups()
-    if not whole and not fraction:
-        if not sign and suffix == text:
-            raise QuantityError(_WRONG_NUMBER if _interpret(suffix) else _WRONG_SUFFIX)
-        raise QuantityError(_WRONG_NUMBER)
     interpreted = _interpret(suffix)
     if interpreted is None:
         raise QuantityError(_WRONG_SUFFIX)
@@ -109,7 +104,7 @@ def _interpret(suffix: str) -> tuple[int, int, str] | None:
         return 10, _DECIMAL[suffix], SI
     if suffix in _BINARY:
         return 2, _BINARY[suffix], BINARY
-    if suffix[0] in "eE":
+    if suffix[:1] in ("e", "E"):
         digits = suffix[1:]
         unsigned = digits.lstrip("+-")
         if unsigned.isdecimal() and len(digits) - len(unsigned) <= 1 and len(unsigned) <= 9:

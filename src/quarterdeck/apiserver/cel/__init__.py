@@ -7,8 +7,7 @@ CRDs. The package is pure: no I/O, no clock, no global state.
 
 from quarterdeck.apiserver.cel.checker import Structs
 from quarterdeck.apiserver.cel.environment import Environment, Program
-from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, CostLimitExceeded
-from quarterdeck.apiserver.cel.evaluator import ProgramError
+from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, CostLimitExceeded, ProgramError
 from quarterdeck.apiserver.cel.library.authorizer import (
     AUTHORIZER,
     RESOURCE_CHECK,

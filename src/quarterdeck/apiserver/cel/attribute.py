@@ -16,7 +16,7 @@ from quarterdeck.apiserver.cel.syntax import Call, Expr, Ident, Literal, Select
 from quarterdeck.apiserver.cel.value import OptionalValue, Value, display
 
 if TYPE_CHECKING:
-    from quarterdeck.apiserver.cel.evaluator import _Planner
+    from quarterdeck.apiserver.cel.evaluator import Planner
 
 Frame: TypeAlias = list[Any]
 Closure: TypeAlias = Callable[[Frame], Value]
@@ -37,7 +37,7 @@ def is_attribute(expr: Expr) -> bool:
     return isinstance(expr, Ident) or (isinstance(expr, Call) and expr.function in _INDEXES)
 
 
-def plan_attribute(planner: _Planner, expr: Expr, *, counted: bool = True) -> Closure:
+def plan_attribute(planner: Planner, expr: Expr, *, counted: bool = True) -> Closure:
     """Closure that walks to `expr` and meters the way; `counted` says whether the attribute itself costs."""
     links: list[tuple[Expr | str, bool]] = []
     node = expr
@@ -59,7 +59,7 @@ def plan_attribute(planner: _Planner, expr: Expr, *, counted: bool = True) -> Cl
     return _walk(base, steps, shape, cost)
 
 
-def _base(planner: _Planner, node: Expr, counted: bool) -> tuple[Closure, Shape | None, int]:
+def _base(planner: Planner, node: Expr, counted: bool) -> tuple[Closure, Shape | None, int]:
     variable = planner.variable(node)
     cost = 1 if counted else 0
     if variable is not None:
@@ -71,7 +71,7 @@ def _base(planner: _Planner, node: Expr, counted: bool) -> tuple[Closure, Shape 
 
 
 def _step(
-    planner: _Planner, link: Expr | str, optional: bool, shape: Shape | None
+    planner: Planner, link: Expr | str, optional: bool, shape: Shape | None
 ) -> tuple[_Step, Shape | None]:
     if isinstance(link, str):
         text = link
@@ -131,3 +131,11 @@ def _find(value: Value, key: Value, name: str | None) -> Value:
         return index_or_missing(value, key)
     found = value.get(name) if isinstance(value, dict) else None
     return MISSING if found is None else found
+
+
+def inside_optional(optional: OptionalValue, key: Value) -> OptionalValue:
+    """Step into an optional: none when it or the step finds nothing."""
+    if not optional.has_value():
+        return optional
+    found = index_or_missing(optional.value, key)
+    return OptionalValue.NONE if found is MISSING else OptionalValue(found)

@@ -15,7 +15,7 @@ from quarterdeck.apiserver.cel.syntax import Call, Comprehension, Expr, ListExpr
 from quarterdeck.apiserver.cel.value import UInt, Value, display
 
 if TYPE_CHECKING:
-    from quarterdeck.apiserver.cel.evaluator import Path, _Planner
+    from quarterdeck.apiserver.cel.evaluator import Path, Planner
 
 Frame: TypeAlias = list[Any]
 Closure: TypeAlias = Callable[[Frame], Value]
@@ -31,7 +31,7 @@ _GO_TYPES: Final = {
 }
 
 
-def plan(planner: _Planner, expr: Comprehension) -> Closure:
+def plan(planner: Planner, expr: Comprehension) -> Closure:
     """Closure of a comprehension."""
     if expr.form == "bind":
         return _bind(planner, expr)
@@ -44,7 +44,7 @@ def plan(planner: _Planner, expr: Comprehension) -> Closure:
 class _Steps:
     """Range and loop variables of a comprehension."""
 
-    def __init__(self, planner: _Planner, expr: Comprehension) -> None:
+    def __init__(self, planner: Planner, expr: Comprehension) -> None:
         self._planner = planner
         self._names = [expr.iter_var]
         path = planner.path(expr.iter_range)
@@ -99,7 +99,7 @@ def _spend(f: Frame, cost: int) -> None:
         raise CostLimitExceeded
 
 
-def _bind(planner: _Planner, expr: Comprehension) -> Closure:
+def _bind(planner: Planner, expr: Comprehension) -> Closure:
     path = planner.path(expr.accu_init)
     value = planner.plan(expr.accu_init) if path is None else planner.charge(path.get, path.cost)
     slot = planner.declare(expr.accu_var, None if path is None else path.shape).slot
@@ -113,7 +113,7 @@ def _bind(planner: _Planner, expr: Comprehension) -> Closure:
     return run
 
 
-def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
+def _quantifier(planner: Planner, expr: Comprehension, steps: _Steps) -> Closure:
     assert isinstance(expr.step, Call)
     predicate_expr = expr.step.args[1]
     predicate = planner.plan(predicate_expr)
@@ -177,7 +177,7 @@ def _quantifier(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closur
     return one
 
 
-def _exists_one(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
+def _exists_one(planner: Planner, expr: Comprehension, steps: _Steps) -> Closure:
     assert isinstance(expr.step, Call)
     predicate = planner.plan(expr.step.args[0])
     items, slot, second = steps.each
@@ -220,7 +220,7 @@ def _parts(expr: Comprehension) -> tuple[Expr | None, Call]:
     return None, step
 
 
-def _collect(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
+def _collect(planner: Planner, expr: Comprehension, steps: _Steps) -> Closure:
     filter_expr, add = _parts(expr)
     element = add.args[1]
     assert isinstance(element, ListExpr)
@@ -264,7 +264,7 @@ def _collect(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
     return planner.charge(run, 1)
 
 
-def _build_map(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure:
+def _build_map(planner: Planner, expr: Comprehension, steps: _Steps) -> Closure:
     filter_expr, insert = _parts(expr)
     condition = None if filter_expr is None else planner.plan(filter_expr)
     entries = [planner.plan(arg) for arg in insert.args[1:]]
@@ -290,7 +290,7 @@ def _build_map(planner: _Planner, expr: Comprehension, steps: _Steps) -> Closure
     return planner.charge(run, 1)
 
 
-_LOOPS: Final[dict[str, Callable[[_Planner, Comprehension, _Steps], Closure]]] = {
+_LOOPS: Final[dict[str, Callable[[Planner, Comprehension, _Steps], Closure]]] = {
     "all": _quantifier,
     "exists": _quantifier,
     "exists_one": _exists_one,

@@ -10,7 +10,7 @@ from quarterdeck.apiserver.cel.checker import Checked, Names, Structs, check
 from quarterdeck.apiserver.cel.cost import Sizer, estimate_cost
 from quarterdeck.apiserver.cel.declaration import Function, merge
 from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError
-from quarterdeck.apiserver.cel.evaluator import Closure, plan
+from quarterdeck.apiserver.cel.evaluator import Plan, plan
 from quarterdeck.apiserver.cel.library import (
     authorizer as authorizer_library,
 )
@@ -53,9 +53,7 @@ from quarterdeck.apiserver.cel.types import (
     type_type,
 )
 from quarterdeck.apiserver.cel.validation import validate
-from quarterdeck.apiserver.cel.value import StructValue, Value, to_python
-
-Plan = tuple[Closure, dict[str, int], int]
+from quarterdeck.apiserver.cel.value import OptionalValue, StructValue, Value, to_python
 
 _DEEP: Final = 40
 _TYPES: Final = {
@@ -125,15 +123,18 @@ class Program:
         return self._run(self._metered, bindings, cost_limit)
 
     def _run(self, plan: Plan, bindings: Mapping[str, Any], limit: int) -> tuple[Value, int]:
-        run, slots, size = plan
-        frame: list[Any] = [None] * size
+        frame: list[Any] = [None] * plan.size
         frame[0] = 0
         frame[1] = limit
-        for name, slot in slots.items():
+        for name, slot, convert in plan.slots:
             try:
-                frame[slot] = bindings[name]
+                value = bindings[name]
             except KeyError:
                 raise EvalError(f"no such attribute(s): {name}") from None
+            if convert is not None and value.has_value():
+                value = OptionalValue(convert(value.value))
+            frame[slot] = value
+        run = plan.run
         try:
             if self._deep:
                 with stack_room(True):

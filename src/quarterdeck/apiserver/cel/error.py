@@ -5,6 +5,7 @@ Compile problems are collected as `Issue`s with a source location and rendered t
 
     Exception
     ├── CelCompileError   an expression does not parse, check or validate
+    │   └── ProgramError        a constant part of it cannot be evaluated
     └── CelRuntimeError   evaluation failed
         ├── EvalError           a CEL error, which `&&`, `||`, `all` and `exists` may absorb
         └── CostLimitExceeded   evaluation was stopped; nothing absorbs it
@@ -26,6 +27,13 @@ class CelCompileError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+class ProgramError(CelCompileError):
+    """A constant part of an expression cannot be evaluated, so no program can be made of it.
+
+    `message` is the bare problem; upstream prints it after "program instantiation failed: ".
+    """
 
 
 class CelRuntimeError(Exception):

@@ -7,8 +7,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from quarterdeck.apiserver.cel.environment import Environment, Program
-from quarterdeck.apiserver.cel.error import CelCompileError
-from quarterdeck.apiserver.cel.evaluator import ProgramError
+from quarterdeck.apiserver.cel.error import CelCompileError, ProgramError
 from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
 from quarterdeck.apiserver.cel.gotext import trim_space
 from quarterdeck.apiserver.cel.schema import MAX_REQUEST_BYTES, Schema, Shape, build_shape, escape_name

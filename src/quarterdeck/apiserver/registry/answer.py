@@ -28,12 +28,13 @@ _WARNING_LIMIT = 4096
 
 
 def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
-    """`Warning: 299` headers, control characters dropped, within 4 KiB together."""
+    """`Warning: 299` headers within 4 KiB together; texts with control characters are left out."""
     headers: list[tuple[str, str]] = []
     total = 0
     for text in warnings:
-        clean = "".join(char for char in text if char.isprintable())
-        clean = clean.replace("\\", "\\\\").replace('"', '\\"')
+        if not text.isprintable():
+            continue
+        clean = text.replace("\\", "\\\\").replace('"', '\\"')
         total += len(clean)
         if total > _WARNING_LIMIT:
             break

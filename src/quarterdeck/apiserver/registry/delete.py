@@ -139,7 +139,7 @@ class Deleter:
         return document_response(request, 200, status.success(details))
 
     async def delete_object(
-        self, request: ApiRequest, name: str, options: DeleteOptions
+        self, request: ApiRequest, name: str, options: DeleteOptions, *, of_collection: bool = False
     ) -> tuple[Json, bool]:
         """Delete one object; returns its last state and whether it is gone."""
         resource = request.resource
@@ -155,7 +155,8 @@ class Deleter:
                 raise resource.not_found(name)
             [old] = await resource.read_many([entry])
             if not admitted:
-                await self._admit(request, name, old, options)
+                # admission does not see the names of a deletecollection
+                await self._admit(request, "" if of_collection else name, old, options)
                 admitted = True
             self._check_preconditions(resource, entry, old, options)
             context = Context(request, self._cluster, dry_run=options.dry_run)
@@ -294,7 +295,7 @@ class Deleter:
         for entry in entries:
             scoped = request.for_object(entry.namespace, entry.name)
             try:
-                await self.delete_object(scoped, entry.name, options)
+                await self.delete_object(scoped, entry.name, options, of_collection=True)
             except status.StatusError as error:
                 if error.code != 404:  # somebody else was faster
                     raise
