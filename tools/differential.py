@@ -4,8 +4,10 @@
 
 A probe file is a list of {"id", "given"?: {"fixtures": [...]}, "steps": [...]} with the steps of
 the case files (method, path, query, body, ...) and no expectations: the real server is the
-expectation. Answers are compared after ids, times and revisions were replaced. Fixtures are those of
-tests/cases/apiserver.json. Without kubeconfigs both servers are started.
+expectation. A step with `until` is repeated for so many seconds while it is refused, or while the text
+in `seen` is not in the answer. Answers are compared after ids, times and revisions were replaced;
+revisions of objects by numbers in order of appearance, so that writes without effect show. Fixtures are
+those of tests/cases/apiserver.json. Without kubeconfigs both servers are started.
 """
 
 from __future__ import annotations
@@ -33,9 +35,10 @@ from kube.server import RealServer
 ROOT = Path(__file__).resolve().parent.parent
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_REVISION = re.compile(r'(resourceVersion(?:\\"|"|): ?\\?")\d+')
 _IGNORED = {"continue", "managedFields_time"}
 #: headers whose values matter to clients
-_HEADERS = ("Content-Type", "Warning", "Cache-Control", "Retry-After", "Allow")
+_HEADERS = ("Content-Type", "Warning", "Cache-Control", "Retry-After", "Allow", "Location", "Vary")
 _JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 
 
@@ -75,14 +78,12 @@ class Side:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": variables["ns"]}}
         self.connection.request("POST", "/api/v1/namespaces", body=json.dumps(body).encode(), headers=_JSON)
         answers = []
+        revisions: dict[str, str] = {}
         for raw in probe["steps"]:
             if raw.get("wait"):
                 time.sleep(raw["wait"])
-            step = substitute(raw, variables)
             try:
-                answer = self.connection.request(
-                    step["method"], _url(step), body=_body(step), headers=_headers(step)
-                )
+                answer = self._answer(raw, variables)
             except WireError as error:
                 answers.append(f"no answer: {type(error).__name__}")
                 continue
@@ -91,12 +92,24 @@ class Side:
                     variables[name] = str(lookup(answer.json(), path))
                 except (KeyError, ValueError, TypeError):
                     variables[name] = "unset"
-            answers.append(normal(answer, variables))
+            answers.append(normal(answer, variables, revisions))
         self.connection.request("DELETE", f"/api/v1/namespaces/{variables['ns']}", headers=_JSON)
         return answers
 
+    def _answer(self, raw: dict[str, Any], variables: dict[str, str]) -> Answer:
+        step = substitute(raw, variables)
+        deadline = time.monotonic() + float(step.get("until") or 0)
+        while True:
+            answer = self.connection.request(
+                step["method"], _url(step), body=_body(step), headers=_headers(step)
+            )
+            is_there = step["seen"] in answer.text() if "seen" in step else answer.status < 400
+            if is_there or time.monotonic() >= deadline:
+                return answer
+            time.sleep(0.1)
 
-def normal(answer: Answer, variables: dict[str, str]) -> Any:
+
+def normal(answer: Answer, variables: dict[str, str], revisions: dict[str, str]) -> Any:
     """An answer with everything replaced that differs from run to run."""
     headers = {name: answer.header(name) for name in _HEADERS if answer.header(name)}
     try:
@@ -107,7 +120,23 @@ def normal(answer: Answer, variables: dict[str, str]) -> Any:
             body = [json.loads(line) for line in lines if line.strip()]
         except ValueError:
             body = answer.text()
+    _number_revisions(body, revisions)
     return {"status": answer.status, "headers": _clean(headers, variables), "body": _clean(body, variables)}
+
+
+def _number_revisions(body: Any, revisions: dict[str, str]) -> None:
+    """Replaces the resourceVersion of every object by its place in the order of appearance."""
+    if isinstance(body, list):
+        for item in body:
+            _number_revisions(item, revisions)
+    elif isinstance(body, dict):
+        for key in ("items", "object"):
+            if isinstance(body.get(key), list | dict):
+                _number_revisions(body[key], revisions)
+        meta = body.get("metadata")
+        if isinstance(meta, dict) and meta.get("uid") and meta.get("resourceVersion"):
+            number = revisions.setdefault(meta["resourceVersion"], f"#{len(revisions) + 1}")
+            meta["resourceVersion"] = number
 
 
 def _clean(value: Any, variables: dict[str, str], key: str = "") -> Any:
@@ -122,9 +151,27 @@ def _clean(value: Any, variables: dict[str, str], key: str = "") -> Any:
         if key in ("managedFields", "causes"):
             items.sort(key=lambda item: json.dumps(item, sort_keys=True))
         return items
-    if key in ("resourceVersion", "remainingItemCount", "uid") and isinstance(value, str) and value:
+    if not isinstance(value, str):
+        return value
+    if key in ("resourceVersion", "uid") and value[:1] not in ("", "#"):
         return f"<{key}>"
-    return _text(value, variables) if isinstance(value, str) else value
+    return _text(_sort_quoted(value), variables)
+
+
+def _sort_quoted(text: str) -> str:
+    """Documents quoted inside a text with their keys sorted: Go's order is not part of the comparison."""
+    parts, end = [], 0
+    while (start := text.find('"{', end)) >= 0:
+        try:
+            quoted, stop = json.JSONDecoder().raw_decode(text, start)
+            inner = json.dumps(json.loads(quoted), sort_keys=True, separators=(",", ":"))
+        except ValueError:
+            parts.append(text[end : start + 1])
+            end = start + 1
+        else:
+            parts.append(text[end:start] + json.dumps(inner))
+            end = stop
+    return "".join(parts) + text[end:]
 
 
 def _text(text: str, variables: dict[str, str]) -> str:
@@ -132,6 +179,7 @@ def _text(text: str, variables: dict[str, str]) -> str:
         text = text.replace(variables[name], f"<{name}>")
     text = _UUID.sub("<uuid>", text)
     text = _TIME.sub("<time>", text)
+    text = _REVISION.sub(r"\1<n>", text)
     return re.sub(r"\(\d+\)|current: \d+|[?&]timeout=\w+", "<n>", text)
 
 

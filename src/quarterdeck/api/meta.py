@@ -133,8 +133,10 @@ class DeleteOptions(Model):
     kind: str = "DeleteOptions"
     grace_period_seconds: Maybe[int] = UNSET
     preconditions: Maybe[Preconditions] = UNSET
+    orphan_dependents: Maybe[bool] = UNSET
     propagation_policy: Maybe[str] = UNSET
     dry_run: Seq[str] = omitempty(())
+    ignore_store_read_error_with_cluster_breaking_potential: Maybe[bool] = UNSET
 
 
 class StatusCause(Model):

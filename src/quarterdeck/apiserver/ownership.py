@@ -52,8 +52,7 @@ def custom_field_manager(resource: CustomResource) -> FieldManager:
     def model_for(api_version: str) -> TypeModel | None:
         if api_version not in models:
             schema = family.schema_of(api_version)
-            served = any(each.api_version == api_version for each in family.served())
-            if schema is None or not served:
+            if schema is None:
                 return None
             models[api_version] = custom_model(schema.raw)
         return models[api_version]

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from .error import CommandError
+
 DESCRIPTION = """\
 Serve the Kubernetes API (1.36) from one process, with TLS, authentication and RBAC, without etcd.
 State is kept in memory unless --data-dir is given. The kubeconfig is written when the server is ready;
@@ -27,7 +29,9 @@ def add_command(commands: Any) -> None:
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
-    parser.add_argument("--port", type=int, default=6443, help="port; 0 picks a free one (default: %(default)s)")
+    parser.add_argument(
+        "--port", type=int, default=6443, help="port; 0 picks a free one (default: %(default)s)"
+    )
     parser.add_argument("--data-dir", type=Path, help="keep state and certificates here (default: in memory)")
     parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here when ready")
     parser.add_argument(
@@ -55,7 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
 async def serve(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ApiServer, Durability, ServerOptions, StorageError
 
-    from .main import CommandError
 
     durability = Durability(arguments.durability)
     options = ServerOptions(

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
+from . import apiserver, demo
+from .error import CommandError
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
@@ -23,15 +26,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-class CommandError(Exception):
-    """Something the user can mend; shown without a traceback."""
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    from . import apiserver
-
-    apiserver.add_command(commands)
+    for command in (apiserver, demo):
+        command.add_command(commands)
     return parser

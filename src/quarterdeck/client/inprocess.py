@@ -57,7 +57,9 @@ class InProcessTransport:
         else:
             try:
                 async with asyncio.timeout(timeout):
-                    status, answered, content = await self._server.exchange(method, path, query, headers, body)
+                    status, answered, content = await self._server.exchange(
+                        method, path, query, headers, body
+                    )
             except TimeoutError as error:
                 raise ReadTimeout(f"no answer to {method} {path} within {timeout:g} s") from error
         return Response(status, content, answered)

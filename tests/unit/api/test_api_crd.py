@@ -116,7 +116,9 @@ class Everything(Model, rules=[Cel("self.low <= self.high", message="low must no
     must: Annotated[str, Required()] = omitempty("")
     may: Annotated[str, Optional()]
     described: Annotated[Maybe[str], Doc("Said so.")] = UNSET
-    odd: Annotated[Maybe[str], Schema({"x-custom": True}), Cel("self != ''", reason="FieldValueInvalid")] = UNSET
+    odd: Annotated[Maybe[str], Schema({"x-custom": True}), Cel("self != ''", reason="FieldValueInvalid")] = (
+        UNSET
+    )
     choice: Annotated[
         Maybe[Inner], OneOf({"required": ["mode"]}, {"not": {"required": ["mode"]}}), Not({"required": ["x"]})
     ] = UNSET
@@ -231,13 +233,22 @@ def test_list_map_of_conditions_has_the_standard_schema() -> None:
     conditions = PROPERTIES["conditions"]
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
     assert conditions["items"]["required"] == ["lastTransitionTime", "message", "reason", "status", "type"]
-    assert conditions["items"]["properties"]["lastTransitionTime"] == {"type": "string", "format": "date-time"}
+    assert conditions["items"]["properties"]["lastTransitionTime"] == {
+        "type": "string",
+        "format": "date-time",
+    }
     assert "default" not in conditions["items"]["properties"]["message"]
 
 
 def test_embedded_pod_template_has_a_full_schema() -> None:
     template = PROPERTIES["template"]["properties"]
-    assert sorted(template["metadata"]["properties"]) == ["annotations", "finalizers", "labels", "name", "namespace"]
+    assert sorted(template["metadata"]["properties"]) == [
+        "annotations",
+        "finalizers",
+        "labels",
+        "name",
+        "namespace",
+    ]
     containers = template["spec"]["properties"]["containers"]
     assert containers["x-kubernetes-list-map-keys"] == ["name"]
     ports = containers["items"]["properties"]["ports"]
@@ -280,7 +291,9 @@ class Loop(Model):
         (Loop, "next", "contains itself"),
     ],
 )
-def test_what_is_not_structural_is_refused_with_its_path(kind: type[Model], path: str, complaint: str) -> None:
+def test_what_is_not_structural_is_refused_with_its_path(
+    kind: type[Model], path: str, complaint: str
+) -> None:
     with pytest.raises(SchemaError, match=complaint) as caught:
         schema_of(kind)
     assert caught.value.path == path
@@ -337,7 +350,9 @@ class ThingOld(
 
 
 def test_versions_share_one_definition() -> None:
-    document = crd(Thing, ThingOld, conversion=WebhookConversion(service="s", namespace="n", ca_bundle=b"pem"))
+    document = crd(
+        Thing, ThingOld, conversion=WebhookConversion(service="s", namespace="n", ca_bundle=b"pem")
+    )
     assert document["metadata"] == {
         "name": "things.example.io",
         "annotations": {"note": "y"},
@@ -442,8 +457,14 @@ def test_widening_is_compatible() -> None:
     [
         (lambda spec, schema: spec.update(scope="Namespaced"), "scope: changed from Cluster to Namespaced"),
         (lambda spec, schema: spec["versions"].pop(), "v1alpha1: version removed"),
-        (lambda spec, schema: spec["versions"][1].update(served=False), "v1alpha1: version is no longer served"),
-        (lambda spec, schema: spec["versions"][0]["subresources"].pop("scale"), "v1: subresource scale removed"),
+        (
+            lambda spec, schema: spec["versions"][1].update(served=False),
+            "v1alpha1: version is no longer served",
+        ),
+        (
+            lambda spec, schema: spec["versions"][0]["subresources"].pop("scale"),
+            "v1: subresource scale removed",
+        ),
         (lambda spec, schema: schema["properties"].pop("image"), "v1.spec.image: field removed"),
         (
             lambda spec, schema: schema["properties"]["image"].update(type="integer"),
@@ -461,7 +482,10 @@ def test_widening_is_compatible() -> None:
             lambda spec, schema: schema["properties"]["replicas"].update(default=2),
             "v1.spec.replicas: default changed from 1 to 2",
         ),
-        (lambda spec, schema: schema["properties"]["image"].update(pattern="x"), "v1.spec.image: pattern added"),
+        (
+            lambda spec, schema: schema["properties"]["image"].update(pattern="x"),
+            "v1.spec.image: pattern added",
+        ),
         (
             lambda spec, schema: schema.update({"x-kubernetes-validations": [{"rule": "true"}]}),
             "v1.spec: rule added: true",
@@ -490,7 +514,9 @@ class Full(Resource, group="example.io", version="v1", status=True, columns=[Col
     pod: Maybe[PodSpec] = UNSET
 
 
-@pytest.mark.parametrize("document", [crd(Thing, ThingOld), crd(Widget), crd(Full)], ids=["thing", "widget", "full"])
+@pytest.mark.parametrize(
+    "document", [crd(Thing, ThingOld), crd(Widget), crd(Full)], ids=["thing", "widget", "full"]
+)
 def test_generated_module_gives_an_equivalent_definition(document: dict[str, Any], tmp_path: Path) -> None:
     source = tmp_path / "generated_types.py"
     source.write_text(module_from_crd(document))
@@ -503,7 +529,10 @@ def test_generated_module_gives_an_equivalent_definition(document: dict[str, Any
         spec.loader.exec_module(module)
         kind = document["spec"]["names"]["kind"]
         versions = [version["name"] for version in document["spec"]["versions"]]
-        classes = [getattr(module, kind), *(getattr(module, kind + name.capitalize()) for name in versions[1:])]
+        classes = [
+            getattr(module, kind),
+            *(getattr(module, kind + name.capitalize()) for name in versions[1:]),
+        ]
         again = crd(*classes)
     finally:
         del sys.modules["generated_types"]

@@ -96,9 +96,7 @@ def test_conditions_the_server_would_refuse_are_refused(arguments: dict[str, str
 
 
 def owner(name: str = "o", namespace: str = "n", uid: str = "u1") -> Widget:
-    return Widget(
-        metadata=ObjectMeta(name=name, namespace=namespace, uid=uid), spec=WidgetSpec(image="i")
-    )
+    return Widget(metadata=ObjectMeta(name=name, namespace=namespace, uid=uid), spec=WidgetSpec(image="i"))
 
 
 def test_controller_reference_carries_both_flags() -> None:

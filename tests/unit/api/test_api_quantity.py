@@ -58,7 +58,22 @@ def test_canonical_form(text: str, canonical: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1.1.M", "1+1.0M", "0.1mi", "0.1am", "aoeu", ".5i", "1i", "-3.01i", "-3.01e-", " 1", "1 ", "1e99999999999"]
+    "text",
+    [
+        "",
+        "1.1.M",
+        "1+1.0M",
+        "0.1mi",
+        "0.1am",
+        "aoeu",
+        ".5i",
+        "1i",
+        "-3.01i",
+        "-3.01e-",
+        " 1",
+        "1 ",
+        "1e99999999999",
+    ],
 )
 def test_malformed_text_is_refused_when_used(text: str) -> None:
     quantity = Quantity(text)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
-from quarterdeck.apiserver.cel.operators import MISSING, index_or_missing
+from quarterdeck.apiserver.cel.operators import MISSING, index, index_or_missing
 from quarterdeck.apiserver.cel.schema import Shape
 from quarterdeck.apiserver.cel.syntax import Call, Expr, Ident, Literal, Select
 from quarterdeck.apiserver.cel.value import OptionalValue, Value, display
@@ -113,9 +113,7 @@ def _walk(base: Closure, steps: list[_Step], shape: Shape | None, own: int) -> C
                     spend(f, cost)
                     return OptionalValue.NONE
                 spend(f, cost + 1)
-                if isinstance(value, list):
-                    raise EvalError(f"index out of bounds: {display(key)}")
-                raise EvalError(f"no such key: {display(key)}")
+                found = index(value, key) if step.name is None else _missing(key)
             value = found
             cost += 1
         spend(f, cost)
@@ -124,6 +122,10 @@ def _walk(base: Closure, steps: list[_Step], shape: Shape | None, own: int) -> C
         return OptionalValue(value) if optional else value
 
     return run
+
+
+def _missing(key: Value) -> Value:
+    raise EvalError(f"no such key: {display(key)}")
 
 
 def _find(value: Value, key: Value, name: str | None) -> Value:

@@ -66,7 +66,7 @@ class _Variable(NamedTuple):
 class Plan(NamedTuple):
     """A program's closure, where its variables go, and the frame it needs.
 
-    The conversions are for optional variables: what they hold is JSON of a schema.
+    The conversions are for optional variables, which hold JSON of a schema.
     """
 
     run: Closure
@@ -87,14 +87,24 @@ def plan(
     slots = []
     for name in sorted(checked.uses):
         t = variables[name]
-        convert = None
-        if is_optional(t) and t.params[0].shape is not None:
-            convert = t.params[0].shape.convert
-        slots.append((name, planner.declare(name, t.shape).slot, convert))
+        slots.append((name, planner.declare(name, t.shape).slot, _optional_convert(t)))
     return Plan(planner.plan(checked.root), tuple(slots), planner.frame_size)
 
 
+def _optional_convert(t: CelType) -> Convert | None:
+    """How the JSON in an optional variable becomes a value.
+
+    As upstream, only scalars are converted: in objects and lists texts with a format stay texts.
+    """
+    shape = t.params[0].shape if is_optional(t) else None
+    if shape is None or shape.fields is not None or shape.element is not None:
+        return None
+    return shape.convert
+
+
 class Planner:
+    """Turns nodes into closures; what it hands out is used by the modules that plan calls and loops."""
+
     def __init__(
         self, checked: Checked, functions: Mapping[str, Function], build_struct: BuildStruct, metered: bool
     ) -> None:

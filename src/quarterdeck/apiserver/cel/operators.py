@@ -435,6 +435,8 @@ def index(container: Value, key: Value) -> Value:
     if found is MISSING:
         if isinstance(container, list):
             raise EvalError(f"index out of bounds: {display(key)}")
+        if isinstance(container, StructValue) and container.type_name.partition(".")[0] == "Object":
+            return None
         raise EvalError(f"no such key: {display(key)}")
     return found
 

@@ -25,6 +25,9 @@ class MutationTypes(Structs):
         return None
 
     def field(self, name: str, field: str) -> CelType | None:
+        if name == "JSONPatch":
+            # Upstream knows every field of a patch, the unknown ones without a type.
+            return CelType("struct", "")
         return DYN if name == "Object" or name.startswith("Object.") else None
 
 

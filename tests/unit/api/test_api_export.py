@@ -1,0 +1,51 @@
+"""What is public is listed, and the room imports nothing of ours."""
+
+import ast
+import pkgutil
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import quarterdeck.api
+import quarterdeck.api.k8s
+import quarterdeck.client
+import quarterdeck.errors
+
+
+@pytest.mark.parametrize(
+    "module", [quarterdeck.api, quarterdeck.api.k8s, quarterdeck.client, quarterdeck.errors]
+)
+def test_every_listed_name_exists_once(module: ModuleType) -> None:
+    names = module.__all__
+    assert len(names) == len(set(names))
+    assert [name for name in names if not hasattr(module, name)] == []
+
+
+@pytest.mark.parametrize("module", [quarterdeck.api, quarterdeck.client])
+def test_every_public_name_is_listed(module: ModuleType) -> None:
+    submodules = {info.name for info in pkgutil.iter_modules(module.__path__)}
+    public = {name for name in vars(module) if not name.startswith("_")} - submodules
+    assert public - set(module.__all__) - {"crd"} == set()
+
+
+@pytest.mark.parametrize(
+    ("room", "allowed"),
+    [
+        ("api", ("quarterdeck.api", "quarterdeck.errors")),
+        ("client", ("quarterdeck.api", "quarterdeck.client", "quarterdeck.errors", "quarterdeck")),
+    ],
+)
+def test_room_imports_only_what_it_may(room: str, allowed: tuple[str, ...]) -> None:
+    root = Path(quarterdeck.errors.__file__).parent / room
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("quarterdeck"):
+                ok = any(
+                    node.module == name or node.module.startswith(f"{name}.")
+                    for name in allowed
+                    if name != "quarterdeck"
+                )
+                assert ok or (node.module == "quarterdeck" and "quarterdeck" in allowed), (
+                    f"{path}: {node.module}"
+                )
