@@ -17,9 +17,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import uvloop
@@ -47,7 +48,7 @@ class Figure(NamedTuple):
     per_core_second: float
     per_second: float
     #: what else is worth knowing (delays), by name
-    extra: dict[str, float] = {}
+    extra: Mapping[str, float] = MappingProxyType({})
 
 
 class Embedded:
@@ -149,7 +150,9 @@ def repeat(count: int, request: bytes) -> Iterator[bytes]:
         yield request
 
 
-async def _measure(server: Server, count: int, requests: Iterator[bytes], connections: int = CONNECTIONS) -> Figure:
+async def _measure(
+    server: Server, count: int, requests: Iterator[bytes], connections: int = CONNECTIONS
+) -> Figure:
     before, start = wire.cpu_seconds(server.pids), time.monotonic()
     await wire.load(server.target, requests, connections)
     cpu, wall = wire.cpu_seconds(server.pids) - before, time.monotonic() - start
@@ -219,7 +222,10 @@ async def watch(server: Server, scale: float) -> Figure:
     protocols = []
     for _ in range(watchers):
         _, protocol = await loop.create_connection(
-            lambda: wire.Lines(request, on_line), server.target.host, server.target.port, ssl=server.target.context
+            lambda: wire.Lines(request, on_line),
+            server.target.host,
+            server.target.port,
+            ssl=server.target.context,
         )
         protocols.append(protocol)
     await asyncio.sleep(1)
@@ -243,7 +249,7 @@ async def watch(server: Server, scale: float) -> Figure:
     # a pool of kept-alive writers: handshakes are not what is measured here
     await wire.paced(server.target, stamped(), rate=rate, connections=8)
     deadline = time.monotonic() + 10
-    while received < total * watchers and time.monotonic() < deadline:
+    while received < total * watchers and time.monotonic() < deadline:  # noqa: ASYNC110 - deliveries come by callback
         await asyncio.sleep(0.05)
     cpu = wire.cpu_seconds(server.pids) - before
     for protocol in protocols:
@@ -285,9 +291,13 @@ def main(argv: list[str] | None = None) -> int:
     return 0
 
 
-def _compare(durability: str, chosen: dict[str, tuple[Callable[[Server, float], Any], float]], scale: float) -> None:
+def _compare(
+    durability: str, chosen: dict[str, tuple[Callable[[Server, float], Any], float]], scale: float
+) -> None:
     print(f"\n## durability {durability}")
-    print(f"{'':22}{'ours/core-s':>14}{'real/core-s':>14}{'ratio':>8}{'aim':>6}{'ours/s':>10}{'real/s':>10}  extra")
+    print(
+        f"{'':22}{'ours/core-s':>14}{'real/core-s':>14}{'ratio':>8}{'aim':>6}{'ours/s':>10}{'real/s':>10}  extra"
+    )
     with ExitStack() as stack:
         ours = stack.enter_context(Embedded(durability))
         empty = wire.resident_bytes(ours.pids)
@@ -307,7 +317,10 @@ def _compare(durability: str, chosen: dict[str, tuple[Callable[[Server, float], 
         full = wire.resident_bytes(ours.pids)
         print(f"ready in {ours.ready_seconds:.2f} s, {empty / 1e6:.0f} MB resident when empty", end="")
         if real is not None:
-            print(f" (real: {real.ready_seconds:.2f} s, {wire.resident_bytes(real.pids) / 1e6:.0f} MB now)", end="")
+            print(
+                f" (real: {real.ready_seconds:.2f} s, {wire.resident_bytes(real.pids) / 1e6:.0f} MB now)",
+                end="",
+            )
         print(f"; {full / 1e6:.0f} MB after the run")
 
 

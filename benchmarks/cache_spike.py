@@ -212,11 +212,10 @@ def _bytes_and_metadata() -> tuple[Keep, Read]:
 
 def _bytes_and_header() -> tuple[Keep, Read]:
     """What the cache does: stripped bytes, a small header, labels and owners shared."""
-    from quarterdeck.runtime.cache.entry import EntryFactory
-    from quarterdeck.runtime.cache.transform import strip_managed_fields
-
     from quarterdeck.api.codec import decode
     from quarterdeck.api.k8s.pod import Pod
+    from quarterdeck.runtime.cache.entry import EntryFactory
+    from quarterdeck.runtime.cache.transform import strip_managed_fields
 
     split = msgspec.json.Decoder(_Raw).decode
     make = EntryFactory(transforms=(strip_managed_fields,)).make

@@ -36,7 +36,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _REVISION = re.compile(r'(resourceVersion(?:\\"|"|): ?\\?")\d+')
-_IGNORED = {"continue", "managedFields_time"}
+_IGNORED = {"continue", "serverAddress"}
 #: headers whose values matter to clients
 _HEADERS = ("Content-Type", "Warning", "Cache-Control", "Retry-After", "Allow", "Location", "Vary")
 _JSON = {"Content-Type": "application/json", "Accept": "application/json"}
@@ -196,6 +196,10 @@ def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
     elif isinstance(real, list) and isinstance(ours, list) and len(real) == len(ours):
         for index, (left, right) in enumerate(zip(real, ours, strict=True)):
             yield from differences(left, right, f"{path}[{index}]")
+    elif isinstance(real, list) and isinstance(ours, list) and any(isinstance(x, dict) for x in real + ours):
+        yield f"{path}: {len(real)} items, ours {len(ours)}"
+        yield from (f"{path}: only real {_short(item)}" for item in real if item not in ours)
+        yield from (f"{path}: only ours {_short(item)}" for item in ours if item not in real)
     elif real != ours:
         yield f"{path}:\n      real {_short(real)}\n      ours {_short(ours)}"
 

@@ -57,7 +57,9 @@ class Connection:
         data = b""
         try:
             async with asyncio.timeout(1):
-                while not events or int(events[-1]["object"]["metadata"].get("resourceVersion", up_to)) < up_to:
+                while (
+                    not events or int(events[-1]["object"]["metadata"].get("resourceVersion", up_to)) < up_to
+                ):
                     size = int(await self._reader.readline(), 16)
                     if size == 0:
                         break

@@ -76,6 +76,10 @@ def raw(text: str) -> str:
         document = json.loads(text)
     except ValueError:
         return text
+    match document:
+        case {"metadata": {"managedFields": [*entries]}}:
+            # by time, and so by how fast the commands ran
+            document["metadata"]["managedFields"] = sorted(entries, key=lambda entry: str(entry["manager"]))
     return json.dumps(document, indent=1, sort_keys=True) + text[len(text.rstrip("\n")) :]
 
 

@@ -235,6 +235,7 @@ class HttpConnection(asyncio.Protocol):
         self._resume: asyncio.Future[None] | None = None
         self._keep_alive = True
         self._idle: asyncio.TimerHandle | None = None
+        self._gone: asyncio.Future[None] | None = None
         self._reset_message()
 
     # -- transport callbacks ---------------------------------------------------------------
@@ -250,6 +251,8 @@ class HttpConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._closed = True
         self._connections.discard(self)
+        if self._gone is not None and not self._gone.done():
+            self._gone.set_result(None)
         if self._idle is not None:
             self._idle.cancel()
         if self._stream is not None:
@@ -284,6 +287,12 @@ class HttpConnection(asyncio.Protocol):
             self._stream.finish()
         if not self._busy:
             self._transport.close()
+
+    async def wait_closed(self, timeout: float) -> None:
+        """Wait until the connection is gone; give up after `timeout` seconds."""
+        if not self._closed:
+            self._gone = self._loop.create_future()
+            await asyncio.wait([self._gone], timeout=timeout)
 
     # -- parser callbacks ------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ YAML = "application/yaml"
 
 
 class Output(NamedTuple):
-    """`kind` is "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList" or "APIGroupDiscoveryList"."""
+    """`kind` is "", "Table", "PartialObjectMetadata" (also "...List") or "APIGroupDiscoveryList"."""
 
     kind: str
     yaml: bool

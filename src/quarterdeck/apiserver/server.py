@@ -63,6 +63,7 @@ from .webhookclient import WebhookClient
 Json = dict[str, Any]
 KUBERNETES_VERSION = "v1.36.3"
 _COMPACTION_PERIOD = 300.0
+_DRAIN_SECONDS = 5.0
 _SYSTEM = UserInfo("system:apiserver", groups=("system:masters",))
 
 
@@ -157,9 +158,7 @@ class ApiServer:
             self._listener.close()
         for connection in list(self._connections):
             connection.shut_down()
-        deadline = time.monotonic() + 5
-        while self._connections and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
+        await self._drained()
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -169,6 +168,14 @@ class ApiServer:
         if hasattr(self, "_webhooks"):
             self._webhooks.close()
         await self.store.close()
+
+    async def _drained(self) -> None:
+        """Wait for the answers in progress, a few seconds at most."""
+        deadline = time.monotonic() + _DRAIN_SECONDS
+        for connection in list(self._connections):
+            remaining = deadline - time.monotonic()
+            if remaining > 0:
+                await connection.wait_closed(remaining)
 
     async def _compact_regularly(self) -> None:
         while True:
@@ -359,4 +366,3 @@ def version_document() -> Json:
         "compiler": platform.python_implementation().lower(),
         "platform": f"linux/{'arm64' if platform.machine() == 'aarch64' else 'amd64'}",
     }
-

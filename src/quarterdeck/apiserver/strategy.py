@@ -101,7 +101,7 @@ class Strategy:
         return 0
 
     def is_held(self, obj: Json) -> bool:
-        """Whether something beside metadata.finalizers keeps a deleted object (Namespace's spec.finalizers)."""
+        """Whether something beside metadata.finalizers keeps a deleted object (a Namespace's own ones)."""
         return False
 
     def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:

@@ -59,7 +59,6 @@ def run(arguments: argparse.Namespace) -> int:
 async def serve(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ApiServer, Durability, ServerOptions, StorageError
 
-
     durability = Durability(arguments.durability)
     options = ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,

@@ -64,7 +64,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
             for number in (signal.SIGINT, signal.SIGTERM):
                 loop.add_signal_handler(number, stopping.set)
             await stopping.wait()
-        kubeconfig.unlink(missing_ok=True)
+        await asyncio.to_thread(kubeconfig.unlink, missing_ok=True)
     return 0
 
 
@@ -145,9 +145,11 @@ def render_table(table: Json) -> str:
     for row in table["rows"]:
         rows.append([_cell(row["cells"][index]) for index, _ in columns])
     widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
-    lines = ["   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
     return "\n".join(f"  {line}" for line in lines) + "\n"
-
 
 
 def _cell(value: Any) -> str:

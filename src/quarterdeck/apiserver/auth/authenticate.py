@@ -28,7 +28,7 @@ from .user import CREDENTIAL_ID, UserInfo
 UID_OID: Final = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 """The subject attribute that carries a user's uid."""
 
-INVALID_TOKEN: Final = "invalid bearer token"  # noqa: S105 - a text, not a secret
+INVALID_TOKEN: Final = "invalid bearer token"
 _CERTIFICATES_KEPT: Final = 1024
 
 

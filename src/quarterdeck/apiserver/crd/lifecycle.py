@@ -88,8 +88,7 @@ class DefinitionLifecycle:
                     await self._reconcile(name)
                 except WriteConflict:
                     self._queue[name] = None
-                except Exception:
-                    # supervision point: one bad definition must not stop the others
+                except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
                     _log.exception("custom resource definition failed", extra={"definition": name})
 
     # -- one definition --------------------------------------------------------------------
@@ -154,8 +153,8 @@ class DefinitionLifecycle:
                 kind,
                 "False",
                 "UnapprovedAnnotation",
-                f"protected groups must have approval annotation "
-                f'"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
+                "protected groups must have approval annotation "
+                '"api-approved.kubernetes.io", see https://github.com/kubernetes/enhancements/pull/1111',
             )
         elif text:
             self._set(crd, kind, "True", "ApprovedAnnotation", f"approved in {text}")

@@ -9,7 +9,13 @@ from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.strategy import WriteContext
 
 from .lifecycle import FINALIZER, set_condition
-from .validation import crd_warnings, default_crd, validate_crd_create, validate_crd_status_update, validate_crd_update
+from .validation import (
+    crd_warnings,
+    default_crd,
+    validate_crd_create,
+    validate_crd_status_update,
+    validate_crd_update,
+)
 
 Json = dict[str, Any]
 

@@ -13,7 +13,10 @@ from .request import ApiRequest, WriteOptions
 
 Json = dict[str, Any]
 _MAX_PROBLEMS = 100
-_TYPE_META = 'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
+_TYPE_META = (
+    'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
 
 
 def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
@@ -28,8 +31,8 @@ def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
         if resource.is_custom:
             raise document.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
     if not isinstance(parsed, dict):
-        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_kind(parsed)} into Go value of "
-        raise document.unrecognized(resource.kind, why + _TYPE_META, http.body)
+        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_kind(parsed)}"
+        raise document.unrecognized(resource.kind, f"{why} into Go value of {_TYPE_META}", http.body)
     check_type(request, parsed, http.body)
     duplicates: list[str] = []
     if is_json and options.field_validation != "Ignore":

@@ -143,11 +143,9 @@ class Deleter:
     ) -> tuple[Json, bool]:
         """Delete one object; returns its last state and whether it is gone."""
         resource = request.resource
-        strategy = resource.strategy
         namespace = request.info.namespace if resource.namespaced else ""
-        if strategy.orphans_by_default and options.policy is None and options.orphan is None:
-            if resource.kind == "Job":
-                request.warn(JOB_WARNING)
+        if resource.kind == "Job" and options.policy is None and options.orphan is None:
+            request.warn(JOB_WARNING)
         admitted = False
         while True:
             entry = resource.bucket.get(namespace, name)
@@ -239,8 +237,8 @@ class Deleter:
             raise self._precondition_failed(
                 resource,
                 name,
-                f"the ResourceVersion in the precondition ({rev}) does not match the ResourceVersion in record "
-                f"({entry.rev}). The object might have been modified",
+                f"the ResourceVersion in the precondition ({rev}) does not match the ResourceVersion in "
+                f"record ({entry.rev}). The object might have been modified",
             )
 
     def _precondition_failed(self, resource: Resource, name: str, why: str) -> status.StatusError:

@@ -181,7 +181,8 @@ def parse_apply(request: ApiRequest) -> Json:
     name = meta.get("name")
     if not name:
         raise status.bad_request(
-            f"the name of the object ({request.info.name} based on URL) was undeterminable: name must be provided"
+            f"the name of the object ({request.info.name} based on URL) was undeterminable: "
+            "name must be provided"
         )
     if name != request.info.name:
         raise status.bad_request(

@@ -23,7 +23,7 @@ from .selection import Selection
 Json = dict[str, Any]
 #: how long a request for a revision of the future waits
 FUTURE_WAIT = 3.0
-_TOKEN_VERSION = "meta.k8s.io/v1"  # noqa: S105 - a format name, not a secret
+_TOKEN_VERSION = "meta.k8s.io/v1"
 
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -107,7 +107,9 @@ class Reader:
         objects = await request.resource.read_many(entries)
         return document_response(request, 200, list_document(request, objects, metadata))
 
-    def _select(self, resource: Resource, namespace: str, options: ListOptions) -> tuple[list[Entry], Json]:
+    def _select(
+        self, resource: Resource, namespace: str, options: ListOptions
+    ) -> tuple[Sequence[Entry], Json]:
         store = self._store
         bucket = resource.bucket
         selection = options.selection(resource)
@@ -285,7 +287,7 @@ def decode_token(text: str) -> _Token:
         ) from None
     if token.v != _TOKEN_VERSION:
         raise status.bad_request(
-            "invalid continue token: continue key is not valid: server does not recognize this encoded version "
-            + gostyle.quote(token.v)
+            "invalid continue token: continue key is not valid: "
+            "server does not recognize this encoded version " + gostyle.quote(token.v)
         )
     return token

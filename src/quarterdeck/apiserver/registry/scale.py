@@ -90,7 +90,8 @@ def check_scale(scale: Json, name: str, stored: Json) -> int:
             "scale",
             "autoscaling",
             name,
-            f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored['metadata']['uid']}",
+            f"Precondition failed: UID in precondition: {uid}, "
+            f"UID in object meta: {stored['metadata']['uid']}",
         )
     replicas: int = (scale.get("spec") or {}).get("replicas", 0)
     if replicas < 0:

@@ -148,7 +148,9 @@ def _values(tokens: _Tokens) -> list[str]:
 
 def _checked(key: str, value: str) -> str:
     if problems := label_value_errors(value):
-        raise SelectorError(f"{_REQUIREMENT}values[0][{key}]: Invalid value: {gostyle.quote(value)}: {'; '.join(problems)}")
+        raise SelectorError(
+            f"{_REQUIREMENT}values[0][{key}]: Invalid value: {gostyle.quote(value)}: {'; '.join(problems)}"
+        )
     return value
 
 
@@ -256,10 +258,7 @@ class Selection:
             for requirement in self._labels:
                 if not requirement.matches(labels):
                     return False
-        for path, equal, value in self._fields:
-            if (self._field(entry, path) == value) is not equal:
-                return False
-        return True
+        return all((self._field(entry, path) == value) is equal for path, equal, value in self._fields)
 
     def _field(self, entry: Entry, path: str) -> str:
         if path == "metadata.name":

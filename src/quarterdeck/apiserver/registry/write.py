@@ -8,9 +8,9 @@ When somebody else was faster it starts over, unless the client named a resource
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -48,8 +48,16 @@ def deep_copy(document: Json) -> Json:
     return copied
 
 
+_second: tuple[int, str] = (0, "")
+
+
 def timestamp() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    """Now, in RFC 3339 whole seconds; formatted once a second."""
+    global _second  # a cache of one value
+    now = int(time.time())
+    if _second[0] != now:
+        _second = (now, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
+    return _second[1]
 
 
 class Context:
@@ -306,7 +314,8 @@ class Writer:
                 resource.plural,
                 resource.group,
                 request.info.name,
-                f"uid mismatch: the provided object specified uid {meta['uid']}, and no existing object was found",
+                f"uid mismatch: the provided object specified uid {meta['uid']}, "
+                "and no existing object was found",
             )
         if not is_apply and meta.get("resourceVersion"):
             # a PUT that names a version expects the object to be there
@@ -636,6 +645,6 @@ def drop_duplicate_owners(obj: Json, context: Context) -> None:
         uids = ", ".join(owner.get("uid", "") for owner in kept)
         context.warn(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in "
-            f"1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) "
-            f"observed: {gostyle.quote(uids)[1:-1]}"
+            "1.20+, and may reject such requests as early as 1.24; please fix your requests; "
+            f"duplicate UID(s) observed: {gostyle.quote(uids)[1:-1]}"
         )

@@ -115,7 +115,7 @@ class EventType(IntEnum):
 
 
 class Event:
-    """One committed change. `entry` is the new state (of a deletion: the final one), `prev` what was before."""
+    """One committed change: `entry` is the new state (the final one of a deletion), `prev` the one before."""
 
     __slots__ = ("cache", "entry", "prev", "rev", "type")
 

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 SCHEMA_VERSION = "1"
 PUT, DELETE = 1, 2
+#: SQLite compiles a statement per batch size and keeps it
+_ROWS_PER_STATEMENT = 64
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS log (
@@ -132,7 +134,8 @@ class Log:
                 self._db.execute("COMMIT")
             elif known != SCHEMA_VERSION:
                 raise StorageError(
-                    f"{self._path} was written by another version (schema {known}, this one reads {SCHEMA_VERSION})"
+                    f"{self._path} was written by another version "
+                    f"(schema {known}, this one reads {SCHEMA_VERSION})"
                 )
             newest = self._db.execute("SELECT COALESCE(MAX(rev), 0) FROM log").fetchone()[0]
             self.last_rev = max(int(self._meta("last_rev") or 0), newest)
@@ -149,26 +152,28 @@ class Log:
 
     # -- writing ---------------------------------------------------------------------------
 
-    def insert(self, rows: Sequence[Row]) -> None:
-        """Open a transaction with these rows. Cheap: nothing reaches the disk before `commit`."""
+    def append(self, rows: Sequence[Row]) -> None:
+        """Write one batch in one transaction; durable when this returns. Blocks for the fsync."""
         db = self._db
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            for start in range(0, len(rows), 64):
-                part = rows[start : start + 64]
-                statement = self._inserts.get(len(part))
-                if statement is None:
-                    places = ",".join(["(?,?,?,?,?,?)"] * len(part))
-                    statement = self._inserts[len(part)] = f"INSERT INTO log VALUES {places}"  # noqa: S608
-                db.execute(statement, [column for row in part for column in row])
-            self.last_rev = rows[-1].rev
-        except sqlite3.Error:
-            db.execute("ROLLBACK")
-            raise
+        if len(rows) <= _ROWS_PER_STATEMENT:
+            self._insert(rows)  # a single statement is a transaction of its own
+        else:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                for start in range(0, len(rows), _ROWS_PER_STATEMENT):
+                    self._insert(rows[start : start + _ROWS_PER_STATEMENT])
+                db.execute("COMMIT")
+            except sqlite3.Error:
+                db.execute("ROLLBACK")
+                raise
+        self.last_rev = rows[-1].rev
 
-    def commit(self) -> None:
-        """Make the open transaction durable; blocks for the fsync, so it may run in a thread."""
-        self._db.execute("COMMIT")
+    def _insert(self, rows: Sequence[Row]) -> None:
+        statement = self._inserts.get(len(rows))
+        if statement is None:
+            places = ",".join(["(?,?,?,?,?,?)"] * len(rows))
+            statement = self._inserts[len(rows)] = f"INSERT INTO log VALUES {places}"  # noqa: S608
+        self._db.execute(statement, [column for row in rows for column in row])
 
     def compact(self, rev: int) -> int:
         """Forget history at or below `rev` that is not the state at `rev`; returns the rows removed."""
@@ -200,7 +205,8 @@ class Log:
         """(key, rev, create_rev, value) of the objects under a key prefix as they were at `rev`."""
         yield from self._read().execute(
             "SELECT l.key, l.rev, l.create_rev, l.value FROM log l"
-            " JOIN (SELECT MAX(rev) AS newest FROM log WHERE key >= ? AND key < ? AND rev <= ? GROUP BY key) m"
+            " JOIN (SELECT MAX(rev) AS newest FROM log"
+            "       WHERE key >= ? AND key < ? AND rev <= ? GROUP BY key) m"
             " ON l.rev = m.newest WHERE l.op = 1 ORDER BY l.key",
             (prefix, prefix + "\U0010ffff", rev),
         )

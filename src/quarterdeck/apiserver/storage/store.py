@@ -359,18 +359,16 @@ class Store:
             accepted.append((write.future, entry))
         if not rows:
             return
-        try:
-            self._log.insert(rows)
-            if self._thread is None:
-                self._log.commit()
-        except sqlite3.Error as error:
-            self._fail(error, accepted)
-            return
         if self._thread is None:
+            try:
+                self._log.append(rows)
+            except sqlite3.Error as error:
+                self._fail(error, accepted)
+                return
             self._publish(events, accepted)
             return
         loop = asyncio.get_running_loop()
-        committing = self._committing = loop.run_in_executor(self._thread, self._log.commit)
+        committing = self._committing = loop.run_in_executor(self._thread, self._log.append, rows)
         committing.add_done_callback(lambda done: self._committed(done, events, accepted))
 
     def _committed(

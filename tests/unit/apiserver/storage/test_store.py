@@ -71,11 +71,14 @@ def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: py
     async def scenario():
         store = Store(tmp_path, Durability.FULL)
         bucket = store.bucket("", "things", namespaced=True)
-        commit = store._log.commit
+        append = store._log.append
         seen = []
-        monkeypatch.setattr(
-            store._log, "commit", lambda: (seen.append(bucket.get("a", "x")), commit())[1]
-        )
+
+        def look_then_append(rows):
+            seen.append(bucket.get("a", "x"))
+            append(rows)
+
+        monkeypatch.setattr(store._log, "append", look_then_append)
         entry = await store.put(bucket, "a", "x", value("x"), expected=0)
         assert seen == [None]
         assert bucket.get("a", "x") is entry
@@ -166,7 +169,9 @@ def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool):
                 current[name] = str(step)
             states[store.rev] = dict(current)
         for rev, expected in states.items():
-            found = {entry.name: entry.document()["data"]["step"] for entry in store.state_at(bucket, rev, "a")}
+            found = {
+                entry.name: entry.document()["data"]["step"] for entry in store.state_at(bucket, rev, "a")
+            }
             assert found == expected
         await store.close()
 
@@ -216,10 +221,10 @@ def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyP
         bucket = store.bucket("", "things", namespaced=True)
         await store.put(bucket, "a", "x", value("x"), expected=0)
 
-        def fail() -> None:
+        def fail(rows) -> None:
             raise sqlite3.OperationalError("disk I/O error")
 
-        monkeypatch.setattr(store._log, "commit", fail)
+        monkeypatch.setattr(store._log, "append", fail)
         with pytest.raises(Exception, match="disk I/O error"):
             await store.put(bucket, "a", "y", value("y"), expected=0)
         assert bucket.get("a", "y") is None

@@ -1,0 +1,40 @@
+"""What the kubectl tests share: the programs that are found, and one run of the script for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from kube.server import cache_dir
+from parity import script
+from parity.compare import on_embedded
+from parity.runner import Kubectl, Outcome, find_kubectls
+
+KUBECTLS = find_kubectls(cache_dir() / "kubectl")
+STEPS = script.load()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kubectl" in metafunc.fixturenames:
+        nothing = pytest.mark.skip("there is no kubectl on PATH, and none is built (make kube)")
+        metafunc.parametrize(
+            "kubectl",
+            KUBECTLS or [pytest.param(None, marks=nothing)],
+            ids=[f"kubectl-{each.version}" for each in KUBECTLS] or ["no-kubectl"],
+            scope="session",
+        )
+    if "step" in metafunc.fixturenames:
+        metafunc.parametrize("step", STEPS, ids=[step.id for step in STEPS])
+
+
+@pytest.fixture(scope="session")
+def embedded_outcomes() -> Callable[[Kubectl], dict[str, Outcome]]:
+    """What the script does on a fresh embedded server, run once for each kubectl."""
+    known: dict[str, dict[str, Outcome]] = {}
+
+    def outcomes(kubectl: Kubectl) -> dict[str, Outcome]:
+        if kubectl.version not in known:
+            known[kubectl.version] = on_embedded(STEPS, kubectl)
+        return known[kubectl.version]
+
+    return outcomes
