@@ -295,9 +295,8 @@ def _compare(
     durability: str, chosen: dict[str, tuple[Callable[[Server, float], Any], float]], scale: float
 ) -> None:
     print(f"\n## durability {durability}")
-    print(
-        f"{'':22}{'ours/core-s':>14}{'real/core-s':>14}{'ratio':>8}{'aim':>6}{'ours/s':>10}{'real/s':>10}  extra"
-    )
+    columns = f"{'ours/core-s':>14}{'real/core-s':>14}{'ratio':>8}{'aim':>6}{'ours/s':>10}{'real/s':>10}"
+    print(f"{'':22}{columns}  extra")
     with ExitStack() as stack:
         ours = stack.enter_context(Embedded(durability))
         empty = wire.resident_bytes(ours.pids)

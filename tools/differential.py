@@ -184,6 +184,10 @@ def _text(text: str, variables: dict[str, str]) -> str:
 
 
 def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
+    if isinstance(real, dict) and isinstance(ours, dict) and real.get("status") != ours.get("status"):
+        if isinstance(real.get("status"), int):  # an answer of another code: its parts say nothing more
+            yield f"{path}:\n      real {_gist(real)}\n      ours {_gist(ours)}"
+            return
     if isinstance(real, dict) and isinstance(ours, dict):
         for key in sorted(real.keys() | ours.keys()):
             where = f"{path}.{key}"
@@ -202,6 +206,11 @@ def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
         yield from (f"{path}: only ours {_short(item)}" for item in ours if item not in real)
     elif real != ours:
         yield f"{path}:\n      real {_short(real)}\n      ours {_short(ours)}"
+
+
+def _gist(answer: dict[str, Any]) -> str:
+    body = answer["body"]
+    return f"{answer['status']} {_short(body.get('message') or body if isinstance(body, dict) else body)}"
 
 
 def _short(value: Any) -> str:

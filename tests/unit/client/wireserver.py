@@ -45,8 +45,14 @@ class WireServer:
         self.answer = answer
         self.seen: list[Seen] = []
         self.connections = 0
+        self._arrived = asyncio.Condition()
         self.url = ""
         self.port = 0
+
+    async def requests(self, count: int) -> None:
+        """Wait until so many requests have arrived."""
+        async with self._arrived:
+            await self._arrived.wait_for(lambda: len(self.seen) >= count)
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -61,6 +67,8 @@ class WireServer:
                 path, _, query = target.partition("?")
                 seen = Seen(method, path, query, headers, body, number)
                 self.seen.append(seen)
+                async with self._arrived:
+                    self._arrived.notify_all()
                 if await self.answer(seen, writer) is False:
                     return
         except (ConnectionError, asyncio.IncompleteReadError, ssl.SSLError):

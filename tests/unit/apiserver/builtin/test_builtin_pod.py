@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writepath import NOW, create, update
+from builtin_writepath import NOW, create, update
 
 from quarterdeck.apiserver.builtin import eviction, podsubresource, strategy_for
 from quarterdeck.apiserver.builtin.pod import grace_period

@@ -6,9 +6,9 @@ import ipaddress
 from typing import Any
 
 import pytest
+from builtin_writepath import Context, create, update
 from hypothesis import given
 from hypothesis import strategies as st
-from writepath import Context, create, update
 
 from quarterdeck.apiserver.builtin.serviceallocator import NETWORK, AddressPool
 from quarterdeck.apiserver.status import StatusError

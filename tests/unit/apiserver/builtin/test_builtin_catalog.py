@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from writepath import copy, create, parse_path, update
+from builtin_writepath import copy, create, parse_path, update
 
 from quarterdeck.apiserver import shape
 from quarterdeck.apiserver.builtin import printers, strategy_for

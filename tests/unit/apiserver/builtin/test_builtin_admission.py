@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from writepath import Context, create
+from builtin_writepath import Context, create
 
 from quarterdeck.apiserver.builtin import admission
 from quarterdeck.apiserver.builtin.priorityclass import SYSTEM_CLASSES

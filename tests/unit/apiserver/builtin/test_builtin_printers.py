@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from writepath import create
+from builtin_writepath import create
 
 from quarterdeck.apiserver.builtin import printers
 from quarterdeck.apiserver.builtins import facts

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from writepath import Context, create, merge, scrub, update
+from builtin_writepath import Context, create, merge, scrub, update
 
 from quarterdeck.apiserver.status import StatusError
 
