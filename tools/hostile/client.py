@@ -140,8 +140,8 @@ class Client:
             connection.settimeout(PATIENCE)
             connection.sendall(data)
             if half_close:
-                # For TLS this sends close_notify without waiting for the other side's.
-                connection.shutdown(socket.SHUT_WR)
+                # The socket below TLS: SSLSocket's own shutdown would read what follows as plain text.
+                socket.socket.shutdown(connection, socket.SHUT_WR)
             received = b""
             deadline = time.monotonic() + PATIENCE
             while time.monotonic() < deadline:

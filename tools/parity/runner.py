@@ -99,7 +99,11 @@ class Runner:
         elif step.proxy:
             code, out, err = self._proxy(step)
         else:
+            deadline = time.monotonic() + step.until
             code, out, err = self._call(step)
+            while code != step.code and time.monotonic() < deadline:
+                time.sleep(HEAD_START)
+                code, out, err = self._call(step)
         if step.save:
             self._saved[step.save] = out.strip()
 

@@ -13,6 +13,7 @@ A step is a mapping:
     drop: regex                  lines not compared (what the two servers may differ in)
     watch: {ready: 1, lines: 3, during: [...]}
                                  start it, wait for ``ready`` lines, run ``during``, end it at ``lines`` lines
+    until: 10                    repeat it for so many seconds until the exit code is right
     proxy: [/api, ...]           start ``kubectl proxy``, read these paths through it, stop it
     differs: reason              a deviation on purpose: only the exit code is compared
     only: ["1.36"]               the kubectl versions that know this command
@@ -64,6 +65,7 @@ class Step:
     sort: bool = False
     drop: str = ""
     watch: Watch | None = None
+    until: float = 0.0
     proxy: tuple[str, ...] = ()
     differs: str = ""
     only: tuple[str, ...] = ()
@@ -126,6 +128,7 @@ def _step(name: str, area: str, entry: dict[str, Any]) -> Step:
         and Watch(
             ready=watch.get("ready", 0), lines=watch.get("lines", 0), during=tuple(watch.get("during", ()))
         ),
+        until=entry.pop("until", 0.0),
         proxy=tuple(entry.pop("proxy", ())),
         differs=entry.pop("differs", ""),
         only=tuple(entry.pop("only", ())),

@@ -27,7 +27,7 @@ from .registry.delete import Deleter
 from .registry.patching import Patcher
 from .registry.read import Reader
 from .registry.request import ApiRequest
-from .registry.subresource import Subresources
+from .registry.subresource import Subresources, unsupported_verb
 from .registry.virtual import VirtualResources
 from .registry.watch import Watcher
 from .registry.write import Writer
@@ -180,20 +180,25 @@ class App:
 
     def _serve_path(self, request: Request, user: UserInfo) -> Response:
         path = request.path
-        if request.method in ("GET", "HEAD"):
-            if path.startswith("/api"):
-                found = self._discovery.serve(request)
-                if found is not None:
-                    return found
-                parts = path.strip("/").split("/")
-                if len(parts) == 3 and parts[0] == "apis" and self._table.is_builtin_group(parts[1]):
-                    raise status.resource_not_found()
-                if len(parts) == 2 and parts[0] == "api":
-                    raise status.resource_not_found()
-            found = self._non_resource(request, user)
+        parts = path.strip("/").split("/")
+        if request.method != "GET" and self._is_get_only(parts):
+            raise status.method_not_allowed()
+        if path.startswith("/api"):
+            found = self._discovery.serve(request)
             if found is not None:
                 return found
-        return page_not_found()
+            if len(parts) > 1 and parts[0] == "api":
+                raise status.resource_not_found()
+            if len(parts) > 2 and parts[0] == "apis" and self._table.is_builtin_group(parts[1]):
+                raise status.resource_not_found()
+        found = self._non_resource(request, user)
+        return found if found is not None else page_not_found()
+
+    def _is_get_only(self, parts: list[str]) -> bool:
+        """Upstream answers any method on most paths that are no resources, but not on these."""
+        if parts[0] == "apis":
+            return len(parts) == 3 and self._table.is_builtin_group(parts[1])
+        return parts in (["api"], ["api", "v1"], ["version"])
 
     def _unknown(self, info: RequestInfo) -> Response:
         if self._table.is_builtin_group(info.group):
@@ -215,6 +220,8 @@ class App:
         deprecation = resource.deprecation
         if deprecation:
             api_request.warn(deprecation)
+        if api_request.http.method == "HEAD" and not resource.is_custom:
+            raise status.method_not_allowed()
         if info.subresource:
             return self._subresources.serve(api_request)
         if self._virtual.handles(resource):
@@ -257,6 +264,8 @@ class App:
                 return self._writer.create(request)
             if info.verb in ("update", "patch", "put") and not info.name:
                 raise status.bad_request("name must be provided")
+            verb = "" if info.verb == request.http.method.lower() else info.verb
+            raise unsupported_verb(request.resource, verb)
         raise status.method_not_allowed()
 
     def _without_namespace(self, request: ApiRequest) -> Result:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from .builtin.catalog import strategy_for
+from .builtin.deprecation import request_warning
 from .builtin.typetable import struct_for
 from .crd.strategy import DefinitionStrategy
 from .resource import BuiltinResource, Subresource
@@ -98,6 +99,7 @@ def builtin_resources(store: Store) -> list[BuiltinResource]:
                         },
                         bucket=store.bucket(*place, namespaced=known.namespaced),
                         strategy=_strategy(group.group, known.name),
+                        deprecation=request_warning(group.group, known.name),
                     )
                 )
     return resources

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .builtin.serviceallocator import ServiceAllocator
 from .resourcetable import ResourceTable
 
 Json = dict[str, Any]
@@ -15,6 +16,7 @@ class StoredState:
 
     def __init__(self, table: ResourceTable) -> None:
         self._table = table
+        self.service_allocator: ServiceAllocator | None = None
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Json | None:
         versions = self._table.versions_of(group, resource)

@@ -105,10 +105,12 @@ class Discovery:
         entries: list[Json] = []
         for resource in sorted(resources, key=lambda each: each.plural):
             entries.append(_entry(resource))
-            entries += [_sub_entry(resource, sub) for _, sub in sorted(resource.subresources.items())]
+            entries += [_sub_entry(resource, sub) for sub in _subresources(resource)]
+        head: Json = {"kind": "APIResourceList", "apiVersion": "v1"}
+        if not group:
+            del head["apiVersion"]  # upstream leaves it out of the oldest document
         return {
-            "kind": "APIResourceList",
-            "apiVersion": "v1",
+            **head,
             "groupVersion": f"{group}/{version}" if group else version,
             "resources": entries,
         }
@@ -158,6 +160,13 @@ def _entry(resource: Resource) -> Json:
     return entry
 
 
+def _subresources(resource: Resource) -> list[Subresource]:
+    """Built-in ones by name, custom ones as upstream knows them: status before scale."""
+    if resource.is_custom:
+        return list(resource.subresources.values())
+    return [sub for _, sub in sorted(resource.subresources.items())]
+
+
 def _sub_entry(resource: Resource, sub: Subresource) -> Json:
     entry: Json = {
         "name": f"{resource.plural}/{sub.name}",
@@ -192,7 +201,7 @@ def _aggregated_entry(resource: Resource) -> Json:
                 "responseKind": _kind(resource, sub.kind, sub.group, sub.version),
                 "verbs": list(sub.verbs),
             }
-            for _, sub in sorted(resource.subresources.items())
+            for sub in _subresources(resource)
         ]
     return entry
 

@@ -365,12 +365,18 @@ _IMMUTABLE_KEYS: Final = (
 
 
 def validate_object_meta_update(
-    new: Mapping[str, Any], old: Mapping[str, Any], *, field: str = "metadata", custom: bool = False
+    new: Mapping[str, Any],
+    old: Mapping[str, Any],
+    *,
+    field: str = "metadata",
+    custom: bool = False,
+    checks: int = 3,
 ) -> list[FieldError]:
     """Everything about the metadata of a changed object.
 
     Upstream looks at the metadata of an update twice, and at labels, annotations, owners and
-    managed fields three times; the causes of its answer show it, so ours do.
+    managed fields three times (`checks`: twice, or the whole once more, for some kinds); the causes
+    of its answer show it, so ours do.
     """
     common = _validate_common(new, field)
     finalizers = new.get("finalizers")
@@ -379,12 +385,16 @@ def validate_object_meta_update(
         errors += validate_finalizers(finalizers, f"{field}.finalizers")
     changes = _validate_changes(new, old, field)
     if changes or common:
-        errors += changes
-        errors += common
-        errors += changes
-        errors += common
+        for _ in range(min(checks, 3) - 1):
+            errors += changes
+            errors += common
     if finalizers and not custom:
         errors += _validate_bare_finalizers(finalizers, f"{field}.finalizers")
+    if errors and checks > 3:
+        errors += common
+        if finalizers:
+            errors += validate_finalizers(finalizers, f"{field}.finalizers")
+            errors += _validate_bare_finalizers(finalizers, f"{field}.finalizers")
     return errors
 
 

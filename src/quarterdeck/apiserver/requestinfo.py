@@ -5,7 +5,7 @@ Pure parsing; whether the resource exists is the registry's business.
 
 from __future__ import annotations
 
-_COLLECTION_VERBS = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
+_COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS = {
     "GET": "get",
     "HEAD": "get",

@@ -41,8 +41,6 @@ class Resource:
     """One served resource version."""
 
     is_custom = False
-    #: a warning for every request, if the version is deprecated
-    deprecation = ""
     #: a printer of its own for Tables (custom resources)
     printer: Printer | None = None
 
@@ -61,6 +59,7 @@ class Resource:
         subresources: Mapping[str, Subresource] | None = None,
         list_kind: str = "",
         storage_version_hash: str = "",
+        deprecation: str = "",
         bucket: Bucket,
         strategy: Strategy,
     ) -> None:
@@ -77,6 +76,8 @@ class Resource:
         self.categories = tuple(categories)
         self.subresources = dict(subresources or {})
         self.storage_version_hash = storage_version_hash
+        #: a warning for every request, if the version is deprecated
+        self.deprecation = deprecation
         self.bucket = bucket
         self.strategy = strategy
         self.kind_json = gostyle.json_text(kind)

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -35,6 +36,7 @@ from .auth import (
     write_kubeconfig,
 )
 from .bootstrap import Bootstrap
+from .builtin.serviceallocator import AddressPool
 from .builtins import builtin_resources
 from .clusterstate import StoredState
 from .crd.conversion import Converter
@@ -197,6 +199,8 @@ class ApiServer:
         self._webhooks = WebhookClient(self._resolve_service)
         host = AdmissionHost(table, cluster, self.authorizer)
         self.admission = AdmissionChain(host, self._webhooks)
+        pool = cluster.service_allocator = AddressPool()
+        self._follow("", partial(_service_changed, pool), "services")
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
         self._follow("admissionregistration.k8s.io", self._admission_changed)
         reader = Reader(self.store)
@@ -236,9 +240,13 @@ class ApiServer:
         )
         self._bootstrap = Bootstrap(self.store, table, options.port)
 
-    def _follow(self, group: str, apply_change: Callable[[str, str, str, Json | None], None]) -> None:
-        """Keep an in-memory index in step with the stored objects of a group."""
+    def _follow(
+        self, group: str, apply_change: Callable[[str, str, str, Json | None], None], only: str = ""
+    ) -> None:
+        """Keep an in-memory index in step with the stored objects of a group, or of one resource of it."""
         for resource in self.table.resources(group, "v1"):
+            if only and resource.plural != only:
+                continue
             bucket = resource.bucket
             for entry in bucket.scan():
                 apply_change(resource.plural, entry.namespace, entry.name, resource.read(entry))
@@ -275,12 +283,14 @@ class ApiServer:
     # -- non-resource paths ----------------------------------------------------------------
 
     def _serve_path(self, request: Request, user: UserInfo) -> Response | None:
-        path = request.path.rstrip("/") or "/"
+        path = request.path
+        if not path.startswith(("/healthz", "/livez", "/readyz")):
+            path = path.rstrip("/") or "/"
         if path.startswith("/openapi/"):
             return self._openapi.serve(request)
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version_document())))
-        if path in ("/healthz", "/livez", "/readyz") or path.startswith(("/readyz/", "/livez/", "/healthz/")):
+        if path in ("/healthz", "/livez", "/readyz") or path.endswith("/ping"):
             return self._health(request, path)
         if path == "/":
             return Response(200, msgspec.json.encode({"paths": self._paths()}))
@@ -337,6 +347,13 @@ class ApiServer:
     def local(self, user: UserInfo = ADMIN) -> LocalServer:
         """The server for a client in this process, without sockets; by default for the administrator."""
         return LocalServer(self.app, user)
+
+
+def _service_changed(pool: AddressPool, resource: str, namespace: str, name: str, obj: Json | None) -> None:
+    if obj is None:
+        pool.release(f"{namespace}/{name}")
+    else:
+        pool.hold(obj)
 
 
 def _peer_of(transport: asyncio.BaseTransport) -> Peer:

@@ -8,9 +8,12 @@ version of the request; they may change `obj` in place and never touch `old`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .fielderror import FieldError
+
+if TYPE_CHECKING:
+    from .builtin.serviceallocator import ServiceAllocator
 
 Json = dict[str, Any]
 
@@ -24,6 +27,11 @@ class ClusterState(Protocol):
 
     def list(self, group: str, resource: str, namespace: str = "") -> Sequence[Json]:
         """All objects of a resource; `namespace` "" means all namespaces."""
+        ...
+
+    @property
+    def service_allocator(self) -> ServiceAllocator | None:
+        """Where Services get their addresses and ports; None derives it from what is stored."""
         ...
 
 
@@ -43,6 +51,7 @@ class WriteContext(Protocol):
 
     @property
     def username(self) -> str: ...
+
 
     def warn(self, text: str) -> None:
         """Adds a `Warning: 299` header to the answer."""
@@ -64,6 +73,10 @@ class Strategy:
     orphans_by_default = False
     #: a delete answers with the object even when nothing is left of it (Pod)
     delete_answers_object = False
+    #: the first delete records its grace period and counts as a change (not where it only sets a date)
+    delete_records_grace = True
+    #: how often an update looks at labels, annotations and owners, which shows in the causes of its answer
+    metadata_checks = 3
     #: which of labels, annotations, finalizers and ownerReferences a write to /status takes over
     status_metadata: frozenset[str] = frozenset()
     #: field selector path -> value of that field as text, beyond metadata.name and metadata.namespace
@@ -106,6 +119,9 @@ class Strategy:
 
     def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:
         """The first delete of an object that stays: what changes beside its metadata."""
+
+    def abandoned(self, obj: Json, ctx: WriteContext) -> None:
+        """A write failed after it was prepared: give back what was allocated for it."""
 
     def generation_changed(self, obj: Json, old: Json) -> bool:
         """Whether an update bumps metadata.generation: by default any change outside metadata and status."""

@@ -15,7 +15,6 @@ import base64
 import functools
 import socket
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -140,7 +139,7 @@ class HttpTransport:
                 self._finish(connection)
                 continue
             close = functools.partial(self._end_stream, connection)
-            return Stream(head.status, _chunks(connection), head.headers, close)
+            return Stream(head.status, _Chunks(connection), head.headers, close)
 
     async def _end_stream(self, connection: Connection) -> None:
         self._finish(connection)
@@ -285,9 +284,22 @@ class HttpTransport:
         return self._context
 
 
-async def _chunks(connection: Connection) -> AsyncIterator[bytes]:
-    while chunk := await connection.read_chunk():
-        yield chunk
+class _Chunks:
+    """The body of a stream; a plain iterator, so that leaving it early leaves no generator behind."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def __aiter__(self) -> "_Chunks":
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self._connection.read_chunk()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
 
 
 def _keep_alive(transport: asyncio.BaseTransport) -> None:

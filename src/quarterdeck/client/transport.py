@@ -15,7 +15,7 @@ Contract:
 - Cancelling either call abandons the exchange and frees its resources.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
@@ -83,6 +83,8 @@ class Stream:
     async def aclose(self) -> None:
         """End the exchange; harmless when it has ended already."""
         await self._close()
+        if isinstance(self._chunks, AsyncGenerator):
+            await self._chunks.aclose()
 
     async def read(self) -> bytes:
         """The rest of the body, for answers that turn out to be errors."""

@@ -6,14 +6,15 @@ do, after some minutes) and raises when something is wrong: an ``ERROR`` event b
 and re-lists are the business of informers, not of this module.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from quarterdeck.api import ObjectMeta, PartialObjectMetadata, decode, decode_json
-from quarterdeck.client.line import line_batches
+from quarterdeck.client.line import LineBatches, line_batches
 from quarterdeck.client.transport import Stream
 from quarterdeck.errors import ApiError, ProtocolError
 
@@ -80,9 +81,11 @@ class RawWatch:
         self._open = open
         self._path = path
         self._stream: Stream | None = None
+        self._lines: LineBatches | None = None
 
     async def __aenter__(self) -> Self:
         self._stream = await self._open()
+        self._lines = line_batches(aiter(self._stream))
         return self
 
     async def __aexit__(
@@ -91,15 +94,17 @@ class RawWatch:
         if self._stream is not None:
             await self._stream.aclose()
 
-    async def __aiter__(self) -> AsyncIterator[list[RawEvent]]:
-        if self._stream is None:
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> list[RawEvent]:
+        if self._lines is None:
             raise RuntimeError("open the watch with 'async with' first")
-        async for batch in line_batches(aiter(self._stream)):
-            try:
-                events = [_decode_event(line) for line in batch]
-            except msgspec.DecodeError as error:
-                raise ProtocolError(f"not a watch event on {self._path}: {error}") from error
-            yield events
+        batch = await anext(self._lines)
+        try:
+            return [_decode_event(line) for line in batch]
+        except msgspec.DecodeError as error:
+            raise ProtocolError(f"not a watch event on {self._path}: {error}") from error
 
     def error(self, event: RawEvent) -> ApiError:
         """The exception of an ``ERROR`` event."""
@@ -112,6 +117,7 @@ class Watch(Generic[T]):
     def __init__(self, raw: RawWatch, read: Callable[[bytes], T]) -> None:
         self._raw = raw
         self._read = read
+        self._pending: deque[RawEvent] = deque()
 
     async def __aenter__(self) -> Self:
         await self._raw.__aenter__()
@@ -122,12 +128,15 @@ class Watch(Generic[T]):
     ) -> None:
         await self._raw.__aexit__(kind, error, trace)
 
-    async def __aiter__(self) -> AsyncIterator[WatchEvent[T] | Bookmark]:
-        async for batch in self._raw:
-            for event in batch:
-                if event.type == "ERROR":
-                    raise self._raw.error(event)
-                if event.type == "BOOKMARK":
-                    yield Bookmark(decode(event.object, PartialObjectMetadata).metadata)
-                else:
-                    yield WatchEvent(cast("ChangeType", event.type), self._read(bytes(event.object)))
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> WatchEvent[T] | Bookmark:
+        while not self._pending:
+            self._pending.extend(await anext(self._raw))
+        event = self._pending.popleft()
+        if event.type == "ERROR":
+            raise self._raw.error(event)
+        if event.type == "BOOKMARK":
+            return Bookmark(decode(event.object, PartialObjectMetadata).metadata)
+        return WatchEvent(cast("ChangeType", event.type), self._read(bytes(event.object)))

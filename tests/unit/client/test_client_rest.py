@@ -75,44 +75,44 @@ async def test_refusal_with_retry_after_is_tried_again(code: int) -> None:
 
 
 async def test_refusal_without_retry_after_is_final() -> None:
-    rest, transport, clock = scripted(Response(503, b""))
+    rest, _transport, clock = scripted(Response(503, b""))
     with pytest.raises(ServiceUnavailable):
         await rest.request("GET", "/x")
     assert clock.slept == []
 
 
 async def test_ten_retries_are_enough() -> None:
-    rest, transport, clock = scripted(*[busy(after="1")] * 20)
+    rest, transport, _clock = scripted(*[busy(after="1")] * 20)
     with pytest.raises(TooManyRequests):
         await rest.request("GET", "/x")
     assert len(transport.asked) == 11
 
 
 async def test_lost_connection_is_retried_for_get_only() -> None:
-    rest, transport, clock = scripted(StreamClosed("x"), OK)
+    rest, _, clock = scripted(StreamClosed("x"), OK)
     await rest.request("GET", "/x")
     assert clock.slept == [1.0]
     for method in ("POST", "PATCH", "PUT", "DELETE"):
-        rest, transport, clock = scripted(StreamClosed("x"), OK)
+        rest, _transport, clock = scripted(StreamClosed("x"), OK)
         with pytest.raises(StreamClosed):
             await rest.request(method, "/x")
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 async def test_failed_connect_is_retried_for_repeatable_methods(method: str) -> None:
-    rest, transport, clock = scripted(ConnectError("x"), ConnectError("x"), OK)
+    rest, transport, _clock = scripted(ConnectError("x"), ConnectError("x"), OK)
     await rest.request(method, "/x")
     assert len(transport.asked) == 3
 
 
 async def test_failed_connect_of_a_post_is_not_retried() -> None:
-    rest, transport, _ = scripted(ConnectError("x"), OK)
+    rest, _transport, _ = scripted(ConnectError("x"), OK)
     with pytest.raises(ConnectError):
         await rest.request("POST", "/x")
 
 
 async def test_read_timeout_is_not_retried() -> None:
-    rest, transport, _ = scripted(ReadTimeout("x"), OK)
+    rest, _transport, _ = scripted(ReadTimeout("x"), OK)
     with pytest.raises(ReadTimeout):
         await rest.request("GET", "/x")
 

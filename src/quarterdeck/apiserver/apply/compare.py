@@ -145,9 +145,9 @@ def _join(left: FieldSet | None, right: FieldSet | None) -> FieldSet | None:
 
 
 def _compare_maps(type_: MapType, old: Any, new: Any, same: Same) -> _Delta | None:
-    if not _map(old) and not _map(new):
-        return None if same(old, new) else _CHANGED
-    old, new = old or {}, new or {}
+    if not old and not new:
+        return None if same(_map(old), _map(new)) else _CHANGED
+    old, new = _map(old) or {}, _map(new) or {}
     added: FieldSet | None = None
     modified: FieldSet | None = None
     removed: FieldSet | None = None
@@ -174,10 +174,10 @@ def _compare_maps(type_: MapType, old: Any, new: Any, same: Same) -> _Delta | No
 
 
 def _compare_lists(type_: ListType, old: Any, new: Any, same: Same) -> _Delta | None:
-    if not _list(old) and not _list(new):
-        return None if same(old, new) else _CHANGED
-    before, repeated_before = _index(type_, old or [])
-    after, repeated_after = _index(type_, new or [])
+    if not old and not new:
+        return None if same(_list(old), _list(new)) else _CHANGED
+    before, repeated_before = _index(type_, _list(old) or [])
+    after, repeated_after = _index(type_, _list(new) or [])
     added: FieldSet | None = None
     modified: FieldSet | None = None
     removed: FieldSet | None = None

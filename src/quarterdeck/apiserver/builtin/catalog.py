@@ -30,7 +30,7 @@ from .autoscaling import HorizontalPodAutoscalerStrategy
 from .configmap import ConfigMapStrategy
 from .cronjob import CronJobStrategy
 from .disruption import PodDisruptionBudgetStrategy
-from .kind import BuiltinStrategy
+from .kind import BuiltinStrategy, PlainStrategy
 from .lease import LeaseStrategy
 from .namespace import NamespaceStrategy
 from .node import NodeStrategy
@@ -64,7 +64,7 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("", "replicationcontrollers"): replicationcontroller.ReplicationControllerStrategy(),
     ("", "resourcequotas"): quota.ResourceQuotaStrategy(),
     ("", "secrets"): SecretStrategy(),
-    ("", "serviceaccounts"): BuiltinStrategy(),
+    ("", "serviceaccounts"): PlainStrategy(),
     ("", "services"): ServiceStrategy(),
     (_ADMISSION, "mutatingadmissionpolicies"): admissionpolicy.MutatingAdmissionPolicyStrategy(),
     (_ADMISSION, "mutatingadmissionpolicybindings"): admissionpolicy.MutatingAdmissionPolicyBindingStrategy(),

@@ -22,6 +22,8 @@ def decoded_size(text: str) -> int:
 
 
 class ConfigMapStrategy(BuiltinStrategy):
+    metadata_checks = 4
+
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         errors: list[FieldError] = []
         size = 0

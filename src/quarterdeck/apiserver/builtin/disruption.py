@@ -17,6 +17,7 @@ _POLICIES: Final = ("AlwaysAllow", "IfHealthyBudget")
 
 
 class PodDisruptionBudgetStrategy(SpecStrategy):
+    metadata_checks = 2
     allows_unconditional_update = False
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:

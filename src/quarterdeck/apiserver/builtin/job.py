@@ -145,7 +145,8 @@ def _labels_from_template(job: Json) -> None:
     labels = (job["spec"]["template"].get("metadata") or {}).get("labels")
     meta = job["metadata"]
     if labels and not meta.get("labels"):
-        meta["labels"] = dict(labels)
+        # shared, as upstream does by accident: the labels that a new Job generates show in both places
+        meta["labels"] = labels
 
 
 def _generate_selector(job: Json) -> None:

@@ -23,6 +23,12 @@ class BuiltinStrategy(Strategy):
     status_metadata: frozenset[str] = ALL_METADATA
 
 
+class PlainStrategy(BuiltinStrategy):
+    """A kind without rules of its own (ServiceAccount)."""
+
+    metadata_checks = 4
+
+
 class SpecStrategy(BuiltinStrategy):
     """A kind with a spec, a status subresource and a generation."""
 

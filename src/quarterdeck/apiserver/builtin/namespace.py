@@ -16,6 +16,8 @@ _STANDARD_FINALIZERS: Final = frozenset(("kubernetes", "orphan", "foregroundDele
 
 class NamespaceStrategy(BuiltinStrategy):
     has_status = True
+    delete_records_grace = False
+    metadata_checks = 4
     selectable_fields = {  # noqa: RUF012 # never changed
         "status.phase": text_at("status", "phase"),
         "name": text_at("metadata", "name"),

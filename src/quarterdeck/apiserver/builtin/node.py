@@ -41,6 +41,7 @@ def _unschedulable(node: Json) -> str:
 
 
 class NodeStrategy(BuiltinStrategy):
+    metadata_checks = 4
     has_status = True
     selectable_fields = {"spec.unschedulable": _unschedulable}  # noqa: RUF012 # never changed
 

@@ -103,6 +103,7 @@ def _is_old_style_source(source: Mapping[str, Any] | None) -> bool:
 
 
 class PersistentVolumeClaimStrategy(BuiltinStrategy):
+    metadata_checks = 4
     has_status = True
 
     def default(self, obj: Json) -> None:

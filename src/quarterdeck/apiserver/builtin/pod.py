@@ -49,6 +49,7 @@ def _pod_ip(pod: Json) -> str:
 
 
 class PodStrategy(SpecStrategy):
+    metadata_checks = 4
     delete_answers_object = True
     status_metadata = frozenset(("labels", "annotations", "finalizers"))
     selectable_fields = {  # noqa: RUF012 # never changed

@@ -20,6 +20,7 @@ GROUP: Final = "rbac.authorization.k8s.io"
 
 
 class _RbacStrategy(BuiltinStrategy):
+    metadata_checks = 4
     allows_create_on_update = True
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:

@@ -23,6 +23,8 @@ _DOCKER_KEYS: Final = {
 
 
 class SecretStrategy(BuiltinStrategy):
+    metadata_checks = 4
+
     selectable_fields = {"type": text_at("type")}  # noqa: RUF012 # never changed
 
     def default(self, obj: Json) -> None:

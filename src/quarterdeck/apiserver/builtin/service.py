@@ -72,6 +72,18 @@ class ServiceStrategy(BuiltinStrategy):
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         return label_errors(name, prefix=prefix)
 
+    def abandoned(self, obj: Json, ctx: WriteContext) -> None:
+        pool = ctx.cluster.service_allocator
+        if pool is None or ctx.dry_run:
+            return
+        meta = obj["metadata"]
+        namespace, name = meta.get("namespace") or "", meta.get("name") or ""
+        stored = ctx.cluster.get("", "services", namespace, name)
+        if stored is not None:
+            pool.hold(stored)
+        else:
+            pool.release(f"{namespace}/{name}")
+
     def default(self, obj: Json) -> None:
         spec = section(obj, "spec")
         get = spec.get
@@ -256,7 +268,7 @@ def allocate(service: Json, old: Json | None, ctx: WriteContext) -> None:
 
 
 def _allocator(ctx: WriteContext) -> ServiceAllocator:
-    given: ServiceAllocator | None = getattr(ctx, "service_allocator", None)
+    given = ctx.cluster.service_allocator
     if given is not None and not ctx.dry_run:
         return given
     return AddressPool.from_services(ctx.cluster.list("", "services"))

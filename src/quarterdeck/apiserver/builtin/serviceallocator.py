@@ -41,6 +41,14 @@ class ServiceAllocator(Protocol):
         """Takes a certain node port; what is wrong with it, or ""."""
         ...
 
+    def hold(self, service: Mapping[str, Any]) -> None:
+        """Make the allocator agree with a stored Service."""
+        ...
+
+    def release(self, owner: str) -> None:
+        """Free everything a Service holds."""
+        ...
+
 
 class AddressPool:
     """The allocator of the embedded server, in memory."""
@@ -48,6 +56,8 @@ class AddressPool:
     def __init__(self) -> None:
         self._addresses: dict[str, str] = {}
         self._ports: dict[int, str] = {}
+        #: what each Service holds, so that releasing one does not search all
+        self._held: dict[str, tuple[set[str], set[int]]] = {}
 
     @classmethod
     def from_services(cls, services: Iterable[Mapping[str, Any]]) -> AddressPool:
@@ -64,18 +74,27 @@ class AddressPool:
         spec: Mapping[str, Any] = service.get("spec") or {}
         for address in spec.get("clusterIPs") or ():
             if address and address != "None":
-                self._addresses[address] = owner
+                self._hold_address(address, owner)
         for port in spec.get("ports") or ():
             if port.get("nodePort"):
-                self._ports[port["nodePort"]] = owner
+                self._hold_port(port["nodePort"], owner)
         if spec.get("healthCheckNodePort"):
-            self._ports[spec["healthCheckNodePort"]] = owner
+            self._hold_port(spec["healthCheckNodePort"], owner)
+
+    def _hold_address(self, address: str, owner: str) -> None:
+        self._addresses[address] = owner
+        self._held.setdefault(owner, (set(), set()))[0].add(address)
+
+    def _hold_port(self, port: int, owner: str) -> None:
+        self._ports[port] = owner
+        self._held.setdefault(owner, (set(), set()))[1].add(port)
 
     def release(self, owner: str) -> None:
         """Frees everything a Service holds: it was deleted, or its write failed."""
-        for address in [key for key, holder in self._addresses.items() if holder == owner]:
+        addresses, ports = self._held.pop(owner, ((), ()))
+        for address in addresses:
             del self._addresses[address]
-        for port in [key for key, holder in self._ports.items() if holder == owner]:
+        for port in ports:
             del self._ports[port]
 
     def next_address(self, owner: str) -> str:
@@ -85,7 +104,7 @@ class AddressPool:
         for offset in range(size):
             address = str(ipaddress.IPv4Address(base + (start + offset) % size))
             if self._addresses.get(address, owner) == owner:
-                self._addresses[address] = owner
+                self._hold_address(address, owner)
                 return address
         raise LookupError("range is full")
 
@@ -101,7 +120,7 @@ class AddressPool:
             )
         if self._addresses.get(address, owner) != owner:
             return "provided IP is already allocated"
-        self._addresses[address] = owner
+        self._hold_address(address, owner)
         return ""
 
     def next_port(self, owner: str) -> int:
@@ -111,7 +130,7 @@ class AddressPool:
         for offset in range(size):
             port = first + (start + offset) % size
             if port not in self._ports:
-                self._ports[port] = owner
+                self._hold_port(port, owner)
                 return port
         raise LookupError("range is full")
 
@@ -123,5 +142,5 @@ class AddressPool:
             )
         if self._ports.get(port, owner) != owner:
             return "provided port is already allocated"
-        self._ports[port] = owner
+        self._hold_port(port, owner)
         return ""

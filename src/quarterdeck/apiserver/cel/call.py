@@ -19,7 +19,7 @@ from quarterdeck.apiserver.cel.operators import (
     index_or_missing,
     no_such_overload,
 )
-from quarterdeck.apiserver.cel.pattern import compile_pattern, find_all
+from quarterdeck.apiserver.cel.pattern import compile_pattern
 from quarterdeck.apiserver.cel.structural import structural_equal
 from quarterdeck.apiserver.cel.syntax import Call, Expr, Literal
 from quarterdeck.apiserver.cel.types import CelType
@@ -85,12 +85,12 @@ def _constant_pattern(planner: Planner, expr: Call, operands: list[Expr]) -> Cal
         compiled = compile_pattern(text)
     except EvalError as problem:
         raise ProgramError(problem.message) from problem
-    search = compiled.search
     if expr.function == "matches":
-        return lambda s, _: search(s) is not None if type(s) is str else no_such_overload()
+        occurs_in = compiled.occurs_in
+        return lambda s, _: occurs_in(s) if type(s) is str else no_such_overload()
     if expr.function == "find":
-        return lambda s, _: m.group() if (m := search(s)) else ""
-    return lambda s, _, limit=-1: find_all(compiled, s, limit)
+        return lambda s, _: compiled.find(s)
+    return lambda s, _, limit=-1: compiled.find_all(s, limit)
 
 
 def _quick_call(
@@ -102,7 +102,10 @@ def _quick_call(
     if len(overloads) != 1:
         return None
     id = overloads[0].id
-    if id in fast.BINARY:
+    # Python would add bools and compare them with ints: only for operands that cannot be anything else.
+    if id in fast.BINARY and all(
+        planner.type_of(o) == t for o, t in zip(operands, overloads[0].args, strict=True)
+    ):
         left = planner.plan(operands[0])
         constant = planner.constant(operands[1])
         if constant is not MISSING and id in fast.BINARY_CONSTANT:

@@ -130,7 +130,8 @@ class _Local(NamedTuple):
 
 def estimate_cost(checked: Checked, sizer: Sizer) -> tuple[int, int]:
     """Least and most cost of an evaluation."""
-    return tuple(_Coster(checked, sizer).cost(checked.root))  # type: ignore[return-value]  # a Range is a pair
+    total = _Coster(checked, sizer).cost(checked.root)
+    return total.low, total.high
 
 
 class _Coster:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -179,41 +180,43 @@ def _minus(left: Closure, right: Closure) -> Closure:
 
 
 def _ordering(
-    operator: str,
+    test: Callable[[Value, Value], bool],
 ) -> tuple[Callable[[Closure, Closure], Closure], Callable[[Closure, Value], Closure]]:
-    """Closures for one of `<`, `<=`, `>`, `>=` with the operator written out, which saves a call."""
-    scope: dict[str, Any] = {"no_such_overload": no_such_overload}
-    exec(_ORDERING.replace("OP", operator), scope)  # noqa: S102 - fixed text, compiled once at import
-    return scope["variable"], scope["constant"]
+    """Closures for a comparison, with a variable and with a constant on the right."""
 
+    def variable(left: Closure, right: Closure) -> Closure:
+        def run(f: Frame) -> bool:
+            a, b = left(f), right(f)
+            try:
+                return test(a, b)
+            except TypeError:
+                no_such_overload()
 
-_ORDERING: Final = """
-def variable(left, right):
-    def run(f):
-        a, b = left(f), right(f)
-        try:
-            return a OP b
-        except TypeError:
-            no_such_overload()
-    return run
+        return run
 
-def constant(left, b):
-    def run(f):
-        a = left(f)
-        try:
-            return a OP b
-        except TypeError:
-            no_such_overload()
-    return run
-"""
+    def constant(left: Closure, b: Value) -> Closure:
+        def run(f: Frame) -> bool:
+            a = left(f)
+            try:
+                return test(a, b)
+            except TypeError:
+                no_such_overload()
+
+        return run
+
+    return variable, constant
+
 
 BINARY: Final[dict[str, Callable[[Closure, Closure], Closure]]] = {
     "add_int64": _plus,
     "subtract_int64": _minus,
 }
 BINARY_CONSTANT: Final[dict[str, Callable[[Closure, Value], Closure]]] = {}
-for _operator, _stem in (("<", "less"), ("<=", "less_equals"), (">", "greater"), (">=", "greater_equals")):
-    _variable, _constant = _ordering(_operator)
+for _stem, _test in (
+    ("less", operator.lt),
+    ("less_equals", operator.le),
+    ("greater", operator.gt),
+    ("greater_equals", operator.ge),
+):
     for _suffix in ("int64", "string"):
-        BINARY[f"{_stem}_{_suffix}"] = _variable
-        BINARY_CONSTANT[f"{_stem}_{_suffix}"] = _constant
+        BINARY[f"{_stem}_{_suffix}"], BINARY_CONSTANT[f"{_stem}_{_suffix}"] = _ordering(_test)

@@ -6,7 +6,7 @@ RE2 runs in time linear in the text, whatever the pattern.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import re2
 
@@ -26,18 +26,48 @@ _TEXTS: Final = (
 )
 
 
-class Match(Protocol):
-    """What a search found."""
+class Pattern:
+    """A compiled pattern; works on UTF-8, which spares RE2's wrapper the translation of offsets."""
 
-    def group(self, index: int = 0) -> str: ...
+    __slots__ = ("_search",)
 
-    def span(self, index: int = 0) -> tuple[int, int]: ...
+    def __init__(self, compiled: Any) -> None:
+        self._search = compiled.search
+
+    def occurs_in(self, text: str) -> bool:
+        """Whether the pattern matches somewhere."""
+        return self._search(text.encode("utf-8", "surrogatepass")) is not None
+
+    def find(self, text: str) -> str:
+        """The leftmost match, empty when there is none."""
+        match = self._search(text.encode("utf-8", "surrogatepass"))
+        return "" if match is None else str(match.group(), "utf-8", "surrogatepass")
+
+    def find_all(self, text: str, limit: int = -1) -> list[str]:
+        """All matches from left to right, at most `limit` when it is not negative.
+
+        Empty matches right after another match do not count.
+        """
+        data = text.encode("utf-8", "surrogatepass")
+        found: list[str] = []
+        at, previous = 0, -1
+        while at <= len(data) and (limit < 0 or len(found) < limit):
+            match = self._search(data, at)
+            if match is None:
+                break
+            start, end = match.span()
+            if end > start or start != previous:
+                found.append(str(data[start:end], "utf-8", "surrogatepass"))
+            previous = end
+            at = end if end > start else _next_character(data, end)
+        return found
 
 
-class Pattern(Protocol):
-    """A compiled pattern."""
-
-    def search(self, text: str, pos: int = 0) -> Match | None: ...
+def _next_character(data: bytes, at: int) -> int:
+    at += 1
+    while at < len(data) and data[at] & 0xC0 == 0x80:
+        at += 1
+    return at
 
 
 def _options() -> Any:
@@ -51,10 +81,9 @@ def _options() -> Any:
 def compile_pattern(pattern: str) -> Pattern:
     """Compile, EvalError with Go's text when the pattern is malformed."""
     try:
-        compiled: Pattern = re2.compile(pattern, options=_options())
+        return Pattern(re2.compile(pattern, options=_options()))
     except re2.error as problem:
         raise EvalError(f"error parsing regexp: {_go_text(problem.args[0])}") from problem
-    return compiled
 
 
 def _go_text(problem: bytes | str) -> str:
@@ -65,20 +94,3 @@ def _go_text(problem: bytes | str) -> str:
             return f"{theirs}: `{where}`"
     kind, _, where = text.partition(": ")
     return f"{kind}: `{where}`" if where else text
-
-
-def find_all(pattern: Pattern, text: str, limit: int) -> list[str]:
-    """All matches from left to right, at most `limit` when it is not negative, without empty ones that abut
-    the match before."""
-    found: list[str] = []
-    at, previous = 0, -1
-    while at <= len(text) and (limit < 0 or len(found) < limit):
-        match = pattern.search(text, at)
-        if match is None:
-            break
-        start, end = match.span()
-        if end > start or start != previous:
-            found.append(match.group())
-        previous = end
-        at = end if end > start else end + 1
-    return found

@@ -147,36 +147,42 @@ class CompiledRules:
         return [error.at(prefix) for error in self.compile_errors]
 
     def validate(
-        self, new: Any, old: Any | Absent = ABSENT, *, path: str = "", ratchet: bool = True
+        self,
+        new: Any,
+        old: Any | Absent = ABSENT,
+        *,
+        path: str = "",
+        ratchet: bool = True,
+        forgiven: list[RuleViolation] | None = None,
     ) -> list[RuleViolation]:
         """Violations of an object, a node's before those of its children.
 
         With `old` this is an update: transition rules run, and with `ratchet` violations at unchanged values
-        are forgiven unless the rule looks at the old value.
+        are forgiven unless the rule looks at the old value. Upstream warns about those it forgives; they are
+        added to `forgiven`.
         """
         root = self._root
         if root is None or new is None:
             return []
         before = None if isinstance(old, Absent) else old
-        correlation = None
-        if ratchet and before is not None:
-            correlation = _Ratchet(Correlated(new, before, self._schema), None)
+
+        def attempt(*, metered: bool) -> list[RuleViolation]:
+            correlated = None
+            if ratchet and before is not None:
+                correlated = Correlated(new, before, self._schema)
+            run = _Run(metered=metered)
+            with suppress(_Stop):
+                run.node(root, path, new, before, _Ratchet(correlated, None))
+            if forgiven is not None:
+                forgiven.extend(run.forgiven)
+            return run.violations
+
         if not self._meter_always:
-            run = _Run(metered=False)
             try:
-                run.node(root, path, new, before, correlation or _Ratchet(None, None))
+                return attempt(metered=False)
             except _BudgetUncertain:
                 self._meter_always = True
-            except _Stop:
-                return run.violations
-            else:
-                return run.violations
-        if correlation is not None:
-            correlation = _Ratchet(Correlated(new, before, self._schema), None)
-        run = _Run(metered=True)
-        with suppress(_Stop):
-            run.node(root, path, new, before, correlation or _Ratchet(None, None))
-        return run.violations
+        return attempt(metered=True)
 
 
 class _Stop(Exception):
@@ -219,6 +225,7 @@ class _Run:
 
     def __init__(self, *, metered: bool) -> None:
         self.violations: list[RuleViolation] = []
+        self.forgiven: list[RuleViolation] = []
         self._metered = metered
         self._budget = OBJECT_LIMIT
 
@@ -291,8 +298,8 @@ class _Run:
         if compiled.field_path:
             where = f"{path}.{compiled.field_path}" if path else compiled.field_path
         violation = self._violation(compiled, where, value, old, type_name)
-        if compiled.uses_old or not ratchet.forgives():
-            self.violations.append(violation)
+        unforgivable = compiled.uses_old or not ratchet.forgives()
+        (self.violations if unforgivable else self.forgiven).append(violation)
 
     def _violation(
         self, compiled: CompiledRule, where: str, value: Any, old: Any, type_name: str
@@ -336,7 +343,7 @@ class _Run:
         self._budget -= cost
         self._check_certain()
         text = trim_space(text)
-        if not text or "\n" in text or len(text.encode()) > _MAX_MESSAGE_BYTES:
+        if not text or "\n" in text or len(text.encode("utf-8", "surrogatepass")) > _MAX_MESSAGE_BYTES:
             return None
         return str(text)
 

@@ -271,7 +271,7 @@ class _Builder:
                 fields[escaped] = shape
                 names[escaped] = prop
             if prop in required and "default" not in child:
-                size += len(prop.encode()) + shape.min_size + 4
+                size += len(prop.encode("utf-8", "surrogatepass")) + shape.min_size + 4
         cel_fields = {field: shape.cel_type for field, shape in fields.items()}
         result = Shape(CelType("struct", name, fields=cel_fields), min_size=size)
         result.fields = fields
@@ -292,7 +292,10 @@ class _Builder:
         if form == "date-time":
             return _converted(Shape(TIMESTAMP, max_elements=_DATE_TIME_SIZE, min_size=21), _to_date_time)
         if limit is None and schema.get("enum"):
-            most = max((len(v.encode()) for v in schema["enum"] if isinstance(v, str)), default=0)
+            most = max(
+                (len(v.encode("utf-8", "surrogatepass")) for v in schema["enum"] if isinstance(v, str)),
+                default=0,
+            )
         else:
             most = _string_limit(limit, MAX_REQUEST_BYTES - 2)
         return Shape(STRING, max_elements=most, min_size=2)

@@ -37,7 +37,7 @@ def unescape(text: str, *, is_bytes: bool) -> str | bytes:
     quote = 3 if body[:3] in ('"""', "'''") and len(body) >= 6 else 1
     body = body[quote:-quote].replace("\r\n", "\n").replace("\r", "\n")
     if is_bytes:
-        return body.encode() if raw else _unescape_bytes(body)
+        return body.encode("utf-8", "surrogatepass") if raw else _unescape_bytes(body)
     if raw or "\\" not in body:
         return body
     return _ESCAPE.sub(_character, body)
@@ -59,14 +59,14 @@ def _unescape_bytes(body: str) -> bytes:
     result = bytearray()
     at = 0
     for match in _ESCAPE.finditer(body):
-        result += body[at : match.start()].encode()
+        result += body[at : match.start()].encode("utf-8", "surrogatepass")
         at = match.end()
         if match.group(3) or match.group(5):
             raise UnescapeError("unable to unescape string")
         if match.group(8) is not None:
-            result += _SIMPLE[match.group(8)].encode()
+            result += _SIMPLE[match.group(8)].encode("utf-8", "surrogatepass")
         else:
             octal = match.group(7)
             result.append(int(octal, 8) if octal is not None else int(match.group(2), 16))
-    result += body[at:].encode()
+    result += body[at:].encode("utf-8", "surrogatepass")
     return bytes(result)

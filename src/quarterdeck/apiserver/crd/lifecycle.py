@@ -199,6 +199,17 @@ class DefinitionLifecycle:
         set_condition(crd["status"], kind, value, reason, message, self._now())
 
     async def _write(self, entry: Entry, crd: Json) -> Entry:
+        definitions = self._table.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
+        if definitions is not None:
+            new = {"apiVersion": definitions.api_version, "kind": definitions.kind, **crd}
+            definitions.field_manager.update(
+                definitions.read(entry),
+                new,
+                manager="kube-apiserver",
+                api_version=definitions.api_version,
+                subresource="status",
+                now=self._now(),
+            )
         return await self._store.put(
             self._bucket,
             "",

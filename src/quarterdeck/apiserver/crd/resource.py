@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver import fielderror, gostyle, status
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.jsonpath import JsonPath
 from quarterdeck.apiserver.resource import Resource, Subresource
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
+_STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
@@ -71,6 +72,22 @@ class CustomStrategy(Strategy):
 
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return self._schema.validate_status_update(obj, old)
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        finalizers = obj["metadata"].get("finalizers")
+        if not finalizers:
+            return []
+        known = (
+            (*(old["metadata"].get("finalizers") or ()), *_STANDARD_FINALIZERS)
+            if old
+            else _STANDARD_FINALIZERS
+        )
+        return [
+            f"metadata.finalizers: {gostyle.quote(name)}: prefer a domain-qualified finalizer name to avoid "
+            "accidental conflicts with other finalizer writers"
+            for name in finalizers
+            if "/" not in name and name not in known
+        ]
 
     def generation_changed(self, obj: Json, old: Json) -> bool:
         ignored = ("metadata", "apiVersion", "kind", "status" if self.has_status else "metadata")

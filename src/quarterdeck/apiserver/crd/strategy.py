@@ -24,6 +24,7 @@ class DefinitionStrategy(SpecStrategy):
     """Validation of definitions, their initial status and the first step of their deletion."""
 
     allows_unconditional_update = False
+    delete_records_grace = False
 
     def default(self, obj: Json) -> None:
         default_crd(obj)

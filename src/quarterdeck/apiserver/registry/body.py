@@ -120,8 +120,11 @@ def check_identity(request: ApiRequest, obj: Json) -> None:
     meta = obj["metadata"]
     name = meta.get("name", "")
     if not name:
-        meta["name"] = request.info.name
-    elif name != request.info.name:
+        raise status.bad_request(
+            f"the name of the object ({request.info.name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if name != request.info.name:
         raise status.bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({request.info.name})"
         )

@@ -213,9 +213,10 @@ class Deleter:
         if not finalizers and not held and grace == 0:
             return obj, True
         meta["deletionTimestamp"] = _stamp(datetime.now(UTC) + timedelta(seconds=grace))
-        meta["deletionGracePeriodSeconds"] = grace
-        if meta.get("generation"):
-            meta["generation"] += 1
+        if strategy.delete_records_grace:
+            meta["deletionGracePeriodSeconds"] = grace
+            if meta.get("generation"):
+                meta["generation"] += 1
         strategy.mark_deleted(obj, context)
         return obj, False
 

@@ -13,7 +13,7 @@ from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.strategy import Strategy
 
-from .body import check_identity, check_namespace, check_problems, problem_texts, wrong_version
+from .body import check_identity, check_namespace, check_problems, problem_texts
 from .request import ApiRequest, WriteOptions
 from .write import Context, Writer, deep_copy
 
@@ -22,7 +22,7 @@ JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_YAML = "application/apply-patch+yaml"
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Patcher:
@@ -109,20 +109,17 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
         raise status.bad_request("the patch does not leave an object")
     api_version, kind = patched.get("apiVersion") or "", patched.get("kind") or ""
     if resource.is_custom:
-        if kind != resource.kind:
-            raise resource.wrong_kind(kind, patched)
-        if api_version != resource.api_version:
-            raise wrong_version(resource, api_version, kind)
-    elif (api_version, kind) != (resource.api_version, resource.kind):
-        assert isinstance(resource, BuiltinResource)
-        raise invalid_patch(patched, resource.decode_problem(api_version, kind))
-    if not isinstance(patched.get("metadata"), dict):
+        _check_custom_type(resource, patched, api_version, kind)
+    else:
+        patched["kind"] = kind = kind or resource.kind
+        if (api_version, kind) != (resource.api_version, resource.kind):
+            assert isinstance(resource, BuiltinResource)
+            raise invalid_patch(patched, resource.decode_problem(api_version, kind))
+    if patched.get("metadata") is None:
         patched["metadata"] = {}
     try:
         obj, unknown = resource.decode(patched)
     except status.StatusError as error:
-        if resource.is_custom:
-            raise
         raise invalid_patch(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
     problems = change.unknown + problem_texts(change.duplicates, unknown)
     if problems and options.field_validation == "Strict":
@@ -134,6 +131,20 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
     check_identity(request, obj)
     check_namespace(request, obj)
     return obj
+
+
+def _check_custom_type(resource: Resource, patched: Json, api_version: str, kind: str) -> None:
+    """A patch may not turn a custom resource into something else."""
+    if not kind:
+        raise invalid_patch(patched, f"Object 'Kind' is missing in '{_encode(patched).decode()}'")
+    if not api_version:
+        raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
+    if kind != resource.kind:
+        raise resource.wrong_kind(kind, patched)
+    if api_version != resource.api_version:
+        error = fielderror.invalid("apiVersion", api_version, f"must be {resource.api_version}")
+        name = (patched.get("metadata") or {}).get("name", "")
+        raise status.invalid(kind, api_version.rpartition("/")[0], name, [error])
 
 
 def invalid_patch(patched: Json, why: str) -> status.StatusError:

@@ -244,12 +244,15 @@ def check_list_options(
         raise status.invalid("ListOptions", "meta.k8s.io", "", errors)
 
 
-def parse_rev(text: str, *, on_list: bool = False) -> int:
+def parse_rev(text: str, *, on_list: bool = False, on_update: bool = False) -> int:
     if text.isascii() and text.isdigit() and int(text) < 2**64:
         return int(text)
     why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
     shown = gostyle.quote(text)
-    message = f"resourceVersion: Invalid value: {shown}: strconv.ParseUint: parsing {shown}: {why}"
+    message = f"strconv.ParseUint: parsing {shown}: {why}"
+    if on_update:
+        raise status.plain_error(message)
+    message = f"resourceVersion: Invalid value: {shown}: {message}"
     if on_list:
         raise status.bad_request(f"invalid resource version: {message}")
     raise status.plain_error(message)

@@ -10,6 +10,7 @@ from quarterdeck.apiserver import document, status
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge
+from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.apiserver.subresourcerules import scale_for, subresource_rules
 
@@ -76,15 +77,9 @@ class Subresources:
         raise status.resource_not_found()
 
     def _odd_verb(self, request: ApiRequest) -> status.StatusError:
-        resource = request.resource
-        if not resource.is_custom:
+        if not request.resource.is_custom:
             return status.method_not_allowed()
-        return status.StatusError(
-            405,
-            f'{request.info.verb} is not supported on resources of kind "{resource.qualified}"',
-            reason="MethodNotAllowed",
-            details={"group": resource.group, "kind": resource.plural},
-        )
+        return unsupported_verb(request.resource, request.info.verb)
 
     # -- the whole object ------------------------------------------------------------------
 
@@ -186,6 +181,16 @@ class Subresources:
             now=time.time(),
         )
         return document_response(request, 201, answer)
+
+
+def unsupported_verb(resource: Resource, verb: str) -> status.StatusError:
+    """A verb that a custom resource does not have; unknown methods have no verb."""
+    return status.StatusError(
+        405,
+        f'{verb} is not supported on resources of kind "{resource.qualified}"',
+        reason="MethodNotAllowed",
+        details={"group": resource.group, "kind": resource.plural},
+    )
 
 
 class _ScalePatch:

@@ -35,8 +35,8 @@ Json = dict[str, Any]
 _NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _MAX_GENERATED_BASE = 58
 _CREATE_ATTEMPTS = 8
-#: a patch that loses the race starts over this many times; an unconditional PUT as often as needed
-_PATCH_ATTEMPTS = 5
+#: how often a write that loses the race starts over; one that names a version fails the second time
+_UPDATE_ATTEMPTS = 100
 
 _copy_decode = msgspec.json.Decoder().decode
 _copy_encode = msgspec.json.Encoder().encode
@@ -120,12 +120,13 @@ class Writer:
         strategy = resource.strategy
         meta = obj["metadata"]
         given_version = meta.pop("resourceVersion", "")
+        wipe_system_metadata(meta)
         resource.check_create_allowed(meta.get("name", ""))
         if resource.namespaced:
             self._check_namespace(request, meta)
         strategy.default(obj)
         if not is_apply:
-            drop_duplicate_owners(obj, context)
+            drop_duplicate_owners(obj, context, is_patch=False)
             resource.field_manager.update(
                 None,
                 obj,
@@ -134,7 +135,6 @@ class Writer:
                 subresource=request.info.subresource,
                 now=context.now,
             )
-        generate = not meta.get("name") and meta.get("generateName")
         attributes = None
         if self._admission.needs_admission(
             resource.group, resource.plural, request.info.subresource, "CREATE"
@@ -143,11 +143,33 @@ class Writer:
             obj = await self._mutate(attributes, request)
             meta = obj["metadata"]
         fill_system_metadata(resource, request, obj, context)
+        try:
+            return await self._create_prepared(
+                request, obj, options, context, attributes, may_commit=is_apply or not given_version
+            )
+        except status.StatusError:
+            strategy.abandoned(obj, context)
+            raise
+
+    async def _create_prepared(
+        self,
+        request: ApiRequest,
+        obj: Json,
+        options: WriteOptions,
+        context: Context,
+        attributes: Attributes | None,
+        *,
+        may_commit: bool,
+    ) -> tuple[Entry | None, Json]:
+        """Prepare, validate and store; a generated name that is taken is drawn again."""
+        resource = request.resource
+        meta = obj["metadata"]
+        generate = not meta.get("name") and meta.get("generateName")
         for attempt in range(_CREATE_ATTEMPTS):
             if generate:
                 meta["name"] = generate_name(meta["generateName"])
             if attempt == 0:
-                strategy.prepare_create(obj, context)
+                resource.strategy.prepare_create(obj, context)
                 self._validate_new(resource, obj, context)
             self._check_escalation(request, obj, None)
             if attributes is not None:
@@ -159,7 +181,7 @@ class Writer:
                 if existing is not None:
                     raise status.already_exists(resource.plural, resource.group, meta["name"])
                 return None, obj
-            if given_version and not is_apply:
+            if not may_commit:
                 raise status.plain_error("resourceVersion should not be set on objects to be created")
             try:
                 entry = await self._commit(resource, obj, 0)
@@ -201,7 +223,10 @@ class Writer:
     def _validate_new(self, resource: Resource, obj: Json, context: Context) -> None:
         strategy = resource.strategy
         errors = metadata.validate_object_meta(
-            obj["metadata"], namespaced=resource.namespaced, name_errors=strategy.name_errors
+            obj["metadata"],
+            namespaced=resource.namespaced,
+            name_errors=strategy.name_errors,
+            custom=resource.is_custom,
         )
         errors += strategy.validate_create(obj, context)
         if errors:
@@ -265,8 +290,7 @@ class Writer:
         resource = request.resource
         info = request.info
         namespace = info.namespace if resource.namespaced else ""
-        attempts = _PATCH_ATTEMPTS if is_patch else 100
-        for attempt in range(attempts):
+        for attempt in range(_UPDATE_ATTEMPTS):
             context = Context(request, self.cluster, dry_run=options.dry_run)
             entry = resource.bucket.get(namespace, info.name)
             if entry is None:
@@ -290,7 +314,7 @@ class Writer:
                     strategy=rules or resource.strategy,
                 )
             except _Retry:
-                if attempt + 1 < attempts:
+                if attempt + 1 < _UPDATE_ATTEMPTS:
                     continue
                 raise status.conflict(resource.plural, resource.group, info.name) from None
             return stored, obj, 200
@@ -345,7 +369,7 @@ class Writer:
             new = self._status_view(strategy.status_metadata, old, new)
             meta = new["metadata"]
         if not is_apply:
-            drop_duplicate_owners(new, context)
+            drop_duplicate_owners(new, context, is_patch=is_patch)
             resource.field_manager.update(
                 old,
                 new,
@@ -359,10 +383,11 @@ class Writer:
             attributes = self._attributes(request, "UPDATE", new, old, options, context)
             new = await self._mutate(attributes, request)
             meta = new["metadata"]
-        if not wanted:
-            if not is_patch and not strategy.allows_unconditional_update:
+        wanted_rev = parse_rev(wanted, on_update=True) if wanted else 0
+        if not wanted_rev:
+            if not strategy.allows_unconditional_update:
                 raise self._unconditional(resource, name)
-        elif parse_rev(wanted) != entry.rev:
+        elif wanted_rev != entry.rev:
             raise status.conflict(resource.plural, resource.group, name)
         restore_system_metadata(meta, old_meta)
         meta["resourceVersion"] = str(entry.rev)
@@ -386,20 +411,15 @@ class Writer:
         value = await resource.to_value(new)
         if is_finished_deletion(meta) and not strategy.is_held(new):
             try:
-                gone = await self._store.delete(
+                await self._store.delete(
                     resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=value
                 )
             except WriteConflict:
                 raise _Retry from None
-            meta["resourceVersion"] = str(gone.rev)
             return None, new
         try:
             stored = await self._commit_value(resource, new, value, entry.rev)
-        except WriteConflict as lost:
-            if wanted:
-                if lost.current is None:
-                    raise resource.not_found(name) from None
-                raise status.conflict(resource.plural, resource.group, name) from None
+        except WriteConflict:
             raise _Retry from None
         return stored, new
 
@@ -459,7 +479,12 @@ class Writer:
         *,
         subresource: str,
     ) -> None:
-        errors = metadata.validate_object_meta_update(new["metadata"], old["metadata"])
+        errors = metadata.validate_object_meta_update(
+            new["metadata"],
+            old["metadata"],
+            custom=resource.is_custom,
+            checks=strategy.metadata_checks,
+        )
         if subresource == "status":
             errors += strategy.validate_status_update(new, old, context)
         else:
@@ -581,13 +606,18 @@ def generate_name(base: str) -> str:
     return base[:_MAX_GENERATED_BASE] + suffix
 
 
+def wipe_system_metadata(meta: Json) -> None:
+    """What a client may not decide about a new object is gone before anybody sees it."""
+    for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+        meta.pop(key, None)
+
+
 def fill_system_metadata(resource: Resource, request: ApiRequest, obj: Json, context: Context) -> None:
-    """What the server decides about a new object's metadata, whatever the client sent."""
+    """What the server decides about a new object's metadata, whatever client and webhooks sent."""
     meta = obj["metadata"]
+    wipe_system_metadata(meta)
     meta["uid"] = audit_id()
     meta["creationTimestamp"] = context.now
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"):
-        meta.pop(key, None)
     if resource.strategy.has_generation:
         meta["generation"] = 1
     if resource.namespaced:
@@ -625,7 +655,7 @@ def is_finished_deletion(meta: Json) -> bool:
     )
 
 
-def drop_duplicate_owners(obj: Json, context: Context) -> None:
+def drop_duplicate_owners(obj: Json, context: Context, *, is_patch: bool) -> None:
     """Owner references with the same uid are kept once, with a warning."""
     owners = obj["metadata"].get("ownerReferences")
     if not owners or len(owners) < 2:
@@ -643,8 +673,10 @@ def drop_duplicate_owners(obj: Json, context: Context) -> None:
     if doubled:
         obj["metadata"]["ownerReferences"] = kept
         uids = ", ".join(owner.get("uid", "") for owner in kept)
+        # upstream looks at a patched object only after admission
+        when = " after mutating admission happens" if is_patch else ""
         context.warn(
-            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in "
-            "1.20+, and may reject such requests as early as 1.24; please fix your requests; "
+            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references "
+            "in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
             f"duplicate UID(s) observed: {gostyle.quote(uids)[1:-1]}"
         )

@@ -18,8 +18,10 @@ REMINDER: Final = 10.0
 class Feed:
     """An open watch: batches of lines, some of which may have been read too far."""
 
-    def __init__(self, stream: Stream, opened: float) -> None:
+    def __init__(self, stream: Stream, *, opened: float, lifetime: float) -> None:
+        """``lifetime`` is how long the stream may last at most, seconds."""
         self.opened: Final = opened
+        self.lifetime: Final = lifetime
         self.events = 0
         self.unread: list[bytes] = []
         self._stream: Final = stream
@@ -45,11 +47,14 @@ class Silent(TransportError):
 
 
 class Silence:
-    """Ends its block with ``Silent`` unless ``broken()`` is called often enough; may remind earlier."""
+    """Ends its block with ``Silent`` unless ``broken()`` is called often enough; may remind earlier.
 
-    def __init__(self, limit: float, remind: Callable[[], None] | None = None) -> None:
+    Without a limit (0) only ``lifetime`` ends it, however much arrives.
+    """
+
+    def __init__(self, limit: float, *, lifetime: float, remind: Callable[[], None] | None = None) -> None:
         self._limit: Final = limit
-        self._timeout: Final = asyncio.timeout(limit or None)
+        self._timeout: Final = asyncio.timeout(limit or lifetime)
         self._loop: Final = asyncio.get_running_loop()
         self._remind: Final = remind
         self._reminder: asyncio.TimerHandle | None = None
@@ -87,4 +92,4 @@ class Silence:
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as expired:
-            raise Silent(f"no data for {self._limit:g}s") from expired
+            raise Silent(f"no data for {self._limit:g}s, or open for too long") from expired

@@ -87,8 +87,10 @@ class ListSplitter:
             if end < 0:
                 break
             end += 1
+            with memoryview(self._buffer) as view:
+                piece = b"".join((b"[", view[:end], b"]"))
             try:
-                items = _items.decode(b"[%b]" % bytes(self._buffer[:end]))
+                items = _items.decode(piece)
             except msgspec.DecodeError:
                 continue
             del self._buffer[: end + 1]

@@ -64,6 +64,8 @@ MISSING_KIND_PERIOD: Final = 10.0
 RELIST_SPACING: Final = 10.0
 """A 410 sooner than this after the last list waits for the back-off: no storm of lists."""
 ERROR_WINDOW_QUIET: Final = 60.0
+OVERTIME: Final = 60.0
+"""Seconds a watch may outlive the time the server was asked to end it at; then it is dead, alarm or not."""
 _LIST_ACCEPT: Final = "application/json"
 
 
@@ -357,7 +359,7 @@ class Reflector:
     async def _collect(self, feed: Feed) -> tuple[list[Entry], str]:
         """Read the initial events up to the bookmark that ends them."""
         entries: dict[tuple[str, str], Entry] = {}
-        silence = Silence(self._silence, self._warn_waiting)
+        silence = Silence(self._silence, lifetime=feed.lifetime, remind=self._warn_waiting)
         async with silence:
             async for lines in feed:
                 silence.broken()
@@ -484,11 +486,12 @@ class Reflector:
             query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
         if initial or self._options.bookmarks:
             query.append(("allowWatchBookmarks", "true"))
-        query.append(("timeoutSeconds", str(self._random.randrange(low, high))))
+        lifetime = self._random.randrange(low, high)
+        query.append(("timeoutSeconds", str(lifetime)))
         self._verb = "watch"
         stream = await self._opener.open(self._call("watch", query, self._options.accept_watch))
         self._watches += 1
-        return Feed(stream, self._clock.monotonic())
+        return Feed(stream, opened=self._clock.monotonic(), lifetime=lifetime + OVERTIME)
 
     def _call(self, verb: str, query: list[tuple[str, str]], accept: str) -> Call:
         options = self._options
@@ -517,7 +520,7 @@ class Reflector:
         # Events of a watch opened at no version are the present state in any order: their versions say
         # nothing about what was seen.
         synthetic = self._version in ("", "0")
-        silence = self._listening = Silence(self._silence)
+        silence = self._listening = Silence(self._silence, lifetime=feed.lifetime)
         try:
             async with silence:
                 async for lines in feed:

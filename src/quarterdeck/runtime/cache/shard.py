@@ -14,6 +14,7 @@ from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.store import Delta, Store
 from quarterdeck.runtime.cache.version import is_at_least, is_comparable
+from quarterdeck.runtime.timeslice import TimeSlice
 
 __all__ = ["Shard", "ShardOwner"]
 
@@ -133,9 +134,33 @@ class Shard:
         return self._factory.make(raw)
 
     async def replace(self, entries: Sequence[Entry], version: str) -> None:
-        """A complete list; deltas for what it changes."""
+        """A complete list; deltas for what it changes.
+
+        The first list goes in bit by bit, since nobody reads before it is complete. A later one is compared
+        bit by bit and then applied in one step, so that readers see it whole.
+        """
         first = not self._synced.is_set()
-        self._owner.dispatch(self.store.replace(entries, version, is_initial=first))
+        store, turn = self.store, TimeSlice()
+        keep: dict[str, set[str]] = {}
+        changed: list[Entry] = []
+        deltas: list[Delta] = []
+        for entry in entries:
+            names = keep.get(entry.namespace)
+            if names is None:
+                names = keep[entry.namespace] = set()
+            names.add(entry.name)
+            if first:
+                deltas += store.put(entry, is_initial=True)
+            elif store.differs(entry):
+                changed.append(entry)
+            if turn.is_over:
+                await turn.end()
+        # Deletions first: a name that moved to another object frees what the old one held.
+        deltas = store.drop(store.missing_from(keep)) + deltas
+        for entry in changed:
+            deltas += store.put(entry)
+        store.version = version
+        self._owner.dispatch(deltas)
         self._synced.set()
         self._owner.shard_listed(self, first=first)
         self._wake_versions()
@@ -160,7 +185,7 @@ class Shard:
 
     async def clear(self) -> None:
         """Every object is gone, with its final state unknown."""
-        self._owner.dispatch(self.store.replace((), self.store.version, is_initial=False))
+        self._owner.dispatch(self.store.drop(list(self.store.entries())))
 
     def health_changed(self, health: Health) -> None:
         """Remember it and tell the informer."""

@@ -11,9 +11,11 @@ Applying changes yields deltas; deciding what a change *is* happens here and now
 - after a re-list, what is missing was deleted meanwhile (final state unknown).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.version import is_newer, newest
@@ -29,7 +31,7 @@ class Change(Enum):
     DELETED = "deleted"
 
 
-class Delta(NamedTuple):
+class Delta(msgspec.Struct, frozen=True, gc=False):
     """One change; ``old`` is set for updates and deletions, ``new`` for additions and updates."""
 
     change: Change
@@ -113,23 +115,21 @@ class Store:
         self._swap(old, None)
         return [Delta(Change.DELETED, entry, None)]
 
-    def replace(self, entries: Iterable[Entry], version: str, *, is_initial: bool) -> list[Delta]:
-        """Become exactly ``entries``; what is missing from them was deleted meanwhile."""
-        deltas: list[Delta] = []
-        keep: dict[str, set[str]] = {}
+    def differs(self, entry: Entry) -> bool:
+        """Whether ``put`` would change anything: a cheap test for re-lists, which mostly bring no news."""
+        old = self.get(entry.namespace, entry.name)
+        return old is None or old.resource_version != entry.resource_version or old.uid != entry.uid
+
+    def missing_from(self, keep: Mapping[str, Container[str]]) -> list[Entry]:
+        """Entries whose namespace and name are not in ``keep``."""
+        return [e for e in self.entries() if e.name not in keep.get(e.namespace, ())]
+
+    def drop(self, entries: Iterable[Entry]) -> list[Delta]:
+        """Remove entries that were deleted while nobody watched."""
+        deltas = []
         for entry in entries:
-            deltas += self.put(entry, is_initial=is_initial)
-            names = keep.get(entry.namespace)
-            if names is None:
-                names = keep[entry.namespace] = set()
-            names.add(entry.name)
-        if len(keep) != len(self._spaces) or sum(map(len, keep.values())) != self._count:
-            gone = [e for e in self.entries() if e.name not in keep.get(e.namespace, ())]
-            for entry in gone:
-                self._swap(entry, None)
-            # Deletions first: a name that moved to another object frees what the old one held.
-            deltas = [Delta(Change.DELETED, entry, None, is_unknown=True) for entry in gone] + deltas
-        self.version = version
+            self._swap(entry, None)
+            deltas.append(Delta(Change.DELETED, entry, None, is_unknown=True))
         return deltas
 
     def _swap(self, old: Entry | None, new: Entry | None) -> None:

@@ -291,7 +291,7 @@ CONSISTENCY_SECONDS: Final = Definition(
     "quarterdeck_consistency_wait_seconds",
     "histogram",
     "How long such keys were held back.",
-    _BY_CONTROLLER,
+    (),
     RECONCILE_BUCKETS,
 )
 CONSISTENCY_TIMEOUTS: Final = Definition(
@@ -307,7 +307,6 @@ EVENTS_DROPPED: Final = Definition(
     "quarterdeck_events_dropped_total",
     "counter",
     "Events not written: the queue was full, the spam filter closed, the server refused, or time ran out.",
-    ("reason",),
 )
 REQUEUE_REASONS: Final = Definition(
     "quarterdeck_reconcile_requeue_reason_total",

@@ -102,12 +102,14 @@ M = TypeVar("M", Counter, Gauge, Histogram)
 class Family(Generic[M]):
     """All children of one name, one per combination of label values."""
 
-    def __init__(self, name: str, kind: Kind, help: str, labels: Sequence[str], make: Callable[[], M]) -> None:
+    def __init__(
+        self, name: str, kind: Kind, help: str, labels: Sequence[str], make: Callable[[], M]
+    ) -> None:
         self.name: Final = name
         self.kind: Final = kind
         self.help: Final = help
         self.labels: Final = tuple(labels)
-        self._make: Final = make
+        self._make: Final[Callable[[], M]] = make
         self._children: Final[dict[tuple[str, ...], M]] = {}
 
     def labelled(self, *values: str) -> M:
@@ -143,8 +145,10 @@ class Family(Generic[M]):
             )
             for suffix, extra, value in child.samples():
                 labels = f"{fixed},{extra}" if fixed and extra else fixed or extra
-                yield f"{self.name}{suffix}{{{labels}}} {format_number(value)}" if labels else (
-                    f"{self.name}{suffix} {format_number(value)}"
+                yield (
+                    f"{self.name}{suffix}{{{labels}}} {format_number(value)}"
+                    if labels
+                    else (f"{self.name}{suffix} {format_number(value)}")
                 )
 
 

@@ -20,6 +20,8 @@ _PATH = re.compile(r"/(?:api/(v1)|apis/([^/]+)/([^/]+))(?:/namespaces/([^/]+))?/
 class Cluster:
     """Stored objects by (group, resource, namespace, name)."""
 
+    service_allocator: Any = None
+
     def __init__(self, **stored: Json) -> None:
         self.objects: dict[tuple[str, str, str, str], Json] = {}
 

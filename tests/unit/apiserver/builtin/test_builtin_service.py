@@ -34,7 +34,7 @@ def test_addresses_avoid_what_is_stored() -> None:
 
 def test_a_pool_kept_by_the_caller_and_a_rebuilt_one_agree() -> None:
     kept = Context()
-    kept.service_allocator = AddressPool()  # type: ignore[attr-defined]  # the optional part of a context
+    kept.cluster.service_allocator = AddressPool()
     rebuilt = Context()
     for index in range(20):
         first = create(SERVICES, service(f"s{index}", type="NodePort"), kept)

@@ -85,7 +85,10 @@ def test_types_are_inferred(expression: str, type_: CelType) -> None:
         ("n && true", "1:1: expected type 'bool' but found 'int'"),
         (
             "n.all(x, true)",
-            "1:1: expression of type 'int' cannot be range of a comprehension (must be list, map, or dynamic)",
+            (
+                "1:1: expression of type 'int' cannot be range of a comprehension "
+                "(must be list, map, or dynamic)"
+            ),
         ),
         ("l.all(x, x)", "1:10: expected type 'bool' but found 'int'"),
         ("[1, 'a']", "1:5: expected type 'int' but found 'string'"),

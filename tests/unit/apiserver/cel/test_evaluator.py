@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
@@ -131,18 +132,21 @@ def test_quantifiers_absorb_errors_like_the_operators(items: list[int]) -> None:
 @pytest.mark.parametrize(
     ("expression", "expected"),
     [
-        ("e > 0 || true", True),
-        ("true || e > 0", True),
-        ("e > 0 && false", False),
-        ("false && e > 0", False),
+        ("1 / z > 0 || true", True),
+        ("true || 1 / z > 0", True),
+        ("1 / z > 0 && false", False),
+        ("false && 1 / z > 0", False),
         ("d || true", True),
         ("true || d", True),
     ],
 )
 def test_logic_absorbs_errors_on_either_side(expression: str, expected: bool) -> None:
-    assert (
-        run(expression.replace("e", "(1 / z)") if "e >" in expression else expression, z=0, d=1) is expected
-    )
+    assert run(expression, z=0, d=1) is expected
+
+
+@pytest.mark.parametrize("expression", ["t + 1", "t - 1", "t < 1", "t >= 1", "1 + t"])
+def test_bools_are_no_numbers(expression: str) -> None:
+    assert "no such overload" in fails(expression, t=True)
 
 
 @pytest.mark.parametrize(
@@ -258,7 +262,6 @@ DATA = {
         ("self.set == ['b', 'a']", True),
         ("['b', 'a'] == self.set", False),
         ("self.set + ['b', 'c']", ["a", "b", "c"]),
-        ("self.rows == [{'n': 'y'}, {'n': 'x', 'v': 1}]", None),
         ("self.rows.map(r, r.n)", ["x", "y"]),
         ("self.rows.filter(r, has(r.v)).size()", 1),
         ("has(self.free.a)", True),
@@ -269,8 +272,6 @@ DATA = {
 )
 def test_schema_typed_json_is_seen_as_typed_values(expression: str, expected: Any) -> None:
     environment = Environment({"self": type_from_schema(SCHEMA)})
-    if expected is None:
-        return
     program = environment.compile(expression)
     assert program.evaluate({"self": DATA}) == expected
     assert program.evaluate_metered({"self": DATA}, 10**9)[0] == expected
@@ -278,16 +279,13 @@ def test_schema_typed_json_is_seen_as_typed_values(expression: str, expected: An
 
 def test_map_lists_merge_by_key() -> None:
     t = type_from_schema(SCHEMA)
-    program = Environment({"self": t, "oldSelf": t}).compile(
-        "(self.rows + oldSelf.rows).map(r, [r.n, string(r.v)])"
-    )
-    merged = program.evaluate({"self": DATA, "oldSelf": {"rows": [{"n": "z", "v": 3}, {"n": "x", "v": 9}]}})
-    assert merged == ("error") or merged[0] == ["x", "9"]
+    environment = Environment({"self": t, "oldSelf": t})
+    program = environment.compile("(self.rows + oldSelf.rows).map(r, r.n + string(r.?v.orValue(0)))")
+    old = {"rows": [{"n": "z", "v": 3}, {"n": "x", "v": 9}]}
+    assert program.evaluate({"self": DATA, "oldSelf": old}) == ["x9", "y0", "z3"]
 
 
 def test_evaluation_leaves_its_input_alone() -> None:
-    import copy
-
     before = copy.deepcopy(DATA)
     environment = Environment({"self": type_from_schema(SCHEMA)})
     environment.compile("(self.set + ['z']).size() + self.rows.map(r, r.n).size() > 0").evaluate(

@@ -142,16 +142,16 @@ def build(expression: str) -> Any:
 
 def test_objects_are_built_and_turned_into_json() -> None:
     built = build(
-        "Object{spec: Object.spec{replicas: object.n + 1, ?gone: optional.none(), list: [Object.spec.list{a: 1}]}}"
+        "Object{spec: Object.spec{replicas: object.n + 1, ?gone: optional.none(), "
+        "list: [Object.spec.list{a: 1}]}}"
     )
     assert plain(built) == {"spec": {"replicas": 4, "list": [{"a": 1}]}}
     assert type_name_problems(built) == []
 
 
 def test_objects_of_the_wrong_type_are_found() -> None:
-    assert type_name_problems(build("Object{spec: Object.status{a: 1}}")) == [
-        'unexpected type name "Object.status", expected "Object.spec", which matches field name path from root Object type'
-    ]
+    (problem,) = type_name_problems(build("Object{spec: Object.status{a: 1}}"))
+    assert problem.startswith('unexpected type name "Object.status", expected "Object.spec", which matches')
 
 
 def test_json_patches_are_built() -> None:

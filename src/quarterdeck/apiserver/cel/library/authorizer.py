@@ -6,13 +6,13 @@ The host passes an `Authorizer`; expressions build a check step by step and ask 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Protocol
 
-from quarterdeck.apiserver.cel.declaration import Function, Overload
+from quarterdeck.apiserver.cel.declaration import Function, Implementation, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.types import BOOL, STRING, object_type
+from quarterdeck.apiserver.cel.types import BOOL, STRING, CelType, object_type
 from quarterdeck.apiserver.cel.value import Opaque
 
 AUTHORIZER: Final = object_type("kubernetes.authorization.Authorizer")
@@ -120,8 +120,8 @@ def _check(check: AuthorizerValue, verb: str) -> Decision:
 def functions() -> Iterable[Function]:
     """All functions of the library."""
 
-    def member(name: str, id: str, args: list[object], result: object, run: object) -> Function:
-        return Function(name, [Overload(id, args, result, run, is_member=True)])  # type: ignore[arg-type]  # rows of a table
+    def member(name: str, id: str, args: list[CelType], result: CelType, run: Implementation) -> Function:
+        return Function(name, [Overload(id, args, result, run, is_member=True)])
 
     yield member("path", "authorizer_path", [AUTHORIZER, STRING], PATH_CHECK, _path)
     yield member("group", "authorizer_group", [AUTHORIZER, STRING], GROUP_CHECK, _group)
@@ -133,14 +133,14 @@ def functions() -> Iterable[Function]:
         _service_account,
     )
     yield member("resource", "groupcheck_resource", [GROUP_CHECK, STRING], RESOURCE_CHECK, _resource)
-    for name, id, attribute in (
-        ("subresource", "resourcecheck_subresource", "subresource"),
-        ("namespace", "resourcecheck_namespace", "namespace"),
-        ("name", "resourcecheck_name", "name"),
-        ("fieldSelector", "authorizer_fieldselector", "field_selector"),
-        ("labelSelector", "authorizer_labelselector", "label_selector"),
+    for name, id, change in (
+        ("subresource", "resourcecheck_subresource", lambda a, v: replace(a, subresource=v)),
+        ("namespace", "resourcecheck_namespace", lambda a, v: replace(a, namespace=v)),
+        ("name", "resourcecheck_name", lambda a, v: replace(a, name=v)),
+        ("fieldSelector", "authorizer_fieldselector", lambda a, v: replace(a, field_selector=v)),
+        ("labelSelector", "authorizer_labelselector", lambda a, v: replace(a, label_selector=v)),
     ):
-        yield member(name, id, [RESOURCE_CHECK, STRING], RESOURCE_CHECK, _setter(attribute))
+        yield member(name, id, [RESOURCE_CHECK, STRING], RESOURCE_CHECK, _narrow(change))
     yield Function(
         "check",
         [
@@ -154,8 +154,5 @@ def functions() -> Iterable[Function]:
     yield member("reason", "decision_reason", [DECISION], STRING, lambda d: d.reason)
 
 
-def _setter(attribute: str) -> object:
-    def change(check: ResourceCheck, value: str) -> ResourceCheck:
-        return ResourceCheck(check.host, replace(check.attributes, **{attribute: value}))  # type: ignore[arg-type]  # all are texts
-
-    return change
+def _narrow(change: Callable[[Attributes, str], Attributes]) -> Implementation:
+    return lambda check, value: ResourceCheck(check.host, change(check.attributes, value))

@@ -239,7 +239,7 @@ def _hex(value: Value, clause: Clause) -> str:
     if type(value) in (int, UInt):
         return format(int(value), clause.letter)
     if type(value) is str:
-        value = value.encode()
+        value = value.encode("utf-8", "surrogatepass")
     if type(value) is bytes:
         text = value.hex()
         return text.upper() if clause.letter == "X" else text

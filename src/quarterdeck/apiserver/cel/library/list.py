@@ -223,16 +223,22 @@ def _extension() -> Iterable[Function]:
             )
         ],
     )
-    flatten = {
-        "is_member": True,
-        "static_cost": estimate.list_flatten,
-        "runtime_cost": estimate.track_flatten,
-    }
     yield Function(
         "flatten",
         [
-            Overload("list_flatten", [list_type(_LIST)], _LIST, _flatten, **flatten),  # type: ignore[arg-type]  # same options twice
-            Overload("list_flatten_int", [list_type(DYN), INT], list_type(DYN), _flatten, **flatten),  # type: ignore[arg-type]  # see above
+            Overload(
+                id,
+                args,
+                result,
+                _flatten,
+                is_member=True,
+                static_cost=estimate.list_flatten,
+                runtime_cost=estimate.track_flatten,
+            )
+            for id, args, result in (
+                ("list_flatten", [list_type(_LIST)], _LIST),
+                ("list_flatten_int", [list_type(DYN), INT], list_type(DYN)),
+            )
         ],
     )
     yield Function(

@@ -65,7 +65,9 @@ class FormatValue(Opaque):
 
 
 def _too_long(text: str, limit: int) -> list[str]:
-    return [f"must be no more than {limit} bytes"] if len(text.encode()) > limit else []
+    return (
+        [f"must be no more than {limit} bytes"] if len(text.encode("utf-8", "surrogatepass")) > limit else []
+    )
 
 
 def _regex_error(message: str, pattern: str, *examples: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.pattern import Pattern, compile_pattern, find_all
+from quarterdeck.apiserver.cel.pattern import Pattern, compile_pattern
 from quarterdeck.apiserver.cel.types import INT, STRING, list_type
 
 
@@ -18,12 +18,11 @@ def _compile(pattern: str) -> Pattern:
 
 
 def _find(text: str, pattern: str) -> str:
-    match = _compile(pattern).search(text)
-    return "" if match is None else match.group()
+    return _compile(pattern).find(text)
 
 
 def _find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
-    return find_all(_compile(pattern), text, limit)
+    return _compile(pattern).find_all(text, limit)
 
 
 def functions() -> Iterable[Function]:

@@ -211,7 +211,7 @@ def matches(text: Value, pattern: Value) -> bool:
     """`text.matches(pattern)`: whether the regular expression occurs in the text."""
     if type(text) is not str or type(pattern) is not str:
         no_such_overload()
-    return compile_pattern(pattern).search(text) is not None
+    return compile_pattern(pattern).occurs_in(text)
 
 
 # --- time

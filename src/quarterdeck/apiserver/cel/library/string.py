@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.apiserver.cel.declaration import Function, Overload
+from quarterdeck.apiserver.cel.declaration import Function, Implementation, Overload
 from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.apiserver.cel.gotext import trim_space
 from quarterdeck.apiserver.cel.library.formatting import format_string
-from quarterdeck.apiserver.cel.types import DYN, INT, STRING, list_type
+from quarterdeck.apiserver.cel.types import DYN, INT, STRING, CelType, list_type
 from quarterdeck.apiserver.cel.value import Value, display
 
 _MAX_RESULT: Final = 1 << 26
@@ -48,7 +48,7 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
     if start is None:
         if part == "":
             return len(text)
-        if len(text.encode()) < len(part.encode()):
+        if len(text.encode("utf-8", "surrogatepass")) < len(part.encode("utf-8", "surrogatepass")):
             return -1
         start = len(text) - 1
     if part == "":
@@ -105,10 +105,9 @@ def functions() -> Iterable[Function]:
     """All functions of the library."""
     strings = list_type(STRING)
 
-    def member(name: str, *overloads: tuple[str, list[object], object, object]) -> Function:
+    def member(name: str, *rows: tuple[str, list[CelType], CelType, Implementation]) -> Function:
         return Function(
-            name,
-            [Overload(id, args, result, run, is_member=True) for id, args, result, run in overloads],  # type: ignore[arg-type]  # rows of a table
+            name, [Overload(id, args, result, run, is_member=True) for id, args, result, run in rows]
         )
 
     yield member("charAt", ("string_char_at_int", [STRING, INT], STRING, _char_at))

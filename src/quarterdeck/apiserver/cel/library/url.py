@@ -188,7 +188,11 @@ def parse_url(text: str, *, via_request: bool) -> UrlValue:
     raw_ok = all(c in _PATH or c in _PATH_ALSO for c in rest.encode("utf-8", "surrogatepass"))
     path = rest if raw_ok else _escape(path_bytes, _PATH)
     lead = f"{scheme}:" if scheme else ""
-    shown_host = f"//{user}{_escape(host.encode(), _HOST)}" if has_host and (host or user or path) else ""
+    shown_host = (
+        f"//{user}{_escape(host.encode('utf-8', 'surrogatepass'), _HOST)}"
+        if has_host and (host or user or path)
+        else ""
+    )
     return UrlValue(scheme, host, path, query, f"{lead}{shown_host}{path}{tail}")
 
 

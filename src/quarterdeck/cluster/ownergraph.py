@@ -1,0 +1,108 @@
+"""Who owns whom, by UID: the garbage collector's picture of the cluster. Pure bookkeeping, no I/O.
+
+Objects enter and leave as their metadata is observed. An owner that is referred to but has never been
+seen is only a reference here; whether it exists is for the collector to find out.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from quarterdeck.api import GroupVersionKind, OwnerReference
+
+__all__ = ["FOREGROUND", "ORPHAN", "Node", "OwnerGraph"]
+
+FOREGROUND: Final = "foregroundDeletion"
+ORPHAN: Final = "orphan"
+
+
+class Node(msgspec.Struct, frozen=True):
+    """The last observed state of one object."""
+
+    gvk: GroupVersionKind
+    namespace: str
+    name: str
+    uid: str
+    owners: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+    is_deleting: bool = False
+
+    @property
+    def waits_for_dependents(self) -> bool:
+        """Deleted in the foreground: it goes when its blocking dependents are gone."""
+        return self.is_deleting and FOREGROUND in self.finalizers
+
+    @property
+    def orphans_dependents(self) -> bool:
+        return self.is_deleting and ORPHAN in self.finalizers
+
+    def blocks(self, owner_uid: str) -> bool:
+        """Whether the owner's foreground deletion waits for this object."""
+        return any(owner.uid == owner_uid and owner.block_owner_deletion for owner in self.owners)
+
+    def __str__(self) -> str:
+        place = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.gvk.kind} {place}"
+
+
+class OwnerGraph:
+    """Nodes and the edges from owners to dependents."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+        self._dependents: dict[str, set[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, uid: str) -> Node | None:
+        return self._nodes.get(uid)
+
+    def dependents(self, uid: str) -> list[Node]:
+        """The observed objects that name this UID among their owners."""
+        return [self._nodes[each] for each in self._dependents.get(uid, ())]
+
+    def blocking(self, uid: str) -> list[Node]:
+        """The dependents that a foreground deletion waits for."""
+        return [node for node in self.dependents(uid) if node.blocks(uid)]
+
+    def observe(self, node: Node) -> set[str]:
+        """Take an object's new state; returns the UIDs of objects to look at because of it."""
+        before = self._nodes.get(node.uid)
+        self._nodes[node.uid] = node
+        old_owners = {owner.uid for owner in before.owners} if before is not None else set()
+        new_owners = {owner.uid for owner in node.owners}
+        for uid in old_owners - new_owners:
+            self._unlink(uid, node.uid)
+        for uid in new_owners - old_owners:
+            self._dependents.setdefault(uid, set()).add(node.uid)
+        affected: set[str] = set()
+        if node.owners or node.waits_for_dependents or node.orphans_dependents:
+            affected.add(node.uid)
+        # an owner in foreground deletion may have one blocker less
+        affected |= {uid for uid in old_owners | new_owners if self._waits(uid)}
+        return affected
+
+    def forget(self, uid: str) -> set[str]:
+        """An object is gone; returns the UIDs of objects to look at because of it."""
+        node = self._nodes.pop(uid, None)
+        affected = set(self._dependents.get(uid, ()))
+        if node is not None:
+            for owner in node.owners:
+                self._unlink(owner.uid, uid)
+                if self._waits(owner.uid):
+                    affected.add(owner.uid)
+        return affected
+
+    def _waits(self, uid: str) -> bool:
+        node = self._nodes.get(uid)
+        return node is not None and node.waits_for_dependents
+
+    def _unlink(self, owner: str, dependent: str) -> None:
+        known = self._dependents.get(owner)
+        if known is not None:
+            known.discard(dependent)
+            if not known:
+                del self._dependents[owner]

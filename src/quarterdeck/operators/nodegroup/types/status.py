@@ -1,0 +1,91 @@
+"""``status`` of a group."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import UNSET, Enum, Format, Maybe, Model, Seq
+
+
+class LastOperation(Model):
+    """What a machine controller tried last."""
+
+    description: Maybe[str] = UNSET
+    last_update_time: Maybe[str] = UNSET
+    state: Maybe[str] = UNSET
+    type: Maybe[str] = UNSET
+
+
+class MachineFailure(Model):
+    """A machine that could not be ordered."""
+
+    name: Maybe[str] = UNSET
+    provider_id: Maybe[str] = UNSET
+    owner_ref: Maybe[str] = UNSET
+    last_operation: Maybe[LastOperation] = UNSET
+
+
+class ConditionSummary(Model):
+    """The conditions in one line."""
+
+    status_message: Maybe[str] = UNSET
+    ready: Annotated[Maybe[str], Enum("True", "False")] = UNSET
+
+
+class OldStatus(Model):
+    """What the group is."""
+
+    engine: Annotated[Maybe[str], Enum("None", "MCM", "CAPI")] = UNSET
+    """Who orders machines."""
+    ready: Maybe[int] = UNSET
+    """Nodes that are Ready."""
+    nodes: Maybe[int] = UNSET
+    """Nodes of the group."""
+    instances: Maybe[int] = UNSET
+    """Machines of the group, with or without a node."""
+    desired: Maybe[int] = UNSET
+    """Machines wanted."""
+    min: Maybe[int] = UNSET
+    """Smallest number of machines in all zones."""
+    max: Maybe[int] = UNSET
+    """Largest number of machines in all zones."""
+    up_to_date: Maybe[int] = UNSET
+    """Nodes with the newest configuration."""
+    standby: Maybe[int] = UNSET
+    """Warm spare nodes."""
+    error: Maybe[str] = UNSET
+    """Why the group cannot be served."""
+    kubernetes_version: Maybe[str] = UNSET
+    last_machine_failures: Maybe[Seq[MachineFailure]] = UNSET
+    condition_summary: Maybe[ConditionSummary] = UNSET
+
+
+class GroupCondition(Model):
+    """One aspect of the group's state."""
+
+    type: str
+    status: str
+    last_transition_time: Annotated[Maybe[str], Format("date-time")] = UNSET
+    message: Maybe[str] = UNSET
+
+
+class Checkpoint(Model):
+    """Which configuration was seen, and when."""
+
+    last_timestamp: Maybe[str] = UNSET
+    check_sum: Maybe[str] = UNSET
+
+
+class Deckhouse(Model):
+    """How far the module has processed the group."""
+
+    synced: Maybe[str] = UNSET
+    observed: Maybe[Checkpoint] = UNSET
+    processed: Maybe[Checkpoint] = UNSET
+
+
+class Status(OldStatus):
+    """What the group is."""
+
+    conditions: Maybe[Seq[GroupCondition]] = UNSET
+    deckhouse: Maybe[Deckhouse] = UNSET

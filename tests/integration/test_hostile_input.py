@@ -1,0 +1,105 @@
+"""Bad input gets a Status and changes nothing: a short, seeded run of ``tools/fuzz.py``, and each attack on the
+connection once. ``python tools/fuzz.py --seconds 600 --seed 7`` is the long form."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from fuzz import Fuzzer
+from hostile import attack, wire
+from hostile.client import Client, Request
+from parity import server
+
+SEED = 1
+#: how many numbered requests the run sends; every generator has its turn
+REQUESTS = 600
+MIB = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[server.Embedded]:
+    """A server of its own: whatever happens to it must not spoil other tests."""
+    with server.embedded() as embedded:
+        yield embedded
+
+
+@pytest.fixture
+def client(running: server.Embedded) -> Iterator[Client]:
+    client = Client(running.kubeconfig)
+    yield client
+    client.close()
+
+
+def test_fuzz_run_finds_nothing(running: server.Embedded) -> None:
+    fuzzer = Fuzzer(running.kubeconfig, seed=SEED, pid=running.pid, growth=300 * MIB)
+    report = fuzzer.run(seconds=120, count=REQUESTS)
+    assert report.requests == REQUESTS
+    assert not report.findings, f"\n{report}"
+
+
+def test_requests_depend_on_the_seed_alone(running: server.Embedded) -> None:
+    first, second = (Fuzzer(running.kubeconfig, seed=SEED) for _ in range(2))
+    assert [first.request(number) for number in range(50)] == [second.request(number) for number in range(50)]
+
+
+@pytest.mark.parametrize("raw", wire.everything(random.Random(SEED)), ids=lambda raw: raw.name)
+def test_broken_connection_hurts_nobody_else(running: server.Embedded, raw: wire.Raw) -> None:
+    fuzzer = Fuzzer(running.kubeconfig, seed=SEED)
+    fuzzer.attack(raw, 0)
+    assert not fuzzer.report.findings
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("application/json", b"{"),
+        ("application/json", b""),
+        ("application/json", b'{"metadata":{"name":"x"},"data":{"k":1}}'),
+        ("application/json", b'{"metadata":{"name":1}}'),
+        ("application/yaml", b"a: [b"),
+        ("application/vnd.kubernetes.protobuf", b"k8s\x00\xff"),
+        ("application/json", b"[" * 10_001 + b"]" * 10_001),
+        ("application/json", b'{"data":' + b'{"a":' * 10_001 + b"1" + b"}" * 10_001 + b"}"),
+    ],
+    ids=[
+        "cut-off",
+        "empty",
+        "wrong-type",
+        "wrong-name-type",
+        "bad-yaml",
+        "bad-protobuf",
+        "deep-list",
+        "deep-map",
+    ],
+)
+def test_unreadable_body_is_a_bad_request(client: Client, content_type: str, body: bytes) -> None:
+    headers = attack.headers(content_type)
+    response = client.send(Request("test", "POST", "/api/v1/namespaces/default/configmaps", headers, body))
+    assert response.status == 400
+    assert response.json()["reason"] == "BadRequest"
+
+
+def test_body_over_the_limit_is_too_large(client: Client) -> None:
+    body = b'{"data":{"k":"' + b"x" * attack.LIMIT + b'"}}'
+    response = client.send(
+        Request("test", "POST", "/api/v1/namespaces/default/configmaps", attack.JSON, body)
+    )
+    assert response.status == 413
+    assert response.json()["message"] == "Request entity too large: limit is 3145728"
+
+
+def test_yaml_aliases_do_not_expand_without_bound(client: Client) -> None:
+    corpus_free = "\n".join(["a0: &a0 [x]"] + [f"a{n}: &a{n} [*a{n - 1},*a{n - 1}]" for n in range(1, 40)])
+    response = client.send(
+        Request(
+            "test",
+            "POST",
+            "/api/v1/namespaces/default/configmaps",
+            attack.headers("application/yaml"),
+            corpus_free.encode(),
+        )
+    )
+    assert response.status in (400, 413)
+    assert response.seconds < 5
