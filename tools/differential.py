@@ -38,6 +38,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _REVISION = re.compile(r'(resourceVersion(?:\\"|"|): ?\\?")\d+')
 #: addresses of services
 _ADDRESS = re.compile(r"\b10\.0\.\d+\.\d+\b")
+_AGE = re.compile(r"^\d+s$")
 _IGNORED = {"continue", "serverAddress", "storageVersionHash"}
 #: headers whose values matter to clients
 _HEADERS = ("Content-Type", "Warning", "Cache-Control", "Retry-After", "Allow", "Location", "Vary")
@@ -186,12 +187,12 @@ def _text(text: str, variables: dict[str, str]) -> str:
     text = _TIME.sub("<time>", text)
     text = _REVISION.sub(r"\1<n>", text)
     text = _ADDRESS.sub("<ip>", text)
+    text = _AGE.sub("<age>", text)
     return re.sub(r"\(\d+\)|current: \d+|[?&]timeout=\w+", "<n>", text)
 
 
 def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
-    if isinstance(real, dict) and isinstance(real.get("status"), int) and real["status"] != ours["status"]:
-        # an answer of another code: its parts say nothing more
+    if _code(real) != _code(ours):  # an answer of another code: its parts say nothing more
         yield f"{path}:\n      real {_gist(real)}\n      ours {_gist(ours)}"
         return
     if isinstance(real, dict) and isinstance(ours, dict):
@@ -214,7 +215,15 @@ def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
         yield f"{path}:\n      real {_short(real)}\n      ours {_short(ours)}"
 
 
-def _gist(answer: dict[str, Any]) -> str:
+def _code(value: Any) -> int:
+    """The HTTP code if the value is an answer."""
+    code = value.get("status") if isinstance(value, dict) else 0
+    return code if isinstance(code, int) else 0
+
+
+def _gist(answer: Any) -> str:
+    if not _code(answer):
+        return _short(answer)
     body = answer["body"]
     return f"{answer['status']} {_short(body.get('message') or body if isinstance(body, dict) else body)}"
 

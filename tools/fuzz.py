@@ -26,7 +26,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from types import TracebackType
+from typing import Final, Self
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -92,21 +93,32 @@ class Fuzzer:
         self._idlers: list[ssl.SSLSocket] = []
         self.report = Report()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for idler in self._idlers:
+            with contextlib.suppress(OSError):
+                idler.shutdown(socket.SHUT_RDWR)
+            idler.close()
+        for client in self._clients():
+            client.close()
+
     def run(self, *, seconds: float, first: int = 0, count: int | None = None) -> Report:
         """Work for that long, or for that many requests."""
         for client in self._clients():
             self._corpus.prepare(client)
         self.report.memory_before = oracle.resident(self._pid) if self._pid else 0
         deadline = time.monotonic() + seconds
-        with contextlib.ExitStack() as stack:
-            stack.callback(self._close)
-            for number in itertools.islice(itertools.count(first), count):
-                if time.monotonic() > deadline:
-                    break
-                self.step(number)
-                if number % ROUND == ROUND - 1:
-                    self._pause()
-            self._pause()
+        for number in itertools.islice(itertools.count(first), count):
+            if time.monotonic() > deadline:
+                break
+            self.step(number)
+            if number % ROUND == ROUND - 1:
+                self._pause()
+        self._pause()
         return self.report
 
     def request(self, number: int) -> Request:
@@ -207,14 +219,6 @@ class Fuzzer:
         if self._judge is not None:
             yield self._judge
 
-    def _close(self) -> None:
-        for idler in self._idlers:
-            with contextlib.suppress(OSError):
-                idler.shutdown(socket.SHUT_RDWR)
-            idler.close()
-        for client in self._clients():
-            client.close()
-
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="fuzz the HTTP surface of an API server")
@@ -233,7 +237,7 @@ def main() -> int:
             running = stack.enter_context(server.embedded())
             kubeconfig, pid = running.kubeconfig, running.pid
         judge = stack.enter_context(server.real()) if options.real else None
-        fuzzer = Fuzzer(kubeconfig, seed=options.seed, pid=pid, judge=judge)
+        fuzzer = stack.enter_context(Fuzzer(kubeconfig, seed=options.seed, pid=pid, judge=judge))
         report = fuzzer.run(seconds=options.seconds, first=options.first, count=options.count)
     if options.differences:
         for (kind, ours, real, _), example in sorted(report.differences.items()):

@@ -33,8 +33,8 @@ def client(running: server.Embedded) -> Iterator[Client]:
 
 
 def test_fuzz_run_finds_nothing(running: server.Embedded) -> None:
-    fuzzer = Fuzzer(running.kubeconfig, seed=SEED, pid=running.pid, growth=300 * MIB)
-    report = fuzzer.run(seconds=120, count=REQUESTS)
+    with Fuzzer(running.kubeconfig, seed=SEED, pid=running.pid, growth=300 * MIB) as fuzzer:
+        report = fuzzer.run(seconds=120, count=REQUESTS)
     assert report.requests == REQUESTS
     assert not report.findings, f"\n{report}"
 
@@ -46,9 +46,9 @@ def test_requests_depend_on_the_seed_alone(running: server.Embedded) -> None:
 
 @pytest.mark.parametrize("raw", wire.everything(random.Random(SEED)), ids=lambda raw: raw.name)
 def test_broken_connection_hurts_nobody_else(running: server.Embedded, raw: wire.Raw) -> None:
-    fuzzer = Fuzzer(running.kubeconfig, seed=SEED)
-    fuzzer.attack(raw, 0)
-    assert not fuzzer.report.findings
+    with Fuzzer(running.kubeconfig, seed=SEED) as fuzzer:
+        fuzzer.attack(raw, 0)
+        assert not fuzzer.report.findings
 
 
 @pytest.mark.parametrize(

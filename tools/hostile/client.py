@@ -69,7 +69,8 @@ class Response:
     @property
     def message(self) -> str:
         """The message of a Status, or the beginning of what is there instead."""
-        with contextlib.suppress(ValueError, AttributeError):
+        # An answer may be as deep as the request was, and Python's reader gives up early.
+        with contextlib.suppress(ValueError, AttributeError, RecursionError):
             return str(self.json().get("message", ""))
         return self.body[:200].decode(errors="replace")
 

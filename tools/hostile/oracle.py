@@ -41,6 +41,8 @@ def check(request: Request, response: Response, *, real: int | None = None) -> s
     if response.content_type.startswith("application/json") and "watch" not in request.path and response.body:
         try:
             document = json.loads(response.body)
+        except RecursionError:
+            return ""
         except ValueError:
             return f"status {response.status} with a body that is not JSON: {response.body[:100]!r}"
         if response.status >= 400 and (document.get("kind"), document.get("code")) != ("Status", response.status):

@@ -37,14 +37,14 @@ class EmbeddedServer:
 
 
 def start_embedded() -> EmbeddedServer:
-    """Start `quarterdeck apiserver` on a free port and wait until it is ready.
+    """Start `quarterdeck up` on a free port and wait until it is ready.
 
     Raises RuntimeError with the end of the server's output when it does not come up in 30 seconds.
     """
     directory = tempfile.TemporaryDirectory(prefix="quarterdeck-cases-")
     kubeconfig = Path(directory.name) / "kubeconfig"
     log = Path(directory.name) / "server.log"
-    command = [sys.executable, "-m", "quarterdeck.cli", "apiserver", "--port", "0"]
+    command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0"]
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             [*command, "--kubeconfig", str(kubeconfig)], stdout=output, stderr=subprocess.STDOUT

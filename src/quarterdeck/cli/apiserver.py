@@ -8,9 +8,12 @@ import logging
 import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .error import CommandError
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver import ServerOptions
 
 DESCRIPTION = """\
 Serve the Kubernetes API (1.36) from one process, with TLS, authentication and RBAC, without etcd.
@@ -56,11 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
     return uvloop.run(serve(arguments))
 
 
-async def serve(arguments: argparse.Namespace) -> int:
-    from quarterdeck.apiserver import ApiServer, Durability, ServerOptions, StorageError
+def server_options(arguments: argparse.Namespace) -> ServerOptions:
+    from quarterdeck.apiserver import Durability, ServerOptions
 
     durability = Durability(arguments.durability)
-    options = ServerOptions(
+    return ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
         host=arguments.host,
         port=arguments.port,
@@ -68,11 +71,28 @@ async def serve(arguments: argparse.Namespace) -> int:
         token_file=arguments.token_file,
         allow_all=arguments.allow_all,
     )
+
+
+def stop_signal() -> asyncio.Event:
+    """Set by SIGINT and SIGTERM; a second signal then does what it always does."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        stopping.set()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
-    server = ApiServer(options)
+        loop.add_signal_handler(number, stop)
+    return stopping
+
+
+async def serve(arguments: argparse.Namespace) -> int:
+    from quarterdeck.apiserver import ApiServer, StorageError
+
+    stopping = stop_signal()
+    server = ApiServer(server_options(arguments))
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:

@@ -13,6 +13,7 @@ from quarterdeck.client.config import Config, ExecOptions, Impersonation, user_a
 from quarterdeck.client.credential import Anonymous, BasicAuth, Credential, ExecPlugin, FileToken, StaticToken
 from quarterdeck.client.discovery import ResourceMapping, RestMapper
 from quarterdeck.client.http import HttpTransport
+from quarterdeck.client.inprocess import InProcessTransport, LocalServer, LocalStream
 from quarterdeck.client.lane import Lane, LaneName
 from quarterdeck.client.line import MAX_LINE, line_batches
 from quarterdeck.client.option import (
@@ -79,6 +80,7 @@ __all__ = [
     "Headers",
     "HttpTransport",
     "Impersonation",
+    "InProcessTransport",
     "Interceptor",
     "JsonPatch",
     "Labels",
@@ -86,6 +88,8 @@ __all__ = [
     "LaneName",
     "Layer",
     "ListOptions",
+    "LocalServer",
+    "LocalStream",
     "LogOnce",
     "MergePatch",
     "MetadataKind",

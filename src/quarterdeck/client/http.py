@@ -54,11 +54,15 @@ class HttpTransport:
         a proxy that understands CONNECT. ``timeout`` is the default for whole exchanges, seconds.
         """
         url = urlsplit(server if "://" in server else f"https://{server}")
+        try:
+            port = url.port
+        except ValueError as error:
+            raise ConfigError(f"server {server!r}: {error}") from error
         if url.scheme not in ("http", "https") or not url.hostname:
             raise ConfigError(f"server {server!r} is not an http or https URL")
         self._secure = url.scheme == "https"
         self._host = url.hostname
-        self._port = url.port or (443 if self._secure else 80)
+        self._port = port or (443 if self._secure else 80)
         self._prefix = url.path.rstrip("/")
         self.host: Final = url.netloc.rpartition("@")[2]
         self._tls_options = tls if tls is not None else TlsOptions()

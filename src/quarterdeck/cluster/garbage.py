@@ -175,7 +175,7 @@ class GarbageCollector:
                 await self._drop_owners(node, absent | waiting)
             return
         live = await self._live(node)
-        if live is None or live.metadata.deletion_timestamp is not None:
+        if live is None or live.metadata.is_deleting:
             return
         if {owner.uid for owner in live.metadata.owner_references} - (absent | waiting):
             return  # it has a new owner that the graph has yet to see

@@ -227,7 +227,7 @@ async def test_header_and_path_injection_is_refused() -> None:
         await transport.request("GET", "/a\r\nb")
 
 
-@pytest.mark.parametrize("server", ["ftp://x", "https://"])
+@pytest.mark.parametrize("server", ["ftp://x", "https://", "https://host:port"])
 def test_bad_server_urls_are_refused(server: str) -> None:
     with pytest.raises(ConfigError):
         HttpTransport(server)

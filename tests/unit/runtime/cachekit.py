@@ -38,6 +38,7 @@ async def running(api: FakeApi, options: CacheOptions | None = None, seed: int =
     cache = Cache(client, client.mapper, options=options, rng=random.Random(seed))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(cache.run())
+        await asyncio.sleep(0)
         try:
             yield cache
         finally:

@@ -50,6 +50,7 @@ def _successful(job: Json) -> str:
 
 
 class JobStrategy(SpecStrategy):
+    metadata_checks = 4
     orphans_by_default = True
     selectable_fields = {"status.successful": _successful}  # noqa: RUF012 # never changed
 

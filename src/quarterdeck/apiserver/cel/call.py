@@ -112,8 +112,10 @@ def _quick_call(
             return fast.BINARY_CONSTANT[id](left, constant)
         return fast.BINARY[id](left, planner.plan(operands[1]))
     if expr.function == "size":
+        # Containers need not be converted to be counted.
         path = planner.path(operands[0])
-        inner = planner.plan(operands[0]) if path is None else path.get
+        is_container = path is not None and path.shape.element is not None
+        inner = path.get if path is not None and is_container else planner.plan(operands[0])
         return fast.size(inner)
     if id == "logical_not":
         return fast.negation(planner.plan(operands[0]))

@@ -68,6 +68,9 @@ class _Tokens:
         return token
 
 
+_OPERATORS = frozenset(("=", "==", "!=", ",", "(", ")", ">", "<", "!"))
+
+
 class SelectorError(ValueError):
     """A selector that cannot be parsed."""
 
@@ -96,7 +99,9 @@ def _requirement(tokens: _Tokens) -> Requirement:
     if negated:
         tokens.pop()
     key = tokens.pop()
-    if not key or key in ("=", "==", "!=", ",", "(", ")", ">", "<", "!"):
+    if negated and not key:
+        raise SelectorError(f"{_REQUIREMENT}found '', expected: identifier")
+    if not key or key in _OPERATORS:
         raise SelectorError(f"found '{key}', expected: !, identifier, or 'end of string'")
     if problems := qualified_name_errors(key):
         raise SelectorError(
@@ -115,18 +120,21 @@ def _requirement(tokens: _Tokens) -> Requirement:
         return Requirement(key, operator, frozenset(_checked(key, value) for value in _values(tokens)))
     if operator in (">", "<"):
         value = tokens.pop()
+        if value in _OPERATORS:
+            raise SelectorError(f"{_REQUIREMENT}found '{value}', expected: identifier")
         if not _INTEGER.fullmatch(value):
             raise SelectorError(
                 f"{_REQUIREMENT}values[0]: Invalid value: "
                 f"{gostyle.quote(value)}: for 'Gt', 'Lt' operators, the value must be an integer"
             )
-        return Requirement(key, "gt" if operator == ">" else "lt", frozenset([value]))
+        return Requirement(key, "gt" if operator == ">" else "lt", frozenset([_checked(key, value)]))
     raise SelectorError(f"{_REQUIREMENT}found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
 
 
 def _values(tokens: _Tokens) -> list[str]:
-    if tokens.pop() != "(":
-        raise SelectorError(f"{_REQUIREMENT}found '{tokens.peek()}' expected: '('")
+    token = tokens.pop()
+    if token != "(":
+        raise SelectorError(f"{_REQUIREMENT}found '{token}' expected: '('")
     values: list[str] = []
     expects_value = True
     while True:
@@ -186,7 +194,7 @@ def _split_escaped(text: str) -> list[str]:
 
 
 def _unescape(value: str) -> str:
-    if "\\" not in value:
+    if "\\" not in value and "=" not in value:
         return value
     out: list[str] = []
     escaped = False
@@ -198,10 +206,12 @@ def _unescape(value: str) -> str:
             escaped = False
         elif char == "\\":
             escaped = True
+        elif char == "=":
+            raise SelectorError(f"invalid field selector: unescaped character in value: {ord(char)}")
         else:
             out.append(char)
     if escaped:
-        raise SelectorError("invalid field selector: unfinished escape sequence")
+        raise SelectorError("invalid field selector: invalid escape sequence: \\")
     return "".join(out)
 
 
@@ -242,6 +252,8 @@ class Selection:
             return
         if path == "metadata.namespace" and (resource.namespaced or not (known or resource.is_custom)):
             return
+        if resource.kind == "Job" and known:  # the only kind that words it differently
+            raise status.bad_request(f"field label {gostyle.quote(path)} not supported for Job")
         if resource.is_custom or known:
             raise status.bad_request(f"field label not supported: {path}")
         raise status.bad_request(

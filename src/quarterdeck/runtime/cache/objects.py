@@ -42,7 +42,7 @@ class Objects(Sequence[T_co]):
         for entry in self.entries:
             yield decode(entry)
 
-    def keys(self) -> list[Key]:
+    def object_keys(self) -> list[Key]:
         """Namespace and name of each, without decoding."""
         return [entry.key for entry in self.entries]
 

@@ -29,6 +29,8 @@ class Change(Enum):
     ADDED = "added"
     UPDATED = "updated"
     DELETED = "deleted"
+    GENERIC = "generic"
+    """Something outside the cluster happened that concerns the object; never produced by a store."""
 
 
 class Delta(msgspec.Struct, frozen=True, gc=False):

@@ -14,6 +14,7 @@ import msgspec
 
 from quarterdeck.runtime.cache.entry import Head, Transform
 from quarterdeck.runtime.cache.fieldpath import parse_path
+from quarterdeck.runtime.cache.projection import Projection
 
 __all__ = ["Transform", "keep_only", "rewrite", "strip_last_applied", "strip_managed_fields"]
 
@@ -107,37 +108,20 @@ def keep_only(paths: Sequence[str]) -> Transform:
     Paths are dotted; ``[*]`` goes through lists: ``keep_only(["spec.nodeName", "status.phase"])``. Names,
     versions, labels, owners, finalizers and the deletion timestamp always stay: the runtime needs them.
     """
-    tree: dict[str, Any] = {}
-    for path in (*_ALWAYS, *paths):
-        branch = tree
-        for step in parse_path(path):
-            branch = branch.setdefault(step, {})
-    return _KeepOnly(_shape(tree), tuple(paths))
-
-
-def _shape(tree: dict[str, Any]) -> Any:
-    """The struct that a document is pressed through; leaves keep their bytes."""
-    if not tree:
-        return msgspec.Raw
-    if "*" in tree:
-        return list[_shape(tree["*"])]  # type: ignore[misc]  # a type made at run time
-    fields = [
-        (f"f{i}", _shape(below) | msgspec.UnsetType, msgspec.field(default=msgspec.UNSET, name=step))
-        for i, (step, below) in enumerate(tree.items())
-    ]
-    return msgspec.defstruct("Kept", fields, gc=False, omit_defaults=True)
+    projection = Projection([parse_path(path) for path in (*_ALWAYS, *paths)])
+    return _KeepOnly(projection, tuple(paths))
 
 
 class _KeepOnly:
     rewrites_head: Final = False
 
-    def __init__(self, shape: Any, paths: tuple[str, ...]) -> None:
-        self._decoder: Final = msgspec.json.Decoder(shape)
+    def __init__(self, projection: Projection, paths: tuple[str, ...]) -> None:
+        self._projection: Final = projection
         self._paths: Final = paths
 
     def __call__(self, raw: bytes, head: Head) -> bytes:
         try:
-            return _encode(self._decoder.decode(raw))
+            return self._projection(raw)
         except msgspec.ValidationError:
             return raw  # an object shaped otherwise is better kept whole than lost
 

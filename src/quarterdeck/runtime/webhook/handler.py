@@ -272,7 +272,9 @@ class Objects(Generic[T]):
     def new(self, admission: Admission) -> T:
         """The object."""
         kind = self._kind
-        return cast("T", admission.document() if isinstance(kind, GroupVersionKind) else admission.object(kind))
+        return cast(
+            "T", admission.document() if isinstance(kind, GroupVersionKind) else admission.object(kind)
+        )
 
     def old(self, admission: Admission) -> T:
         """The object before."""

@@ -249,6 +249,8 @@ DATA = {
         ("self.day.getFullYear() == 2020", True),
         ("self.every == duration('1h30m')", True),
         ("self.blob == b'hi'", True),
+        ("self.blob.size()", 2),
+        ("size(self.times) + self.set.size()", 3),
         ("self.ratio / 4.0", 0.5),
         ("type(self.ratio) == double", True),
         ("type(self.port) == string && self.port == 'http'", True),

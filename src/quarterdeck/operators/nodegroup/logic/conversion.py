@@ -1,0 +1,167 @@
+"""Conversion of NodeGroups between versions, lossless, over the hub v1.
+
+``convert_all`` does the work of one ConversionReview. It is pure: which v1 type an old ``Hybrid`` group
+means may depend on a Secret, so groups that need it are left open in ``Batch.unresolved``; the caller reads
+the Secret only if there are any, and calls ``resolve``. A broken Secret therefore never breaks a
+conversion that does not need it.
+
+The caller's documents are not changed; results may share parts with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from quarterdeck.operators.nodegroup import names
+
+from .mapping import translate
+from .roundtrip import Entry, Memory, are_equal, differences, put_memory, restore, take_memory
+from .shape import ShapeError, fit
+from .validity import Violation, violations
+
+Document = dict[str, Any]
+
+_KNOWN = frozenset(names.VERSIONS)
+_UNTYPED_CRI: Violation = ("spec.cri", "oneOf")
+_HYBRID_RULES: frozenset[Violation] = frozenset({("spec", "oneOf"), ("spec.nodeType", "enum")})
+
+
+class ConversionError(ValueError):
+    """Why an object cannot be converted, in the words of the webhook protocol."""
+
+
+class Batch:
+    """Converted objects, some perhaps waiting for the provider configuration."""
+
+    def __init__(self) -> None:
+        self.objects: list[Any] = []
+        self.unresolved: list[Document] = []
+
+    def resolve(self, permanent: Collection[str]) -> None:
+        """Decide the open groups: CloudPermanent if the provider configuration lists them."""
+        for document in self.unresolved:
+            listed = document["metadata"].get("name") in permanent
+            document["spec"]["nodeType"] = names.CLOUD_PERMANENT if listed else names.CLOUD_STATIC
+        self.unresolved = []
+
+
+def convert_all(documents: Iterable[Any], target: str) -> Batch:
+    """Convert every document; raises ``ConversionError`` naming the first that cannot be."""
+    batch = Batch()
+    for index, document in enumerate(documents):
+        try:
+            batch.objects.append(convert(document, target, batch.unresolved))
+        except ConversionError as error:
+            raise ConversionError(f"failed to convert object {index}: {error}") from error
+    return batch
+
+
+def convert(document: Any, target: str, unresolved: list[Document]) -> Any:
+    """One document in version ``target``; added to ``unresolved`` if its node type is still open."""
+    source = check_head(document)
+    if source == target:
+        return document
+    check_metadata(document)
+    if document.get("kind") != names.KIND:
+        raise ConversionError(f"unsupported kind: {document.get('kind', '')}")
+    if source not in _KNOWN:
+        raise ConversionError(f"convert to hub: unsupported source version: {source}")
+    try:
+        document = fit(source, document)
+    except ShapeError as error:
+        version = source.rpartition("/")[2]
+        raise ConversionError(f"convert to hub: failed to unmarshal {version}: {error}") from error
+    if target not in _KNOWN:
+        raise ConversionError(f"unsupported desired version: {target}")
+    return _convert(document, source, target, unresolved)
+
+
+def check_head(document: Any) -> str:
+    """The apiVersion; raises ``ConversionError`` for what is no API object at all."""
+    if type(document) is not dict:
+        raise ConversionError("parse object metadata: not a JSON object")
+    for key in ("apiVersion", "kind"):
+        if type(document.get(key, "")) is not str:
+            raise ConversionError(f"parse object metadata: {key}: not a string")
+    source: str = document.get("apiVersion", "")
+    return source
+
+
+def check_metadata(document: Document) -> None:
+    """Raises ``ConversionError`` unless name and annotations can be used; the rest is only copied."""
+    metadata = document.get("metadata")
+    if metadata is None:
+        return
+    if type(metadata) is not dict:
+        raise ConversionError("parse object metadata: metadata: not a JSON object")
+    if type(metadata.get("name", "")) is not str:
+        raise ConversionError("parse object metadata: metadata.name: not a string")
+    annotations = metadata.get("annotations")
+    if annotations is None:
+        return
+    if type(annotations) is not dict or not all(type(value) is str for value in annotations.values()):
+        raise ConversionError("parse object metadata: metadata.annotations: not a map of strings")
+
+
+def _convert(document: Document, source: str, target: str, unresolved: list[Document]) -> Document:
+    document, memory = take_memory(document)
+    memory.pop(source, None)  # stale: what an object of this version holds is the object itself
+    result = translate(document, source, target)
+    entries = memory.pop(target, None)
+    if entries:
+        result = _restored(result, entries, target)
+    if target == names.V1:
+        result = _decide_hybrid(result, unresolved)
+    lost = differences(document, translate(result, target, source))
+    if lost:
+        memory[source] = lost
+    return _remember(result, memory, unresolved)
+
+
+def _remember(result: Document, memory: Memory, unresolved: list[Document]) -> Document:
+    stored = put_memory(result, memory)
+    if unresolved and unresolved[-1] is result:
+        unresolved[-1] = stored
+    return stored
+
+
+def _decide_hybrid(document: Document, unresolved: list[Document]) -> Document:
+    """Settle ``Hybrid`` by name or annotation, or leave it for the provider configuration."""
+    spec = document.get("spec")
+    if type(spec) is not dict or spec.get("nodeType") != names.HYBRID:
+        return document
+    metadata = document.get("metadata") or {}
+    document = {**document, "metadata": metadata, "spec": dict(spec)}
+    annotations = metadata.get("annotations") or {}
+    if metadata.get("name") == names.MASTER or annotations.get(names.PERMANENT_NODE_GROUP) == "true":
+        document["spec"]["nodeType"] = names.CLOUD_PERMANENT
+    else:
+        unresolved.append(document)
+    return document
+
+
+def _restored(plain: Document, entries: list[Entry], target: str) -> Document:
+    """``plain`` with the entries applied, unless that would break the schema of the target.
+
+    A crafted annotation must not smuggle in what the API server would have refused. Objects may break the
+    schema without any annotation (stored under an older one, or converted from an old version), so only
+    rules that the entries break count. A ``cri`` without type is let through: v1 objects with one exist,
+    and it means no more than the cluster's default.
+    """
+    restored = restore(plain, entries)
+    try:
+        restored = fit(target, restored)
+    except ShapeError:
+        return plain
+    if target != names.V1 or are_equal(restored, plain):
+        return restored
+    broken = violations(restored)
+    if not broken:
+        return restored
+    spec = restored.get("spec") or {}
+    if not (spec.get("cri") or {}).get("type"):
+        broken.discard(_UNTYPED_CRI)
+    if spec.get("nodeType") == names.HYBRID:
+        broken -= _HYBRID_RULES
+    return restored if broken <= violations(plain) else plain

@@ -1,0 +1,378 @@
+"""Policy validation: what the cluster allows a group to be.
+
+``judge(change, state)`` runs the checks in their order. The first violation is the answer; all of them
+are kept as causes. Warnings count only if nothing is denied. Cluster state that could not be read fails
+the request, but only when a check that comes before the first violation needs it.
+
+All objects are v1 documents.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from quarterdeck.operators.nodegroup import names
+
+from .clusterstate import ClusterConfiguration, StateError
+
+Document = Mapping[str, Any]
+T = TypeVar("T")
+Known = T | StateError
+"""A part of the cluster's state, or why it cannot be read."""
+
+CREATE: Final = "CREATE"
+UPDATE: Final = "UPDATE"
+_LABEL_LENGTH: Final = 63
+_HASHES_LENGTH: Final = 21
+_ENDPOINTS_OF_A_SAFE_CLUSTER: Final = 3
+_TIME: Final = re.compile(names.WINDOW_TIME, re.ASCII)
+_EMPTY: Final[Document] = {}
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What somebody wants to do: create a group, or change ``old`` into ``new``."""
+
+    name: str
+    new: Document
+    old: Document | None = None
+    """Set for updates."""
+
+    @property
+    def spec(self) -> Document:
+        """The wanted spec."""
+        return self.new.get("spec") or _EMPTY
+
+    @property
+    def old_spec(self) -> Document:
+        """The present spec; empty for a new group."""
+        return (self.old or _EMPTY).get("spec") or _EMPTY
+
+    @property
+    def is_update(self) -> bool:
+        """Whether the group exists already."""
+        return self.old is not None
+
+
+class ClusterState(msgspec.Struct, frozen=True):
+    """What the checks depend on; parts nobody needs may stay at their defaults."""
+
+    configuration: ClusterConfiguration = ClusterConfiguration()
+    zones: Known[Sequence[str]] = ()
+    toleration_keys: Known[Collection[str]] = frozenset()
+    endpoints: Known[int] = 0
+    """Ready addresses of the API server."""
+    custom_nodes: Known[Sequence[str]] = ()
+    """Nodes of the group with a containerd configuration of their own, sorted."""
+    unsupported_nodes: Known[Sequence[str]] = ()
+    """Nodes of the group without cgroup v2, which ContainerdV2 and swap need."""
+
+
+class Needs(msgspec.Struct, frozen=True):
+    """Which parts of the cluster's state a change depends on."""
+
+    zones: bool = False
+    toleration_keys: bool = False
+    endpoints: bool = False
+    custom_nodes: bool = False
+    unsupported_nodes: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """Allowed if there are no violations."""
+
+    violations: Sequence[str] = ()
+    """In the order of the checks; the first one is the answer."""
+    warnings: Sequence[str] = ()
+
+    @property
+    def is_allowed(self) -> bool:
+        """Whether no check was violated."""
+        return not self.violations
+
+
+def needs_of(change: Change, configuration: ClusterConfiguration) -> Needs:
+    """What has to be read before ``judge`` can be asked."""
+    spec = change.spec
+    is_changed = change.is_update and _is_cri_changed(change, configuration)
+    return Needs(
+        zones=bool(_zones(spec)),
+        toleration_keys=bool(_taints(spec)),
+        endpoints=is_changed and change.name == names.MASTER,
+        custom_nodes=is_changed,
+        unsupported_nodes=change.is_update
+        and (configuration.effective_cri(spec) == names.CONTAINERD_V2 or _wants_swap(spec)),
+    )
+
+
+def judge(change: Change, state: ClusterState) -> Verdict:
+    """Run all checks; raises ``StateError`` when the answer depends on state that cannot be read."""
+    violations: list[str] = []
+    warnings: list[str] = []
+    for check in _CHECKS:
+        try:
+            for finding in check(change, state):
+                (warnings if isinstance(finding, Warned) else violations).append(finding)
+        except StateError:
+            if not violations:
+                raise
+    return Verdict(violations) if violations else Verdict(warnings=warnings)
+
+
+class Warned(str):
+    """A finding that does not stop the change."""
+
+    __slots__ = ()
+
+
+Check = Callable[[Change, ClusterState], Iterator[str]]
+
+
+def _needed(part: Known[T]) -> T:
+    if isinstance(part, StateError):
+        raise part
+    return part
+
+
+# -- fields --------------------------------------------------------------------------------------------
+
+
+def _zones(spec: Document) -> Sequence[str]:
+    return (spec.get("cloudInstances") or _EMPTY).get("zones") or ()
+
+
+def _taints(spec: Document) -> Sequence[Document]:
+    taints = (spec.get("nodeTemplate") or _EMPTY).get("taints") or ()
+    return [taint for taint in taints if taint is not None]
+
+
+def _kubelet(spec: Document) -> Document:
+    return spec.get("kubelet") or _EMPTY
+
+
+def _is_cri_changed(change: Change, configuration: ClusterConfiguration) -> bool:
+    return configuration.effective_cri(change.spec) != configuration.effective_cri(change.old_spec)
+
+
+def _wants_swap(spec: Document) -> bool:
+    return (_kubelet(spec).get("memorySwap") or _EMPTY).get("swapBehavior") == "LimitedSwap"
+
+
+# -- checks, in order ----------------------------------------------------------------------------------
+
+
+def _name_length(change: Change, state: ClusterState) -> Iterator[str]:
+    configuration = state.configuration
+    if change.is_update or configuration.cluster_type != names.CLOUD:
+        return
+    longest = _LABEL_LENGTH - len(configuration.prefix.encode()) - 1 - _HASHES_LENGTH
+    if len(change.name.encode()) > longest:
+        yield (
+            "it is forbidden for this cluster to set (cluster prefix + node group name) longer than "
+            f"{names.MAX_NAME_LENGTH} symbols; max nodegroup name length for this cluster is {longest}"
+        )
+
+
+def _replica_range(change: Change, _: ClusterState) -> Iterator[str]:
+    instances = change.spec.get("cloudInstances")
+    if instances is not None and (instances.get("maxPerZone") or 0) < (instances.get("minPerZone") or 0):
+        yield "it is forbidden to set maxPerZone lower than minPerZone for NodeGroup"
+
+
+def _max_pods(change: Change, state: ClusterState) -> Iterator[str]:
+    pods = _kubelet(change.spec).get("maxPods")
+    if pods is not None and 2 * pods > 2 ** (32 - state.configuration.node_prefix) - 3:
+        yield Warned(f".spec.kubelet.maxPods ({pods}) is too high: may lead to IP exhaustion")
+
+
+def _known_zones(change: Change, state: ClusterState) -> Iterator[str]:
+    zones = _zones(change.spec)
+    known = _needed(state.zones) if zones else ()
+    if known:
+        for zone in zones:
+            if zone not in known:
+                yield f'unknown zone "{zone}"'
+                return
+
+
+def _no_docker(change: Change, _: ClusterState) -> Iterator[str]:
+    if (change.spec.get("cri") or _EMPTY).get("type") == names.DOCKER:
+        yield "it is forbidden to set cri type to Docker"
+
+
+def _cri_section(change: Change, _: ClusterState) -> Iterator[str]:
+    cri = change.spec.get("cri") or _EMPTY
+    kind = cri.get("type")
+    if not kind:
+        return
+    for section, owner in (
+        ("containerd", names.CONTAINERD),
+        ("containerdV2", names.CONTAINERD_V2),
+        ("docker", names.DOCKER),
+    ):
+        if cri.get(section) is not None and kind != owner:
+            yield f'it is forbidden to set .spec.cri.{section} without .spec.cri.type="{owner}"'
+            return
+
+
+def _master_cri(change: Change, state: ClusterState) -> Iterator[str]:
+    if not change.is_update or change.name != names.MASTER:
+        return
+    if not _is_cri_changed(change, state.configuration):
+        return
+    if _needed(state.endpoints) < _ENDPOINTS_OF_A_SAFE_CLUSTER:
+        yield Warned(
+            "it is disruptive to change cri.type in master node group for cluster with "
+            f"apiserver endpoints < {_ENDPOINTS_OF_A_SAFE_CLUSTER}"
+        )
+
+
+def _tolerated_taints(change: Change, state: ClusterState) -> Iterator[str]:
+    taints = _taints(change.spec)
+    if not taints:
+        return
+    tolerated = _needed(state.toleration_keys)
+    keys = [taint.get("key") or "" for taint in taints]
+    missing = [key for key in keys if key not in names.STANDARD_TAINT_KEYS and key not in tolerated]
+    if missing:
+        yield (
+            "it is forbidden to create a NodeGroup resource with taints not specified in ModuleConfig "
+            '"global" in the array .spec.settings.modules.placement.customTolerationKeys, add: '
+            f"{', '.join(missing)} to customTolerationKeys"
+        )
+
+
+def _rolling_update(change: Change, _: ClusterState) -> Iterator[str]:
+    mode = (change.spec.get("disruptions") or _EMPTY).get("approvalMode")
+    if mode == names.ROLLING_UPDATE and change.spec.get("nodeType") != names.CLOUD_EPHEMERAL:
+        yield (
+            'it is forbidden to set .spec.disruptions.approvalMode to "RollingUpdate" when spec.nodeType '
+            'is not "CloudEphemeral"'
+        )
+
+
+def _node_type(change: Change, _: ClusterState) -> Iterator[str]:
+    if change.is_update and change.spec.get("nodeType") != change.old_spec.get("nodeType"):
+        yield ".spec.nodeType field is immutable"
+
+
+def _static_selector(change: Change, _: ClusterState) -> Iterator[str]:
+    if not change.is_update or change.spec.get("nodeType") not in (names.STATIC, names.CLOUD_STATIC):
+        return
+    old, new = _selector(change.old_spec), _selector(change.spec)
+    if not old or old == new:
+        return
+    what = "modified" if new else "modified or removed"
+    yield (
+        f".spec.staticInstances.labelSelector can be added but cannot be {what} once set. "
+        "To change it, create a new NodeGroup"
+    )
+
+
+def _selector(spec: Document) -> Document:
+    """The label selector without its empty parts."""
+    selector = (spec.get("staticInstances") or _EMPTY).get("labelSelector") or _EMPTY
+    return {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
+
+
+def _duplicate_taints(change: Change, _: ClusterState) -> Iterator[str]:
+    taints = [(taint.get("key") or "", taint.get("effect") or "") for taint in _taints(change.spec)]
+    if len(set(taints)) < len(taints):
+        yield ".spec.nodeTemplate.taints must contain only one taint with the same key and effect"
+
+
+def _topology_manager(change: Change, _: ClusterState) -> Iterator[str]:
+    kubelet = _kubelet(change.spec)
+    manager = kubelet.get("topologyManager") or _EMPTY
+    is_on = manager.get("enabled")
+    if is_on is None:
+        is_on = manager.get("policy") not in (None, "", "None")
+    if not is_on:
+        return
+    reservation = kubelet.get("resourceReservation")
+    if reservation is None or reservation.get("mode") == "Off":
+        yield ".spec.kubelet.resourceReservation must be enabled for .spec.kubelet.topologyManager to work"
+    elif reservation.get("mode") == "Static" and (reservation.get("static") or _EMPTY).get("cpu") is None:
+        yield (
+            'for .spec.kubelet.topologyManager and .spec.kubelet.resourceReservation.mode == "Static", '
+            ".spec.kubelet.resourceReservation.static.cpu must be specified"
+        )
+
+
+def _custom_containerd(change: Change, state: ClusterState) -> Iterator[str]:
+    if not change.is_update or not _is_cri_changed(change, state.configuration):
+        return
+    nodes = _needed(state.custom_nodes)
+    if nodes:
+        yield f"CRI cannot be changed because some nodes are using custom configuration: {' '.join(nodes)}"
+
+
+def _containerd_v2(change: Change, state: ClusterState) -> Iterator[str]:
+    if not change.is_update or state.configuration.effective_cri(change.spec) != names.CONTAINERD_V2:
+        return
+    if _needed_nodes(state, "containerd v2"):
+        yield (
+            f'It is forbidden for NodeGroup "{change.name}" to use CRI ContainerdV2 because it contains '
+            "nodes that do not support ContainerdV2. You can list them with: kubectl get node -l "
+            f"{names.CONTAINERD_V2_UNSUPPORTED_LABEL},{names.GROUP_LABEL}={change.name}"
+        )
+
+
+def _memory_swap(change: Change, state: ClusterState) -> Iterator[str]:
+    if not change.is_update or not _wants_swap(change.spec):
+        return
+    if _needed_nodes(state, "cgroup v2"):
+        yield (
+            f'memorySwap requires cgroup v2, but NodeGroup "{change.name}" contains nodes where cgroup v2 '
+            "is not supported"
+        )
+
+
+def _needed_nodes(state: ClusterState, feature: str) -> Sequence[str]:
+    nodes = state.unsupported_nodes
+    if isinstance(nodes, StateError):
+        raise StateError(f"failed to get nodes without {feature} support: {nodes}")
+    return nodes
+
+
+def _windows(change: Change, _: ClusterState) -> Iterator[str]:
+    disruptions = change.spec.get("disruptions") or _EMPTY
+    for mode in ("automatic", "rollingUpdate"):
+        for index, window in enumerate((disruptions.get(mode) or _EMPTY).get("windows") or ()):
+            path = f".spec.disruptions.{mode}.windows[{index}]"
+            for end in ("from", "to"):
+                value = (window or _EMPTY).get(end) or ""
+                if not is_window_time(value):
+                    yield f'{path}.{end}: invalid time format "{value}", expected HH:MM'
+            for day in (window or _EMPTY).get("days") or ():
+                if day not in names.DAYS:
+                    yield f'{path}.days: invalid day "{day}", expected one of {",".join(names.DAYS)}'
+
+
+def is_window_time(text: str) -> bool:
+    """Whether a text is a time of day as windows spell it."""
+    return _TIME.fullmatch(text) is not None
+
+
+_CHECKS: Final[Sequence[Check]] = (
+    _name_length,
+    _replica_range,
+    _max_pods,
+    _known_zones,
+    _no_docker,
+    _cri_section,
+    _master_cri,
+    _tolerated_taints,
+    _rolling_update,
+    _node_type,
+    _static_selector,
+    _duplicate_taints,
+    _topology_manager,
+    _custom_containerd,
+    _containerd_v2,
+    _memory_swap,
+    _windows,
+)

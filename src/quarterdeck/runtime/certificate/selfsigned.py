@@ -1,0 +1,275 @@
+"""Certificates without a certificate manager: made by ourselves, kept in a Secret.
+
+Whichever replica comes first creates the Secret; the others find it. All of them follow it with a watch of
+that one object, so a renewal by one is served by all. Whoever notices that something is due writes it, with
+the Secret's version as the lock: who loses the race reads again.
+
+The bundle must reach the objects through which the API server calls us (webhook configurations, CRDs). That is
+the work of ``publish``, a function that puts the bundle everywhere and says whether it is there; until it has
+succeeded ``check`` fails, so that a replica is not ready before it can be called.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Final
+
+from quarterdeck.api import ObjectMeta
+from quarterdeck.api.k8s import Secret
+from quarterdeck.client import Client, WatchEvent
+from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, NotFound, QuarterdeckError
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.backoff import EndlessBackoff
+from quarterdeck.runtime.certificate.pair import UsePair
+from quarterdeck.runtime.certificate.rotation import Life, Material, next_material
+from quarterdeck.runtime.clock import Clock, LoopClock
+
+__all__ = ["Publish", "SelfSigned", "service_names"]
+
+CHECK_PERIOD: Final = 12 * 3600.0
+PUBLISH_PERIOD: Final = 60.0
+"""Seconds between two looks at the objects that carry the bundle; somebody may have overwritten them."""
+PUBLISH_RETRY: Final = 2.0
+WATCH_SECONDS: Final = 300
+_FIELDS: Final = ("ca.crt", "ca.key", "tls.crt", "tls.key")
+_log: Final = get_logger(__name__)
+
+Publish = Callable[[bytes], Awaitable[bool]]
+"""Puts a bundle (PEM) into the cluster; returns whether it is everywhere now."""
+
+
+def service_names(service: str, namespace: str, cluster_domain: str = "cluster.local") -> tuple[str, ...]:
+    """The names under which a Service is called."""
+    return (
+        f"{service}.{namespace}.svc",
+        service,
+        f"{service}.{namespace}",
+        f"{service}.{namespace}.svc.{cluster_domain}",
+    )
+
+
+class SelfSigned:
+    """A self-made authority and serving certificate in a Secret; a ``CertificateSource``."""
+
+    def __init__(
+        self,
+        service: str,
+        namespace: str,
+        *,
+        client: Client | None = None,
+        secret: str = "",
+        dns_names: tuple[str, ...] = (),
+        publish: Publish | None = None,
+        life: Life | None = None,
+        check_period: float = CHECK_PERIOD,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """Names of the Service and its namespace decide the certificate's names.
+
+        ``client`` may come later through ``bind``. ``secret`` defaults to ``<service>-tls``; ``dns_names``
+        are added to those of the Service. ``check_period`` is the time between two looks at the dates.
+        """
+        self._namespace: Final = namespace
+        self._secret: Final = secret or f"{service}-tls"
+        self._names: Final = (*service_names(service, namespace), *dns_names)
+        self._client = client
+        self._publish: Publish | None = publish
+        self._life: Final = life if life is not None else Life()
+        self._check_period: Final = check_period
+        self._clock: Final = clock if clock is not None else LoopClock()
+        self._backoff: Final = EndlessBackoff(base=0.8, cap=30.0, jitter=1.0, clock=self._clock, rng=rng)
+        self._material: Material | None = None
+        self._version = ""
+        self._published = b""
+        self._wake = asyncio.Event()
+
+    def bind(self, client: Client, publish: Publish | None = None) -> None:
+        """Give it the client, and the way to publish the bundle, unless it has them already."""
+        self._client = self._client if self._client is not None else client
+        self._publish = self._publish if self._publish is not None else publish
+
+    @property
+    def bundle(self) -> bytes:
+        """The authorities clients must trust, as PEM; empty before the start."""
+        return self._material.bundle if self._material is not None else b""
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the present bundle was seen everywhere it must be."""
+        return self._material is not None and self._published == self._material.bundle
+
+    async def check(self) -> None:
+        """A readiness check: raises until the bundle in the cluster is the one we serve with."""
+        if not self.is_published:
+            raise ConfigError("the CA bundle of the webhooks is not in the cluster yet")
+
+    @asynccontextmanager
+    async def serve(self, use: UsePair) -> AsyncIterator[None]:
+        """Serve the Secret's certificate; see ``CertificateSource``."""
+        await self._renew()
+        await self._take(use, None)
+        tasks = [
+            asyncio.create_task(self._follow(use), name="certificate secret"),
+            asyncio.create_task(self._check_regularly(use), name="certificate renewal"),
+            asyncio.create_task(self._publish_regularly(), name="certificate bundle"),
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    # -- the Secret -----------------------------------------------------------------------------------
+
+    async def _renew(self) -> None:
+        """Read the Secret, and write what is due; ends when there is nothing to write."""
+        while True:
+            known = await self._read()
+            wanted = await asyncio.to_thread(
+                next_material,
+                known,
+                name=f"{self._secret}.{self._namespace}",
+                dns_names=self._names,
+                now=datetime.fromtimestamp(self._clock.time(), UTC),
+                is_published=self.is_published or (self._publish is None and known is not None),
+                life=self._life,
+            )
+            if wanted is None:
+                return
+            try:
+                await self._write(wanted)
+            except (AlreadyExists, Conflict):
+                continue  # another replica was faster: see what it wrote
+            _log.info("wrote serving certificate", secret=self._secret, namespace=self._namespace)
+
+    async def _read(self) -> Material | None:
+        try:
+            secret = await self._need_client().get(Secret, self._secret, self._namespace)
+        except NotFound:
+            self._material, self._version = None, ""
+            return None
+        return self._adopt(secret)
+
+    def _adopt(self, secret: Secret) -> Material | None:
+        data = secret.data
+        self._version = secret.metadata.resource_version
+        if not any(data.get(field) for field in _FIELDS):
+            self._material = None
+        else:
+            self._material = Material(*(bytes(data.get(field, b"")) for field in _FIELDS))
+        return self._material
+
+    async def _write(self, material: Material) -> None:
+        client = self._need_client()
+        data = dict(
+            zip(
+                _FIELDS,
+                (material.bundle, material.authority_key, material.certificate, material.key),
+                strict=True,
+            )
+        )
+        metadata = ObjectMeta(name=self._secret, namespace=self._namespace)
+        if not self._version:
+            made = Secret(metadata=metadata, type="kubernetes.io/tls", data=data)
+            self._adopt(await client.create(made))
+            return
+        found = await client.get(Secret, self._secret, self._namespace)
+        if found.metadata.resource_version != self._version:
+            raise Conflict(f'secrets "{self._secret}" was changed meanwhile')
+        self._adopt(await client.update(found.evolve(data={**found.data, **data})))
+
+    async def _take(self, use: UsePair, before: Material | None) -> None:
+        material = self._material
+        if material is None:
+            raise ConfigError(f"Secret {self._namespace}/{self._secret} has no certificate")
+        if before is None or material.pair != before.pair:
+            await asyncio.to_thread(use, material.pair)
+        if before is not None and material.bundle != before.bundle:
+            self._wake.set()
+
+    # -- while it lasts -------------------------------------------------------------------------------
+
+    async def _follow(self, use: UsePair) -> None:
+        """Take over what any replica writes: a watch of one object, opened again whenever it ends."""
+        served = self._material
+        while True:
+            try:
+                served = await self._watch(use, served)
+                self._backoff.reset()
+            except QuarterdeckError as error:
+                _log.warning("watching the certificate's secret failed", error, secret=self._secret)
+                await self._clock.sleep(self._backoff.next())
+            except TimeoutError:
+                continue  # the stream was silent for longer than the server promised: open it again
+
+    async def _watch(self, use: UsePair, served: Material | None) -> Material | None:
+        client = self._need_client()
+        if await self._read() is None:
+            await self._renew()
+        served = await self._serve_newest(use, served)
+        watch = client.watch(
+            Secret,
+            namespace=self._namespace,
+            fields={"metadata.name": self._secret},
+            resource_version=self._version,
+            timeout_seconds=WATCH_SECONDS,
+        )
+        async with asyncio.timeout(WATCH_SECONDS * 1.1), watch as events:
+            async for event in events:
+                if not isinstance(event, WatchEvent):
+                    continue
+                if event.type == "DELETED":
+                    return served  # somebody removed it: the next round makes it anew
+                self._adopt(event.object)
+                served = await self._serve_newest(use, served)
+        return served
+
+    async def _serve_newest(self, use: UsePair, served: Material | None) -> Material | None:
+        if self._material is None or self._material == served:
+            return served
+        try:
+            await self._take(use, served)
+        except ConfigError as error:
+            _log.error("failed read certificate", error, trace=False, secret=self._secret)
+            return served
+        return self._material
+
+    async def _check_regularly(self, use: UsePair) -> None:
+        while True:
+            # A rotation waits for the bundle to be everywhere: look again soon after it is.
+            await self._clock.sleep(self._check_period if self.is_published else PUBLISH_PERIOD)
+            before = self._material
+            try:
+                await self._renew()
+                if self._material != before:
+                    await self._take(use, before)
+            except (QuarterdeckError, OSError) as error:
+                _log.error("renewing the serving certificate failed", error, trace=False)
+
+    async def _publish_regularly(self) -> None:
+        while True:
+            self._wake.clear()
+            wait = PUBLISH_PERIOD
+            bundle = self.bundle
+            try:
+                if self._publish is None or await self._publish(bundle):
+                    self._published = bundle
+                else:
+                    wait = PUBLISH_RETRY
+            except QuarterdeckError as error:
+                _log.warning("publishing the CA bundle failed", error)
+                wait = PUBLISH_RETRY
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    def _need_client(self) -> Client:
+        if self._client is None:
+            raise ConfigError("self-signed certificates need a client: pass one, or call bind()")
+        return self._client

@@ -1,0 +1,210 @@
+"""The webhook server: HTTPS, one path per handler, on every replica.
+
+::
+
+    server = WebhookServer(certificates=FileCertificates("/certs"))
+    server.add(Validator(PodGroup, check))
+    server.add_conversion(Conversion(v1.NodeGroup, v1alpha1.NodeGroup))
+    async with server:
+        ...
+
+It starts before caches do (the first list may need the conversion webhook) and needs no leadership. The
+certificate may change while it runs: new handshakes use the new one, open connections live on.
+"""
+
+import asyncio
+import ssl
+from collections.abc import Awaitable
+from contextlib import AsyncExitStack
+from time import perf_counter
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from quarterdeck.errors import ConfigError
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.certificate import CertificateSource, FileCertificates, ServingContext
+from quarterdeck.runtime.metrics import RuntimeMetrics, WebhookMetrics
+from quarterdeck.runtime.webhook import convert_endpoint, endpoint
+from quarterdeck.runtime.webhook.conversion import Conversion
+from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
+from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
+from quarterdeck.runtime.webhook.handler import AdmissionWebhook
+from quarterdeck.runtime.webhook.http import Handler, HttpServer, Request, Response, Route
+from quarterdeck.runtime.webhook.path import CONVERT_PATH, check_path
+
+__all__ = ["DEFAULT_PORT", "WebhookOptions", "WebhookServer"]
+
+DEFAULT_PORT: Final = 9443
+_log: Final = get_logger(__name__)
+
+
+class WebhookOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Where and how webhooks are served."""
+
+    host: str = ""
+    """Address to listen on; empty means all, because the API server calls from elsewhere."""
+    port: int = DEFAULT_PORT
+    """0 picks a free one, -1 serves nothing."""
+    client_ca: str = ""
+    """File with the authorities of client certificates; given, a client must have one (mutual TLS)."""
+    drain: float = 60.0
+    """Seconds that requests under way may take when the server stops."""
+
+
+class WebhookServer:
+    """Serves admission and conversion handlers; use it with ``async with``, or ``run`` it."""
+
+    needs_leader_election: Final = False
+    """Every replica serves."""
+
+    def __init__(
+        self,
+        options: WebhookOptions | None = None,
+        *,
+        certificates: CertificateSource | None = None,
+        metrics: RuntimeMetrics | None = None,
+    ) -> None:
+        """``certificates`` default to ``tls.crt`` and ``tls.key`` in the usual temporary directory."""
+        self.options: Final = options if options is not None else WebhookOptions()
+        self._certificates: Final = certificates if certificates is not None else FileCertificates()
+        self._metrics: Final = metrics if metrics is not None else RuntimeMetrics()
+        self._routes: Final[dict[str, Route]] = {}
+        self._webhooks: Final[list[AdmissionWebhook]] = []
+        self._conversion: ConversionEndpoint | None = None
+        self._http: Final = HttpServer(self._routes.get)
+        self._stack: AsyncExitStack | None = None
+
+    # -- registration ---------------------------------------------------------------------------------
+
+    def add(self, *webhooks: AdmissionWebhook) -> None:
+        """Serve admission handlers; raises ``ConfigError`` when a path is taken."""
+        for webhook in webhooks:
+            target = AdmissionEndpoint(webhook, panics=self._metrics.webhook_panics)
+            self.register(webhook.path, target.handle, body_limit=endpoint.BODY_LIMIT)
+            self._webhooks.append(webhook)
+
+    def add_conversion(self, *conversions: Conversion) -> None:
+        """Serve conversions at ``/convert``; raises ``ConfigError`` for a kind that has one already."""
+        if self._conversion is None:
+            self._conversion = ConversionEndpoint(panics=self._metrics.conversion_panics)
+            self.register(CONVERT_PATH, self._conversion.handle, body_limit=convert_endpoint.BODY_LIMIT)
+        for conversion in conversions:
+            self._conversion.add(conversion)
+
+    def register(self, path: str, handler: Handler, *, body_limit: int = endpoint.BODY_LIMIT) -> None:
+        """Serve any HTTP handler at a path of its own; counted and timed like the others."""
+        check_path(path)
+        if path in self._routes:
+            raise ConfigError(f"can't register duplicate path: {path}")
+        self._routes[path] = Route(_instrumented(handler, self._metrics.webhook(path)), body_limit)
+        _log.info("Registering webhook", path=path)
+
+    @property
+    def webhooks(self) -> tuple[AdmissionWebhook, ...]:
+        """The admission handlers served."""
+        return tuple(self._webhooks)
+
+    @property
+    def conversions(self) -> tuple[Conversion, ...]:
+        """The kinds converted."""
+        return self._conversion.conversions if self._conversion is not None else ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to serve."""
+        return not self._routes
+
+    # -- serving --------------------------------------------------------------------------------------
+
+    @property
+    def port(self) -> int:
+        """The port listened on; 0 before the start."""
+        return self._http.address[1]
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether connections are accepted."""
+        return self._http.is_serving
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Load the certificate and listen; raises ``ConfigError`` or ``OSError`` when it cannot."""
+        if self.options.port < 0:
+            return
+        async with AsyncExitStack() as stack:
+            context = ServingContext(client_ca=self.options.client_ca)
+            await stack.enter_async_context(self._certificates.serve(context.replace))
+            await self._http.start(self.options.host, self.options.port, context.ssl)
+            stack.push_async_callback(self._http.stop, drain=self.options.drain)
+            self._stack = stack.pop_all()
+        _log.info("Serving webhook server", host=self.options.host, port=self.port)
+
+    async def stop(self) -> None:
+        """Stop listening and let requests under way end."""
+        if self._stack is not None:
+            _log.info("Shutting down webhook server with timeout", seconds=self.options.drain)
+            stack, self._stack = self._stack, None
+            await stack.aclose()
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        async with self:
+            await asyncio.get_running_loop().create_future()
+
+    async def check(self) -> None:
+        """A readiness check: raises unless a TLS handshake with this server succeeds within 10 s."""
+        if not self.is_serving:
+            raise ConfigError("webhook server has not been started yet")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        host = self.options.host
+        target = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104  compared, not bound
+        try:
+            async with asyncio.timeout(10):
+                _, writer = await asyncio.open_connection(target, self.port, ssl=context)
+        except (OSError, TimeoutError) as error:
+            raise ConfigError(f"webhook server is not reachable: {error}") from error
+        writer.transport.abort()
+
+
+def _instrumented(handler: Handler, metrics: WebhookMetrics) -> Handler:
+    """Count, time and gauge what a handler does."""
+    in_flight = metrics.in_flight
+
+    def handle(request: Request) -> Response | Awaitable[Response]:
+        started = perf_counter()
+        in_flight.value += 1
+        try:
+            result = handler(request)
+        except BaseException:
+            in_flight.value -= 1
+            metrics.answered(500, perf_counter() - started)
+            raise
+        if not isinstance(result, Response):
+            return wait(result, started)
+        in_flight.value -= 1
+        metrics.answered(result.status, perf_counter() - started)
+        return result
+
+    async def wait(pending: Awaitable[Response], started: float) -> Response:
+        code = 500
+        try:
+            response = await pending
+            code = response.status
+            return response
+        finally:
+            in_flight.value -= 1
+            metrics.answered(code, perf_counter() - started)
+
+    return handle
