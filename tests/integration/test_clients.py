@@ -55,7 +55,7 @@ GADGET = {
     },
 }
 
-OPERATOR = '''
+OPERATOR = """
 import kopf
 
 @kopf.on.startup()
@@ -81,7 +81,7 @@ def deleted(name, **_):
 @kopf.on.event("clients.example.com", "v1", "gadgets")
 def event(type, name, **_):
     print(f"event {type} {name}", flush=True)
-'''
+"""
 
 
 @pytest.fixture

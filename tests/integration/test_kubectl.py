@@ -19,7 +19,8 @@ from parity.script import Step, load
 GOLDEN = golden.load()
 
 #: the commands that issue 3 names
-COMMANDS = """
+COMMANDS = (
+    """
 get -o wide|get -o yaml|get -o json|get -o jsonpath|get -o custom-columns|get -w|get --raw|describe|create -f
 create configmap|create secret generic|create secret tls|create secret docker-registry|create namespace
 create deployment|create job|create cronjob|create service clusterip|create service nodeport
@@ -30,7 +31,10 @@ replace|label|annotate|scale|delete --cascade=orphan|delete --cascade=foreground
 wait|explain --recursive|api-resources|api-versions|auth can-i|auth whoami|auth reconcile|get --as|events|taint
 cordon|uncordon|drain|run|expose|set image|set env|set resources|set serviceaccount|set selector|set subject
 rollout status|rollout history|rollout undo|autoscale|proxy|create --dry-run=server|apply --validate=strict
-""".replace("\n", "|").strip("|").split("|")
+""".replace("\n", "|")
+    .strip("|")
+    .split("|")
+)
 
 
 def test_step_has_the_words_of_the_real_server(

@@ -28,7 +28,14 @@ PATCHES: Final = (
 )
 TYPES: Final = (
     *PATCHES,
-    *("application/json", "application/yaml", "application/vnd.kubernetes.protobuf", "application/cbor", "", "x"),
+    *(
+        "application/json",
+        "application/yaml",
+        "application/vnd.kubernetes.protobuf",
+        "application/cbor",
+        "",
+        "x",
+    ),
     *("text/plain", "application/json;charset=latin-1", "APPLICATION/JSON", "application/apply-patch+cbor"),
 )
 ENVELOPE: Final = b"k8s\x00"
@@ -57,7 +64,9 @@ def misdirected(rng: random.Random, corpus: Corpus) -> Request:
     """The body of one request sent to the path of another, or with another method or content type."""
     template, other = rng.choice(corpus.writes), rng.choice(corpus.templates)
     method = rng.choice([other.method, "POST", "PUT", "PATCH", "DELETE", "GET"])
-    path = other.path + rng.choice(["", "", "", "/", "/status", "/scale", "/nosuch", "/eviction", "/binding", "/token"])
+    path = other.path + rng.choice(
+        ["", "", "", "/", "/status", "/scale", "/nosuch", "/eviction", "/binding", "/token"]
+    )
     return Request("misdirected", method, path, headers(rng.choice(TYPES)), template.data)
 
 
@@ -94,7 +103,9 @@ def yaml_bomb(rng: random.Random, corpus: Corpus) -> Request:
     if rng.random() < 0.5:
         path = f"{corpus.core}/configmaps/bomb?fieldManager=f"
         return Request("yaml_bomb", "PATCH", path, headers("application/apply-patch+yaml"), text.encode())
-    return Request("yaml_bomb", "POST", f"{corpus.core}/configmaps", headers("application/yaml"), text.encode())
+    return Request(
+        "yaml_bomb", "POST", f"{corpus.core}/configmaps", headers("application/yaml"), text.encode()
+    )
 
 
 def malformed_protobuf(rng: random.Random, corpus: Corpus) -> Request:
@@ -162,7 +173,9 @@ def oversized(rng: random.Random, corpus: Corpus) -> Request:
 def almost_oversized(rng: random.Random, corpus: Corpus) -> Request:
     """As large as allowed: read, understood, and refused for its meaning or stored."""
     value = "x" * (LIMIT - 500)
-    spec = rng.choice([{"slow": value}, {"slower": "a" * (LIMIT - 500)}, {"cel": "a" * 90_000}, {"free": {"a": value}}])
+    spec = rng.choice(
+        [{"slow": value}, {"slower": "a" * (LIMIT - 500)}, {"cel": "a" * 90_000}, {"free": {"a": value}}]
+    )
     document = {**OBJECT, "metadata": {"generateName": "big-"}, "spec": spec}
     return Request("almost_oversized", "POST", corpus.targets, JSON, encode(document))
 
@@ -172,37 +185,113 @@ def deep(rng: random.Random, corpus: Corpus) -> Request:
     inner = nested(rng.choice([200, 1000, 9_000, 10_001, 100_000]), rng.choice(["array", "object", "both"]))
     method, path, kind, body = rng.choice(
         [
-            ("POST", f"{corpus.core}/configmaps", "application/json", b'{"metadata":{"name":"deep"},"data":%s}'),
+            (
+                "POST",
+                f"{corpus.core}/configmaps",
+                "application/json",
+                b'{"metadata":{"name":"deep"},"data":%s}',
+            ),
             ("POST", f"{corpus.core}/configmaps", "application/yaml", b"%s"),
-            ("POST", corpus.targets, "application/json", b'{"apiVersion":"fuzz.example.com/v1","kind":"Target","metadata":{"name":"deep"},"spec":{"free":%s}}'),
+            (
+                "POST",
+                corpus.targets,
+                "application/json",
+                b'{"apiVersion":"fuzz.example.com/v1","kind":"Target","metadata":{"name":"deep"},"spec":{"free":%s}}',
+            ),
             ("PATCH", f"{corpus.targets}/a", "application/merge-patch+json", b'{"spec":{"free":{"x":%s}}}'),
             ("PATCH", f"{corpus.core}/pods/a", "application/strategic-merge-patch+json", b'{"spec":%s}'),
-            ("PATCH", f"{corpus.core}/configmaps/a", "application/json-patch+json", b'[{"op":"add","path":"/data","value":%s}]'),
-            ("PATCH", f"{corpus.targets}/a?fieldManager=f&force=true", "application/apply-patch+yaml", b'{"apiVersion":"fuzz.example.com/v1","kind":"Target","metadata":{"name":"a"},"spec":{"free":%s}}'),
-            ("POST", CRDS, "application/json", b'{"metadata":{"name":"x"},"spec":{"versions":[{"schema":{"openAPIV3Schema":%s}}]}}'),
+            (
+                "PATCH",
+                f"{corpus.core}/configmaps/a",
+                "application/json-patch+json",
+                b'[{"op":"add","path":"/data","value":%s}]',
+            ),
+            (
+                "PATCH",
+                f"{corpus.targets}/a?fieldManager=f&force=true",
+                "application/apply-patch+yaml",
+                b'{"apiVersion":"fuzz.example.com/v1","kind":"Target","metadata":{"name":"a"},"spec":{"free":%s}}',
+            ),
+            (
+                "POST",
+                CRDS,
+                "application/json",
+                b'{"metadata":{"name":"x"},"spec":{"versions":[{"schema":{"openAPIV3Schema":%s}}]}}',
+            ),
             ("DELETE", f"{corpus.core}/configmaps/a", "application/json", b"%s"),
-            ("PUT", f"{corpus.core}/configmaps/a", "application/json", b'{"metadata":{"name":"a","managedFields":[{"fieldsV1":%s}]}}'),
+            (
+                "PUT",
+                f"{corpus.core}/configmaps/a",
+                "application/json",
+                b'{"metadata":{"name":"a","managedFields":[{"fieldsV1":%s}]}}',
+            ),
         ]
     )
     return Request("deep", method, path, headers(kind), body % inner)
 
 
 def selector(rng: random.Random, corpus: Corpus) -> Request:
-    pieces = ["a", "b/c", "=", "==", "!=", "!", ",", "(", ")", " in ", " notin ", ">", "<", "\\", "1", "metadata.name"]
+    pieces = [
+        "a",
+        "b/c",
+        "=",
+        "==",
+        "!=",
+        "!",
+        ",",
+        "(",
+        ")",
+        " in ",
+        " notin ",
+        ">",
+        "<",
+        "\\",
+        "1",
+        "metadata.name",
+    ]
     text = "".join(rng.choice(pieces) for _ in range(rng.randrange(1, 12)))
-    text = rng.choice([text, text, text, text * 1000, "a in (" + ",".join(map(str, range(20000))) + ")", "\x00", "ä"])
+    text = rng.choice(
+        [text, text, text, text * 1000, "a in (" + ",".join(map(str, range(20000))) + ")", "\x00", "ä"]
+    )
     name = rng.choice(["labelSelector", "fieldSelector"])
     path = rng.choice([f"{corpus.core}/configmaps", f"{corpus.core}/pods", corpus.targets, *corpus.lists])
     words = {name: text[:20000]} | rng.choice([{}, {}, {"watch": "1", "timeoutSeconds": "1"}])
-    return Request("selector", rng.choice(["GET", "GET", "GET", "DELETE"]), f"{path}?{urlencode(words)}", JSON)
+    return Request(
+        "selector", rng.choice(["GET", "GET", "GET", "DELETE"]), f"{path}?{urlencode(words)}", JSON
+    )
 
 
 def query(rng: random.Random, corpus: Corpus) -> Request:
     """Numbers, tokens and words in the query that are none."""
     numbers = ["", "0", "-1", "1", "abc", "1.5", "9" * 30, "0x1", " 1", "1e3", "true", "%00", str(2**63)]
-    odd = ["", "x", "All", "all", "true", "1", "maybe", "\x00", "ä", "a" * 200, "[]", "Strict", "Orphan", "Exact"]
+    odd = [
+        "",
+        "x",
+        "All",
+        "all",
+        "true",
+        "1",
+        "maybe",
+        "\x00",
+        "ä",
+        "a" * 200,
+        "[]",
+        "Strict",
+        "Orphan",
+        "Exact",
+    ]
     token = base64.urlsafe_b64encode(
-        rng.choice([b"", b"{}", b"[]", b"\xff", b'{"v":"meta.k8s.io/v1","rv":-1,"start":"../"}', b'{"v":"x","rv":"a"}', rng.randbytes(20)])
+        rng.choice(
+            [
+                b"",
+                b"{}",
+                b"[]",
+                b"\xff",
+                b'{"v":"meta.k8s.io/v1","rv":-1,"start":"../"}',
+                b'{"v":"x","rv":"a"}',
+                rng.randbytes(20),
+            ]
+        )
     ).decode()
     choices: dict[str, list[str]] = {
         "limit": numbers,
@@ -250,21 +339,71 @@ def crd(rng: random.Random, corpus: Corpus) -> Request:
 
 
 _CEL: Final = (
-    *("self", "oldSelf", "self.a", "self.b[0]", "has(self.a)", "1", "-9223372036854775808", "1u", "1.5", "'a'", "b'a'"),
-    *("true", "null", "[1]", "{'a': 1}", "x", "type(self)", "duration('1h')", "timestamp('2026-01-01T00:00:00Z')"),
-    *("self.a.matches('(a+)+$')", "self.b.all(x, x > 0)", "self.b.map(x, x)", "size(self.a)", "quantity('1')"),
-    *("'a'.format([1])", "lists.range(1000000000)", "self.a.split('')", "self.a.replace('', 'aaaa')", "dyn(1)"),
-    *("self.a + self.a", "url('http://a')", "ip('::1')", "optional.of(1)", "'\\ud800'", "self.?a.orValue('')"),
+    *(
+        "self",
+        "oldSelf",
+        "self.a",
+        "self.b[0]",
+        "has(self.a)",
+        "1",
+        "-9223372036854775808",
+        "1u",
+        "1.5",
+        "'a'",
+        "b'a'",
+    ),
+    *(
+        "true",
+        "null",
+        "[1]",
+        "{'a': 1}",
+        "x",
+        "type(self)",
+        "duration('1h')",
+        "timestamp('2026-01-01T00:00:00Z')",
+    ),
+    *(
+        "self.a.matches('(a+)+$')",
+        "self.b.all(x, x > 0)",
+        "self.b.map(x, x)",
+        "size(self.a)",
+        "quantity('1')",
+    ),
+    *(
+        "'a'.format([1])",
+        "lists.range(1000000000)",
+        "self.a.split('')",
+        "self.a.replace('', 'aaaa')",
+        "dyn(1)",
+    ),
+    *(
+        "self.a + self.a",
+        "url('http://a')",
+        "ip('::1')",
+        "optional.of(1)",
+        "'\\ud800'",
+        "self.?a.orValue('')",
+    ),
 )
-_OPERATORS: Final = (*(" + ", " - ", " * ", " / ", " % ", " == ", " != ", " < ", " in ", " && ", " || "), " ? ", " : ", ".")
+_OPERATORS: Final = (
+    *(" + ", " - ", " * ", " / ", " % ", " == ", " != ", " < ", " in ", " && ", " || "),
+    " ? ",
+    " : ",
+    ".",
+)
 
 
 def cel(rng: random.Random, corpus: Corpus) -> Request:
     """Rules that do not compile, never end, or cost too much."""
     rule = rng.choice(
         [
-            lambda: "".join(rng.choice(_CEL) + rng.choice(_OPERATORS) for _ in range(rng.randrange(1, 6))) + "true",
-            lambda: "".join(rng.choice("abself.()[]{}'\"\\=!<>&|?:,0123 \n") for _ in range(rng.randrange(1, 60))),
+            lambda: (
+                "".join(rng.choice(_CEL) + rng.choice(_OPERATORS) for _ in range(rng.randrange(1, 6)))
+                + "true"
+            ),
+            lambda: "".join(
+                rng.choice("abself.()[]{}'\"\\=!<>&|?:,0123 \n") for _ in range(rng.randrange(1, 60))
+            ),
             lambda: "(" * 5000 + "true" + ")" * 5000,
             lambda: "!" * 5000 + "true",
             lambda: "-" * 5000 + "1 == 1",
@@ -278,13 +417,17 @@ def cel(rng: random.Random, corpus: Corpus) -> Request:
             lambda: "self.a.matches('" + "(" * 2000 + "a" + ")*" * 2000 + "')",
             lambda: "self.a.matches('a{1000}{1000}{1000}')",
             lambda: "lists.range(999999999).map(x, x).size() > 0",
-            lambda: "[1,2,3,4,5,6,7,8,9].map(a, [1,2,3,4,5,6,7,8,9].map(b, [1,2,3,4,5,6,7,8,9].map(c, [1,2,3,4,5,6,7,8,9].map(d, [1,2,3,4,5,6,7,8,9].map(e, [1,2,3,4,5,6,7,8,9].map(f, [1,2,3,4,5,6,7,8,9].map(g, a))))))).size() > 0",
+            lambda: (
+                "[1,2,3,4,5,6,7,8,9].map(a, [1,2,3,4,5,6,7,8,9].map(b, [1,2,3,4,5,6,7,8,9].map(c, [1,2,3,4,5,6,7,8,9].map(d, [1,2,3,4,5,6,7,8,9].map(e, [1,2,3,4,5,6,7,8,9].map(f, [1,2,3,4,5,6,7,8,9].map(g, a))))))).size() > 0"
+            ),
         ]
     )()
     schema = {
         "type": "object",
         "properties": {"a": {"type": "string"}, "b": {"type": "array", "items": {"type": "integer"}}},
-        "x-kubernetes-validations": [{"rule": rule, **rng.choice([{}, {"messageExpression": rule}, {"fieldPath": rule}])}],
+        "x-kubernetes-validations": [
+            {"rule": rule, **rng.choice([{}, {"messageExpression": rule}, {"fieldPath": rule}])}
+        ],
     }
     return _crd_with(rng, "cel", schema)
 
@@ -297,7 +440,10 @@ def pattern(rng: random.Random, corpus: Corpus) -> Request:
             "[[:nosuch:]]", "(?P<a>x)(?P<a>y)", "\\C", "(" * 1500 + ")" * 1500, "a" * 50_000, "|" * 20_000, "[^\\x00-\\x{10FFFF}]", "x*" * 2000, "\x00",
         ]
     )  # fmt: skip
-    schema = {"type": "object", "properties": {"p": {"type": "string", "pattern": text, "default": "a" * 5000 + "!"}}}
+    schema = {
+        "type": "object",
+        "properties": {"p": {"type": "string", "pattern": text, "default": "a" * 5000 + "!"}},
+    }
     return _crd_with(rng, "pattern", schema)
 
 
@@ -310,7 +456,9 @@ def _crd_with(rng: random.Random, kind: str, schema: dict[str, Any]) -> Request:
             "group": "fuzz.example.com",
             "scope": "Namespaced",
             "names": {"plural": "probes", "kind": "Probe"},
-            "versions": [{"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}],
+            "versions": [
+                {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+            ],
         },
     }
     return Request(kind, "POST", f"{CRDS}?dryRun=All", JSON, encode(document))
@@ -346,7 +494,9 @@ def json_patch(rng: random.Random, corpus: Corpus) -> Request:
     paths = ["", "/", "/data", "/data/k", "/data/-", "/metadata", "/metadata/labels/a", "/x/y", "/data/~", "/data/~2", "/metadata/name", "/spec/containers/0", "/spec/containers/01", "/spec/containers/-1", "/spec/list/9999999999", "/a" * 5000]  # fmt: skip
 
     def operation() -> dict[str, Any]:
-        step: dict[str, Any] = {"op": rng.choice(["add", "remove", "replace", "move", "copy", "test", "nosuch", ""])}
+        step: dict[str, Any] = {
+            "op": rng.choice(["add", "remove", "replace", "move", "copy", "test", "nosuch", ""])
+        }
         step["path"] = rng.choice([*paths, *paths, None, 1])
         step |= rng.choice([{"value": rng.choice(VALUES)}, {"from": rng.choice(paths)}, {}])
         return step
@@ -362,7 +512,13 @@ def json_patch(rng: random.Random, corpus: Corpus) -> Request:
             lambda: rng.choice(VALUES),
         ]
     )()
-    path = rng.choice([f"{corpus.core}/configmaps/{any_name(rng)}", f"{corpus.targets}/{any_name(rng)}", f"{corpus.core}/pods/{any_name(rng)}"])
+    path = rng.choice(
+        [
+            f"{corpus.core}/configmaps/{any_name(rng)}",
+            f"{corpus.targets}/{any_name(rng)}",
+            f"{corpus.core}/pods/{any_name(rng)}",
+        ]
+    )
     return Request("json_patch", "PATCH", path, headers(PATCHES[0]), encode(document))
 
 
@@ -372,9 +528,26 @@ def merge_patch(rng: random.Random, corpus: Corpus) -> Request:
         [
             {"data": {"k": "w"}, "metadata": {"labels": {"a": "b"}}},
             {"spec": {"containers": [{"name": "c", "image": "y:2"}]}, "metadata": {"finalizers": ["a.b/c"]}},
-            {"spec": {"$setElementOrder/containers": [{"name": "c"}], "containers": [{"name": "c", "$patch": "delete"}]}},
+            {
+                "spec": {
+                    "$setElementOrder/containers": [{"name": "c"}],
+                    "containers": [{"name": "c", "$patch": "delete"}],
+                }
+            },
             {"metadata": {"$deleteFromPrimitiveList/finalizers": ["a"], "$retainKeys": ["name"]}},
-            {"metadata": {"managedFields": [{"manager": "m", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:k": {}}}}]}},
+            {
+                "metadata": {
+                    "managedFields": [
+                        {
+                            "manager": "m",
+                            "operation": "Update",
+                            "apiVersion": "v1",
+                            "fieldsType": "FieldsV1",
+                            "fieldsV1": {"f:data": {"f:k": {}}},
+                        }
+                    ]
+                }
+            },
             {"metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "a", "uid": "u"}]}},
             {"spec": {"replicas": 1, "keyed": [{"name": "a"}], "set": ["a"]}},
         ]
@@ -383,11 +556,22 @@ def merge_patch(rng: random.Random, corpus: Corpus) -> Request:
     collection = rng.choice([f"{corpus.core}/configmaps", f"{corpus.core}/pods", corpus.targets])
     kind = rng.choice(PATCHES[1:])
     if kind == PATCHES[3]:
-        identity = {"configmaps": ("v1", "ConfigMap"), "pods": ("v1", "Pod"), "targets": ("fuzz.example.com/v1", "Target")}
+        identity = {
+            "configmaps": ("v1", "ConfigMap"),
+            "pods": ("v1", "Pod"),
+            "targets": ("fuzz.example.com/v1", "Target"),
+        }
         version, word = identity[collection.rsplit("/", 1)[1]]
-        base = {"apiVersion": version, "kind": word, **base, "metadata": {**base.get("metadata", {}), "name": name}}
+        base = {
+            "apiVersion": version,
+            "kind": word,
+            **base,
+            "metadata": {**base.get("metadata", {}), "name": name},
+        }
     document = spoil(base, rng, rng.choice([0, 1, 1, 2]))
-    words = {"fieldManager": rng.choice(["f", "g", "h"])} | rng.choice([{}, {"force": "true"}, {"fieldValidation": "Strict"}])
+    words = {"fieldManager": rng.choice(["f", "g", "h"])} | rng.choice(
+        [{}, {"force": "true"}, {"fieldValidation": "Strict"}]
+    )
     if kind != PATCHES[3]:
         words.pop("force", None)
     path = f"{collection}/{name}{rng.choice(['', '', '/status', '/scale'])}?{urlencode(words)}"
@@ -413,21 +597,58 @@ def path(rng: random.Random, corpus: Corpus) -> Request:
     """Paths that are long, strange, or only look like others."""
     pieces = ["api", "apis", "v1", "namespaces", corpus.namespace, "configmaps", "pods", "a", "..", ".", "", "%2e%2e", "%2F", "%00", "%zz", "%ff", "apps", "status", "openapi", "v3", "v2", "healthz", "watch", "é", "a" * 1000, "finalize", ";x=y", "*", "logs", "metrics", "version"]  # fmt: skip
     text = "/" + "/".join(rng.choice(pieces) for _ in range(rng.randrange(1, 10)))
-    text = rng.choice([text, text, text, "/" + "a" * 60_000, "/a" * 20_000, "/?" + "a=b&" * 10_000, "//", "/%", text + "?%", text + "?a=%zz"])
-    return Request("path", rng.choice(["GET", "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]), quote(text, safe="/%?=&;*~:+"), JSON)
+    text = rng.choice(
+        [
+            text,
+            text,
+            text,
+            "/" + "a" * 60_000,
+            "/a" * 20_000,
+            "/?" + "a=b&" * 10_000,
+            "//",
+            "/%",
+            text + "?%",
+            text + "?a=%zz",
+        ]
+    )
+    return Request(
+        "path",
+        rng.choice(["GET", "GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"]),
+        quote(text, safe="/%?=&;*~:+"),
+        JSON,
+    )
 
 
 def accept(rng: random.Random, corpus: Corpus) -> Request:
     """Accept headers from pieces of real ones."""
     pieces = ["application/json", "application/yaml", "*/*", "application/vnd.kubernetes.protobuf", "as=Table", "v=v1", "g=meta.k8s.io", ";", ";", ",", "q=0.5", "q=x", "as=PartialObjectMetadata", "as=APIGroupDiscoveryList", "g=apidiscovery.k8s.io", "v=v2", "stream=watch", "", " ", "=", '"', "x" * 500]  # fmt: skip
     text = "".join(rng.choice(pieces) for _ in range(rng.randrange(1, 9)))
-    where = rng.choice([*corpus.lists, "/api", "/apis", "/openapi/v3", "/openapi/v2", f"{corpus.core}/pods?watch=1&timeoutSeconds=1"])
+    where = rng.choice(
+        [
+            *corpus.lists,
+            "/api",
+            "/apis",
+            "/openapi/v3",
+            "/openapi/v2",
+            f"{corpus.core}/pods?watch=1&timeoutSeconds=1",
+        ]
+    )
     return Request("accept", "GET", where, (("Accept", text.strip()),))
 
 
 def identity(rng: random.Random, corpus: Corpus) -> Request:
     """Impersonation headers and bearer tokens beside the certificate."""
-    odd = ["", "alice", "system:anonymous", "system:serviceaccount:", "system:serviceaccount:a:b", "system:node:", "a" * 5000, "ä", "system:masters"]
+    odd = [
+        "",
+        "alice",
+        "system:anonymous",
+        "system:serviceaccount:",
+        "system:serviceaccount:a:b",
+        "system:node:",
+        "a" * 5000,
+        "ä",
+        "system:masters",
+    ]
     names = ["Impersonate-User", "Impersonate-Group", "Impersonate-Uid", "Impersonate-Extra-a%zz", "Impersonate-Extra-", "Impersonate-Extra-Scopes", "Authorization"]  # fmt: skip
     tokens = ["Bearer x", "Bearer ", "Basic YTpi", "bearer eyJhbGciOiJub25lIn0.e30.", "Bearer a.b.c", "Bearer " + "a" * 10_000, "Digest", "Bearer eyJhbGciOiJSUzI1NiJ9." + "e30." + "A" * 200]  # fmt: skip
     chosen = rng.sample(names, rng.randrange(1, 4))
@@ -441,7 +662,9 @@ def stranger(rng: random.Random, corpus: Corpus) -> Request:
     extra = rng.choice([(), (("Authorization", "Bearer " + rng.choice(tokens)),)])
     method = rng.choice(["GET", "POST", "DELETE"])
     where = rng.choice([f"{corpus.core}/configmaps", "/api", f"{corpus.core}/secrets"])
-    return Request("stranger", method, where, (*JSON, *extra), b"{}" if method == "POST" else b"", expect=(401,))
+    return Request(
+        "stranger", method, where, (*JSON, *extra), b"{}" if method == "POST" else b"", expect=(401,)
+    )
 
 
 def review(rng: random.Random, corpus: Corpus) -> Request:
@@ -473,10 +696,32 @@ def metadata(rng: random.Random, corpus: Corpus) -> Request:
             {"generateName": rng.choice(VALUES)},
             {"namespace": rng.choice(VALUES)},
             {"finalizers": [rng.choice(VALUES)]},
-            {"ownerReferences": [{"apiVersion": "v1", "kind": "Event", "name": "a", "uid": "u", "controller": rng.choice(VALUES)}]},
-            {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": str(n), "uid": str(n)} for n in range(5000)]},
-            {"managedFields": [{"manager": rng.choice(VALUES), "operation": "Update", "fieldsV1": rng.choice(VALUES)}]},
-            {"uid": rng.choice(VALUES), "resourceVersion": rng.choice(VALUES), "generation": rng.choice(VALUES)},
+            {
+                "ownerReferences": [
+                    {
+                        "apiVersion": "v1",
+                        "kind": "Event",
+                        "name": "a",
+                        "uid": "u",
+                        "controller": rng.choice(VALUES),
+                    }
+                ]
+            },
+            {
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Pod", "name": str(n), "uid": str(n)} for n in range(5000)
+                ]
+            },
+            {
+                "managedFields": [
+                    {"manager": rng.choice(VALUES), "operation": "Update", "fieldsV1": rng.choice(VALUES)}
+                ]
+            },
+            {
+                "uid": rng.choice(VALUES),
+                "resourceVersion": rng.choice(VALUES),
+                "generation": rng.choice(VALUES),
+            },
             {"creationTimestamp": rng.choice(VALUES), "deletionTimestamp": rng.choice(VALUES)},
         ]
     )

@@ -88,7 +88,9 @@ TARGET: Final[dict[str, Any]] = {
                                         "maxItems": 100,
                                         "items": {"type": "integer"},
                                         "x-kubernetes-validations": [
-                                            {"rule": "self.all(x, self.exists(y, x <= y && 1 / (y + 1) >= 0))"}
+                                            {
+                                                "rule": "self.all(x, self.exists(y, x <= y && 1 / (y + 1) >= 0))"
+                                            }
                                         ],
                                     },
                                     "set": {
@@ -103,7 +105,10 @@ TARGET: Final[dict[str, Any]] = {
                                         "items": {
                                             "type": "object",
                                             "required": ["name"],
-                                            "properties": {"name": {"type": "string"}, "v": {"type": "number"}},
+                                            "properties": {
+                                                "name": {"type": "string"},
+                                                "v": {"type": "number"},
+                                            },
                                         },
                                     },
                                     "replicas": {"type": "integer", "format": "int32"},
@@ -195,7 +200,11 @@ class Corpus:
             client.call("DELETE", f"{self.core}/{kind}?gracePeriodSeconds=0")
         for group in ("apps/v1", "batch/v1"):
             for kind in ("deployments", "statefulsets") if group == "apps/v1" else ("jobs", "cronjobs"):
-                client.call("DELETE", f"/apis/{group}/namespaces/{self.namespace}/{kind}", {"propagationPolicy": "Background"})
+                client.call(
+                    "DELETE",
+                    f"/apis/{group}/namespaces/{self.namespace}/{kind}",
+                    {"propagationPolicy": "Background"},
+                )
         client.call("DELETE", self.targets)
         self.restore(client)
 

@@ -26,15 +26,41 @@ VALUES: Final[tuple[Any, ...]] = (
     *("", " ", "a", "A", "a" * 64, "a" * 254, "b" * 5000, "ä€𝄞", "\x00", "\ud800", "\n", "a b", "-", "."),
     *("..", "../../etc", "%2e%2e", "a/b", "a/b/c", "/", "{}", "[]", "null", "0", "-1", "1.5", "true"),
     *("1e999999999", "9" * 400, "1Ki", "1.5Gi", "-1m", "1e3", "0.0000000000000000001", "1n", "+1", "1_000"),
-    *("2026-99-99T00:00:00Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999999999Z", "2026-01-01", "300ms"),
+    *(
+        "2026-99-99T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59.999999999Z",
+        "2026-01-01",
+        "300ms",
+    ),
     *("(a+)+$", "[", "(?=x)", "self.x.y", "$(x)", "${x}", "{{", "'", '"', "\\", "<script>", "=", ",", "!x"),
     *([], [[]], [None], [1, "a", {}], {}, {"": ""}, {"a": None}, {"$patch": "delete"}, {"$ref": "#"}),
     *([{"name": "a"}, {"name": "a"}], [{}, {}], {"matchLabels": {"a": 1}}, {"f:x": {}}, {"k:{": {}}),
     *(token("1e400"), token("NaN"), token("-Infinity"), token("01"), token("-"), token("0x10"), token("1e")),
-    *(token("9" * 1000), token("1." + "0" * 1000), token('"\\ud800"'), token('"\\x"'), token("tru"), token("")),
+    *(
+        token("9" * 1000),
+        token("1." + "0" * 1000),
+        token('"\\ud800"'),
+        token('"\\x"'),
+        token("tru"),
+        token(""),
+    ),
 )
 
-KEYS: Final = ("", "a", "nosuch", "metadata", "spec", "status", "kind", "$patch", "a b", "ä", "x" * 300, "__proto__")
+KEYS: Final = (
+    "",
+    "a",
+    "nosuch",
+    "metadata",
+    "spec",
+    "status",
+    "kind",
+    "$patch",
+    "a b",
+    "ä",
+    "x" * 300,
+    "__proto__",
+)
 
 
 def encode(document: Document) -> bytes:
@@ -82,7 +108,11 @@ def spoil_text(data: bytes, rng: random.Random) -> bytes:
         return data[:end] + data[at:]
     if kind == 4:
         return data[:at] + data[end:]
-    return data[:at] + rng.choice([b"\x00", b"\xff", b"\xef\xbb\xbf", b"{", b"]", b'"', b"&a *a", b"\r\n"]) + data[at:]
+    return (
+        data[:at]
+        + rng.choice([b"\x00", b"\xff", b"\xef\xbb\xbf", b"{", b"]", b'"', b"&a *a", b"\r\n"])
+        + data[at:]
+    )
 
 
 def nested(depth: int, kind: str) -> bytes:

@@ -45,7 +45,10 @@ def check(request: Request, response: Response, *, real: int | None = None) -> s
             return ""
         except ValueError:
             return f"status {response.status} with a body that is not JSON: {response.body[:100]!r}"
-        if response.status >= 400 and (document.get("kind"), document.get("code")) != ("Status", response.status):
+        if response.status >= 400 and (document.get("kind"), document.get("code")) != (
+            "Status",
+            response.status,
+        ):
             return f"status {response.status} without a Status of that code: {response.body[:100]!r}"
     return ""
 

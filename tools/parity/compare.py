@@ -34,7 +34,9 @@ def difference(step: script.Step, wanted: Outcome, found: Outcome) -> str:
         lines.append(f"exit code {wanted.code} on the real server, {found.code} on the embedded one")
     for name in ("out", "err"):
         real, embedded = getattr(wanted, name).splitlines(), getattr(found, name).splitlines()
-        diff = list(difflib.unified_diff(real, embedded, f"{name} real", f"{name} embedded", lineterm="", n=1))
+        diff = list(
+            difflib.unified_diff(real, embedded, f"{name} real", f"{name} embedded", lineterm="", n=1)
+        )
         lines += diff
         if not diff and getattr(wanted, name) != getattr(found, name):
             lines.append(f"{name}: only one of the two ends with a newline")
@@ -46,9 +48,7 @@ def differences(
 ) -> dict[str, str]:
     """Step id -> diff, for the steps that both outcomes have."""
     both = [step for step in steps if step.id in wanted and step.id in found]
-    return {
-        step.id: text for step in both if (text := difference(step, wanted[step.id], found[step.id]))
-    }
+    return {step.id: text for step in both if (text := difference(step, wanted[step.id], found[step.id]))}
 
 
 def surprises(steps: list[script.Step], outcomes: dict[str, Outcome]) -> list[str]:

@@ -7,7 +7,7 @@ replaced in place and not doubled.
 
 from collections.abc import Iterable
 
-from quarterdeck.api.kind import GroupVersionKind, Key
+from quarterdeck.api.kind import GroupVersionKind
 from quarterdeck.api.meta import ObjectMeta, OwnerReference
 from quarterdeck.api.model import UNSET
 from quarterdeck.api.resource import Writable
@@ -110,11 +110,6 @@ def check_owner(owner: Writable, metadata: ObjectMeta) -> None:
             f"cross-namespace owner references are disallowed, owner's namespace {namespace}, "
             f"obj's namespace {metadata.namespace}"
         )
-
-
-def owner_key(reference: OwnerReference, namespace: str) -> Key:
-    """The key of the owner of an object in ``namespace`` (pass "" for a cluster-scoped owner kind)."""
-    return Key(namespace, reference.name)
 
 
 def _put(metadata: ObjectMeta, reference: OwnerReference) -> ObjectMeta:

@@ -26,7 +26,7 @@ from quarterdeck.api.codec import decode, encode, from_dict, to_dict
 from quarterdeck.api.frozen import EMPTY_MAP
 from quarterdeck.api.kind import GroupVersionKind, GroupVersionResource, Key
 from quarterdeck.api.meta import ListMeta, ObjectMeta
-from quarterdeck.api.model import Model, ModelMeta, Seq, omitempty
+from quarterdeck.api.model import Model, ModelMeta, omitempty
 
 __all__ = ["Column", "ObjectList", "Resource", "ResourceInfo", "Scale", "Scope", "Writable"]
 
@@ -268,10 +268,3 @@ class ObjectList(Sequence[R_co]):
 
     def __repr__(self) -> str:
         return f"ObjectList({list(self.items)!r}, resource_version={self.resource_version!r})"
-
-
-class ListEnvelope(Model, forbid_unknown_fields=False):
-    """The frame of a list answer, for code that decodes the items itself."""
-
-    metadata: ListMeta = omitempty(ListMeta())
-    items: Seq[Any] = omitempty(())

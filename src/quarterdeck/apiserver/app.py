@@ -22,11 +22,11 @@ from .auth import (
 from .discovery import Discovery
 from .http import MAX_BODY, Request, Response
 from .negotiate import PLAIN, Output, accept
-from .registry.answer import status_response, warning_headers
+from .registry.answer import check_include_object, status_response, warning_headers
 from .registry.delete import Deleter
 from .registry.patching import Patcher
 from .registry.read import Reader
-from .registry.request import ApiRequest
+from .registry.request import ApiRequest, is_set
 from .registry.subresource import Subresources, unsupported_verb
 from .registry.virtual import VirtualResources
 from .registry.watch import Watcher
@@ -114,7 +114,7 @@ class App:
 
     def _handle(self, request: Request) -> Result:
         path = request.path
-        watch = "watch=" in request.raw_query and request.param("watch").lower() in ("1", "true")
+        watch = "watch" in request.raw_query and is_set(request.query.get("watch"))
         info = RequestInfo(request.method, path, watch=watch)
         user = self._authenticate(request, info)
         if not user.is_master:
@@ -254,6 +254,8 @@ class App:
         output = accept(header, watch=info.verb == "watch")
         if output is None:
             raise _not_acceptable(header, info.verb, is_custom=resource.is_custom)
+        if output.kind == "Table":
+            check_include_object(request.param("includeObject"))
         return output
 
     def _odd_verb(self, request: ApiRequest) -> Result:
@@ -285,10 +287,10 @@ _STREAMED = "application/json;stream=watch, application/vnd.kubernetes.protobuf;
 
 def _not_acceptable(header: str, verb: str, *, is_custom: bool) -> status.StatusError:
     """406. Upstream claims protobuf among what it produces, and so its texts name it."""
-    if is_custom or verb == "watch" or ";" in header:
-        types = "application/json" if verb == "watch" else _PRODUCED
+    if is_custom or ";" in header or (verb == "watch" and "application/yaml" in header):
+        types = _STREAMED if verb == "watch" and not is_custom else _PRODUCED
         return status.not_acceptable(f"only the following media types are accepted: {types}")
-    types = f"{_PRODUCED}, {_STREAMED}" if verb == "list" else _PRODUCED
+    types = f"{_PRODUCED}, {_STREAMED}" if verb in ("list", "watch") else _PRODUCED
     return status.StatusError(
         406,
         f"406: Not Acceptable\n\nAvailable representations: {types}",

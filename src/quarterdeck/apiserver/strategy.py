@@ -71,8 +71,8 @@ class Strategy:
     has_status = False
     #: deleting without a policy leaves dependents alone (Job, ReplicationController)
     orphans_by_default = False
-    #: a delete answers with the object even when nothing is left of it (Pod)
-    delete_answers_object = False
+    #: a delete always marks the object first, and answers with it even when nothing is left of it (Pod)
+    deletes_gracefully = False
     #: the first delete records its grace period and counts as a change (not where it only sets a date)
     delete_records_grace = True
     #: how often an update looks at labels, annotations and owners, which shows in the causes of its answer

@@ -86,7 +86,7 @@ class CustomPrinter:
             self._cells.append(_cell(JsonPath(path), column["type"]))
 
     def cells(self, obj: Json, now: datetime) -> list[Any]:
-        return [obj["metadata"]["name"], *(cell(obj, now) for cell in self._cells)]
+        return [obj["metadata"].get("name", ""), *(cell(obj, now) for cell in self._cells)]
 
 
 def _cell(path: JsonPath, kind: str) -> Callable[[Json, datetime], Any]:

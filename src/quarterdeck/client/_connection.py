@@ -53,8 +53,6 @@ class Connection(asyncio.Protocol):
         self.used = False
         self.closed = False
 
-    # -- exchanges ----------------------------------------------------------------------------------
-
     async def exchange(self, data: bytes, timeout: float | None) -> Response:
         """Send a request and wait for the whole answer."""
         return await self._send(data, timeout, streaming=False)
@@ -135,8 +133,6 @@ class Connection(asyncio.Protocol):
         if self._chunk_waiter is not None and not self._chunk_waiter.done():
             self._chunk_waiter.set_result(None)
 
-    # -- asyncio.Protocol ---------------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's does not inherit from asyncio's
 
@@ -172,8 +168,6 @@ class Connection(asyncio.Protocol):
             self._fail(StreamClosed(f"the connection closed before the answer was complete{why}"))
         else:
             self._fail(StaleConnection(f"the idle connection was closed by the server{why}"))
-
-    # -- parser callbacks ---------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         """Called by the parser."""

@@ -150,8 +150,6 @@ class Client:
         """Close the connection; every client that shares it is closed with it."""
         await self.rest.aclose()
 
-    # -- reads --------------------------------------------------------------------------------------
-
     @overload
     async def get(self, kind: type[R], name: str, namespace: str = "") -> R: ...
     @overload
@@ -236,8 +234,6 @@ class Client:
             return await self.open(call)
 
         return RawWatch(open, str(how.gvk))
-
-    # -- writes -------------------------------------------------------------------------------------
 
     async def create(self, obj: W, **options: Unpack[WriteOptions]) -> W:
         """Create an object (``generateName`` works); raises ``AlreadyExists``, ``Invalid`` …"""
@@ -327,8 +323,6 @@ class Client:
         return await self.rest.request(
             method, path, verb="raw", query=encode_query(pairs), headers=headers, body=body
         )
-
-    # -- for extensions -----------------------------------------------------------------------------
 
     def wrapped(
         self,

@@ -167,8 +167,6 @@ class HttpTransport:
         await self._credential.aclose()
         await asyncio.sleep(0)  # let the event loop see the sockets close
 
-    # -- rendering ----------------------------------------------------------------------------------
-
     def _render(
         self, method: str, path: str, query: str, headers: Headers, auth: Headers, body: bytes
     ) -> bytes:
@@ -194,8 +192,6 @@ class HttpTransport:
                 self._rendered.clear()
             self._rendered[key] = text
         return text
-
-    # -- connections --------------------------------------------------------------------------------
 
     def _take(self) -> Connection | None:
         while self._idle:

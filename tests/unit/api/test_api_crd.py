@@ -430,9 +430,6 @@ def test_refusal_names_kind_version_and_field() -> None:
         crd(Broken)
 
 
-# -- compatibility --------------------------------------------------------------------------------------
-
-
 def changed(edit: Any) -> list[str]:
     old = crd(Thing, ThingOld)
     new = copy.deepcopy(old)
@@ -502,9 +499,6 @@ def test_new_required_field_is_named() -> None:
         schema["required"] = [*schema["required"], "extra"]
 
     assert changed(edit) == ["v1.spec.extra: field is now required"]
-
-
-# -- the way back ---------------------------------------------------------------------------------------
 
 
 class Full(Resource, group="example.io", version="v1", status=True, columns=[Column.age()]):

@@ -106,9 +106,6 @@ def test_broken_json_is_a_schema_error() -> None:
         Widget.from_bytes(b'{"spec":')
 
 
-# -- frozen ---------------------------------------------------------------------------------------------
-
-
 def every_mutation(obj: Widget) -> list[Any]:
     return [
         lambda: setattr(obj, "spec", None),
@@ -175,9 +172,6 @@ def test_frozen_values_hash_copy_and_pickle() -> None:
     ].tags == {"a": "b"}
 
 
-# -- evolve and draft -----------------------------------------------------------------------------------
-
-
 def test_evolve_shares_what_it_does_not_change() -> None:
     before = widget(parts=[{"name": "p"}])
     after = before.evolve(metadata=before.metadata.evolve(name="b"))
@@ -220,9 +214,6 @@ def test_draft_result_is_frozen_again() -> None:
     done = draft.done()
     assert isinstance(done.spec.parts, tuple)
     assert isinstance(done.spec.parts[0].tags, FrozenMap)
-
-
-# -- unknown fields -------------------------------------------------------------------------------------
 
 
 def test_unknown_fields_survive_a_change_elsewhere() -> None:
@@ -313,9 +304,6 @@ def test_free_form_fields_keep_their_json(value: Any) -> None:
     assert obj.to_dict()["spec"]["config"] == value
     assert thaw(obj.spec.config) == value
     assert Widget.from_dict(obj.to_dict()) == obj
-
-
-# -- kinds ----------------------------------------------------------------------------------------------
 
 
 def test_plural_and_list_kind_are_derived() -> None:

@@ -231,9 +231,6 @@ def test_evolve_copies() -> None:
     assert config.timeout == 60.0
 
 
-# -- credentials ----------------------------------------------------------------------------------------
-
-
 async def test_basic_and_static_credentials() -> None:
     assert await BasicAuth("u", "p").headers() == (("authorization", "Basic dTpw"),)
     assert await StaticToken("t").headers() == (("authorization", "Bearer t"),)

@@ -233,9 +233,6 @@ def test_bad_server_urls_are_refused(server: str) -> None:
         HttpTransport(server)
 
 
-# -- streams --------------------------------------------------------------------------------------------
-
-
 def chunk(data: bytes) -> bytes:
     return f"{len(data):x}\r\n".encode() + data + b"\r\n"
 
@@ -346,9 +343,6 @@ async def test_lines_are_cut_the_same_wherever_chunks_end() -> None:
 
         lines = [line async for batch in line_batches(cut()) for line in batch]
         assert lines == [b"one", b"two", b"three", b"four"]
-
-
-# -- TLS, proxies, credentials --------------------------------------------------------------------------
 
 
 async def secure_get(server: WireServer, **options: Any) -> int:

@@ -404,9 +404,6 @@ def _normal(value: Any) -> Any:
     return value
 
 
-# -- a custom resource from classes -----------------------------------------------------------------------
-
-
 class PoolMode(Model, rules=[OneOf({"required": ["linear"]}, {"required": ["buddy"]})]):
     """How blocks are chosen."""
 

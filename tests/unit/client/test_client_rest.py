@@ -117,9 +117,6 @@ async def test_read_timeout_is_not_retried() -> None:
         await rest.request("GET", "/x")
 
 
-# -- errors ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("code", "reason", "kind"),
     [
@@ -205,9 +202,6 @@ async def test_refused_stream_raises_its_status() -> None:
         await RestClient(transport).stream("GET", "/x")
 
 
-# -- warnings and observations --------------------------------------------------------------------------
-
-
 async def test_warnings_reach_the_handler() -> None:
     texts: list[str] = []
     header = '299 - "first \\"quoted\\"", 299 kube "second", 199 - "not ours"'
@@ -244,9 +238,6 @@ async def test_common_headers_go_with_every_request() -> None:
     rest = RestClient(transport, headers=(("user-agent", "me"),))
     await rest.request("GET", "/x", headers=(("accept", "a/b"),))
     assert transport.asked[0].headers == {"user-agent": "me", "accept": "a/b"}
-
-
-# -- lanes ----------------------------------------------------------------------------------------------
 
 
 class Gated(FunctionTransport):
@@ -347,9 +338,6 @@ async def test_rate_limit_spreads_requests() -> None:
     assert [round(wait, 3) for wait in clock.slept] == [0.1, 0.1, 0.1]
     bucket = TokenBucket(1, 1, clock)
     assert bucket.reserve() == 0
-
-
-# -- conflicts ------------------------------------------------------------------------------------------
 
 
 def failing(times: int, error: Callable[[], Exception]) -> Callable[[], "asyncio.Future[int]"]:

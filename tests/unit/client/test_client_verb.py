@@ -274,8 +274,6 @@ async def test_delete_all_of_needs_a_selector() -> None:
     )
 
 
-# -- subresources ---------------------------------------------------------------------------------------
-
 DEPLOYMENT = Deployment(metadata=ObjectMeta(name="web", namespace="n"))
 POD = Pod(metadata=ObjectMeta(name="p", namespace="n"))
 
@@ -330,9 +328,6 @@ async def test_closing_the_client_closes_the_transport() -> None:
     async with c:
         pass
     assert wire.closed
-
-
-# -- watch ----------------------------------------------------------------------------------------------
 
 
 def event(kind: str, obj: Any) -> bytes:
@@ -397,9 +392,6 @@ async def test_watch_must_be_opened_first() -> None:
     with pytest.raises(RuntimeError, match="async with"):
         async for _ in c.watch(ConfigMap):
             pass
-
-
-# -- wrappers -------------------------------------------------------------------------------------------
 
 
 async def test_wrappers_combine() -> None:

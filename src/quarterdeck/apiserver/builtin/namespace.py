@@ -20,7 +20,6 @@ class NamespaceStrategy(BuiltinStrategy):
     metadata_checks = 4
     selectable_fields = {  # noqa: RUF012 # never changed
         "status.phase": text_at("status", "phase"),
-        "name": text_at("metadata", "name"),
     }
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:

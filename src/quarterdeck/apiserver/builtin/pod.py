@@ -50,10 +50,11 @@ def _pod_ip(pod: Json) -> str:
 
 class PodStrategy(SpecStrategy):
     metadata_checks = 4
-    delete_answers_object = True
+    deletes_gracefully = True
     status_metadata = frozenset(("labels", "annotations", "finalizers"))
     selectable_fields = {  # noqa: RUF012 # never changed
         "spec.nodeName": text_at("spec", "nodeName"),
+        "spec.host": text_at("spec", "nodeName"),  # its name long ago
         "spec.restartPolicy": text_at("spec", "restartPolicy"),
         "spec.schedulerName": text_at("spec", "schedulerName"),
         "spec.serviceAccountName": text_at("spec", "serviceAccountName"),

@@ -41,6 +41,7 @@ from quarterdeck.apiserver.cel.syntax import (
     Unspecified,
     qualified_name,
 )
+from quarterdeck.apiserver.cel.token_stream import TokenStream, show
 from quarterdeck.apiserver.cel.unescape import UnescapeError, unescape
 from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Value
 
@@ -65,50 +66,6 @@ _BINARY: Final = {
     "/": (5, "_/_"),
     "%": (5, "_%_"),
 }
-_CLASSES: Final = frozenset({FLOAT, INT, UINT, STRING, BYTES, IDENT, ESC_IDENT, EOF})
-# Token order of the upstream lexer: expected sets are printed in it.
-_ORDER: Final = (
-    "==",
-    "!=",
-    "in",
-    "<",
-    "<=",
-    ">=",
-    ">",
-    "&&",
-    "||",
-    "[",
-    "]",
-    "{",
-    "}",
-    "(",
-    ")",
-    ".",
-    ",",
-    "-",
-    "!",
-    "?",
-    ":",
-    "+",
-    "*",
-    "/",
-    "%",
-    "true",
-    "false",
-    "null",
-    FLOAT,
-    INT,
-    UINT,
-    STRING,
-    BYTES,
-    IDENT,
-    ESC_IDENT,
-)
-_OPERAND: Final = frozenset(
-    ["[", "{", "(", ".", "-", "!", "true", "false", "null", FLOAT, INT, UINT, STRING, BYTES, IDENT]
-)
-# What may come right after an operand.
-_FOLLOW: Final = frozenset(_BINARY) | frozenset([".", "[", "?"])
 
 
 class _Abort(Exception):
@@ -141,21 +98,14 @@ def parse(text: str) -> tuple[Expr, Source]:
     return root, source
 
 
-class _Parser:
+class _Parser(TokenStream):
     def __init__(self, tokens: Sequence[Token], issues: list[Issue]) -> None:
-        self._tokens = tokens
-        self._at = 0
-        self._issues = issues
+        super().__init__(tokens, issues)
         self._ids = 0
         self._expr_depth = 0
-        # What may come after the expression being parsed, innermost construct last.
-        self._closers: list[frozenset[str]] = [frozenset([EOF])]
-        self._recovering = False
         self._recoveries = 0
         self._rule_depth = [0, 0, 0, 0, 0, 0]
         self._visits: dict[int, int] = {}
-
-    # --- small helpers
 
     def _next_id(self) -> int:
         self._ids += 1
@@ -163,28 +113,6 @@ class _Parser:
             # optMap and the like copy their operand: chains of them grow exponentially.
             raise self._too_deep(f"expression size limit exceeded after macro expansion: {_MAX_NODES}")
         return self._ids
-
-    @property
-    def _token(self) -> Token:
-        return self._tokens[self._at]
-
-    def _peek(self, ahead: int = 1) -> Token:
-        return self._tokens[min(self._at + ahead, len(self._tokens) - 1)]
-
-    def _issue(self, offset: int, message: str) -> None:
-        self._issues.append(Issue(offset, message))
-
-    def _syntax_error(self, token: Token, message: str) -> None:
-        # Until a token fits again, further errors are likely consequences of the first.
-        if not self._recovering:
-            self._issue(token.offset, f"Syntax error: {message}")
-        self._recovering = True
-
-    def _advance(self) -> Token:
-        """Take a token that fits."""
-        self._recovering = False
-        self._at += 1
-        return self._tokens[self._at - 1]
 
     def _within(self, *closers: str) -> Expr:
         """An expression that one of `closers` ends."""
@@ -200,14 +128,8 @@ class _Parser:
             text = f"error recovery attempt limit exceeded: {_MAX_RECOVERIES}"
             self._issue(self._token.offset, f"Syntax error: {text}")
             raise _Abort
-        resume = _FOLLOW.union(*self._closers)
-        while self._token.kind not in resume:
-            self._at += 1
+        self._skip_to_follower()
         return Unspecified(self._next_id(), self._token.offset)
-
-    def _too_deep(self, message: str) -> _Abort:
-        self._issue(-1, message)
-        return _Abort()
 
     def _sized(self, node: Expr, *parts: Expr, own: int = 0) -> Expr:
         """Remember how deep upstream's tree walk would be below `node`."""
@@ -218,36 +140,9 @@ class _Parser:
             self._visits[node.id] = level
         return node
 
-    def _expect(self, kind: str, *, is_closer: bool = True) -> Token | None:
-        """Take a token of `kind`, repairing like ANTLR's single-token deletion and insertion; None if
-        impossible."""
-        token = self._token
-        if token.kind == kind:
-            return self._advance()
-        wanted = _show(frozenset([kind]))
-        if self._peek().kind == kind and token.kind != EOF:
-            self._syntax_error(token, f"extraneous input '{token.text}' expecting {wanted}")
-            self._at += 1
-            return self._advance()
-        follow = _FOLLOW | self._closers[-1] if is_closer else _OPERAND
-        if token.kind in follow:
-            self._syntax_error(token, f"missing {wanted} at '{token.text}'")
-            return token
-        self._syntax_error(token, f"mismatched input '{token.text}' expecting {wanted}")
-        return None
-
-    def _has_operand(self, also: frozenset[str] = frozenset()) -> bool:
-        """Whether an operand (or one of `also`) comes next, skipping one misplaced token."""
-        token = self._token
-        expected = _OPERAND | also
-        if token.kind in expected:
-            return True
-        if token.kind != EOF and self._peek().kind in expected:
-            self._syntax_error(token, f"extraneous input '{token.text}' expecting {_show(expected)}")
-            self._at += 1
-            return True
-        self._syntax_error(token, f"mismatched input '{token.text}' expecting {_show(expected)}")
-        return False
+    def _too_deep(self, message: str) -> _Abort:
+        self._issue(-1, message)
+        return _Abort()
 
     # --- grammar
 
@@ -532,7 +427,7 @@ class _Parser:
         if token.kind == ESC_IDENT:
             self._issue(token.offset, "unsupported syntax: '`'")
         elif token.kind != IDENT:
-            expected = _show(frozenset([IDENT, ESC_IDENT]))
+            expected = show(frozenset([IDENT, ESC_IDENT]))
             self._syntax_error(token, f"mismatched input '{token.text}' expecting {expected}")
             return None
         self._advance()
@@ -548,20 +443,6 @@ class _Parser:
             return False
         self._advance()
         return self._token.kind != closer
-
-    def _close(self, kind: str) -> bool:
-        token = self._token
-        if token.kind == kind:
-            self._advance()
-            return True
-        expected = _show(frozenset([kind, ","]))
-        if token.kind != EOF and self._peek().kind == kind:
-            self._syntax_error(token, f"extraneous input '{token.text}' expecting {expected}")
-            self._at += 1
-            self._advance()
-            return True
-        self._syntax_error(token, f"mismatched input '{token.text}' expecting {expected}")
-        return False
 
     def _literal(self) -> Expr:
         start = self._token
@@ -607,8 +488,3 @@ class _Parser:
     def _bad_literal(self, offset: int, message: str) -> Expr:
         self._issue(offset, message)
         return Unspecified(self._next_id(), offset)
-
-
-def _show(expected: frozenset[str]) -> str:
-    names = [kind if kind in _CLASSES else f"'{kind}'" for kind in sorted(expected, key=_ORDER.index)]
-    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"

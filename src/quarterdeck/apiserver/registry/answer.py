@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from quarterdeck.apiserver import status, table
+from quarterdeck.apiserver import fielderror, status, table
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.negotiate import Output
 from quarterdeck.apiserver.resource import Resource
@@ -130,12 +130,16 @@ def partial(obj: Json, version: str = "v1") -> Json:
     }
 
 
+def check_include_object(value: str) -> None:
+    if value not in ("", "Metadata", "Object", "None"):
+        error = fielderror.invalid("includeObject", value, "must be 'Metadata', 'Object', 'None', or empty")
+        raise status.bad_request(f"Unable to convert to Table as requested: {error}")
+
+
 def build_table(
     request: ApiRequest, objects: Iterable[Json], list_metadata: Json, *, columns: bool = True
 ) -> Json:
     include = request.param("includeObject") or "Metadata"
-    if include not in ("Metadata", "Object", "None"):
-        raise status.bad_request(f'unrecognized includeObject value: "{include}"')
     printer = table.printer_for(request.resource)
     now = datetime.now(UTC)
     rows = []

@@ -129,7 +129,7 @@ class Deleter:
         options = DeleteOptions.of(request)
         obj, is_gone = await self.delete_object(request, request.info.name, options)
         resource = request.resource
-        if not is_gone or resource.strategy.delete_answers_object:
+        if not is_gone or resource.strategy.deletes_gracefully:
             return object_response(request, 200, obj)
         details: Json = {"name": obj["metadata"]["name"]}
         if resource.group:
@@ -162,12 +162,8 @@ class Deleter:
             if options.dry_run:
                 return obj, is_gone
             try:
-                if is_gone:
-                    await self._store.delete(
-                        resource.bucket, namespace, name, expected=entry.rev, value=entry.value()
-                    )
-                elif obj != old:
-                    stored = await self._store.put(
+                if obj != old:  # watchers see the last change of an object before they see it gone
+                    entry = await self._store.put(
                         resource.bucket,
                         namespace,
                         name,
@@ -176,8 +172,12 @@ class Deleter:
                         labels=obj["metadata"].get("labels") or {},
                         fields=resource.selectable(obj),
                     )
-                    resource.written(stored)
-                    obj["metadata"]["resourceVersion"] = str(stored.rev)
+                    resource.written(entry)
+                    obj["metadata"]["resourceVersion"] = str(entry.rev)
+                if is_gone:
+                    await self._store.delete(
+                        resource.bucket, namespace, name, expected=entry.rev, value=entry.value()
+                    )
             except WriteConflict:
                 continue
             return obj, is_gone
@@ -210,7 +210,8 @@ class Deleter:
             if not finalizers and not held and (grace == 0 or remaining == 0):
                 return obj, True
             return obj, False
-        if not finalizers and not held and grace == 0:
+        is_gone = not finalizers and not held and grace == 0
+        if is_gone and not strategy.deletes_gracefully:
             return obj, True
         meta["deletionTimestamp"] = _stamp(datetime.now(UTC) + timedelta(seconds=grace))
         if strategy.delete_records_grace:
@@ -218,7 +219,7 @@ class Deleter:
             if meta.get("generation"):
                 meta["generation"] += 1
         strategy.mark_deleted(obj, context)
-        return obj, False
+        return obj, is_gone
 
     def _check_preconditions(
         self, resource: Resource, entry: Entry, old: Json, options: DeleteOptions

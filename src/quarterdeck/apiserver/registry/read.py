@@ -24,6 +24,7 @@ Json = dict[str, Any]
 #: how long a request for a revision of the future waits
 FUTURE_WAIT = 3.0
 _TOKEN_VERSION = "meta.k8s.io/v1"
+_BAD_TOKEN = "invalid continue token: continue key is not valid: "  # noqa: S105
 
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -37,9 +38,9 @@ CONTINUE_EXPIRED = (
 class _Token(msgspec.Struct, omit_defaults=True):
     """The content of a continue token; `start` is the last key served."""
 
-    v: str
-    rv: int
-    start: str
+    v: str = ""
+    rv: int = 0
+    start: str = ""
 
 
 class Reader:
@@ -216,11 +217,9 @@ def check_list_options(
                     field, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
                 )
             )
+            if match != "NotOlderThan":
+                errors.append(fielderror.not_supported(field, match, ["NotOlderThan"]))
     else:
-        if initial_events is not None:
-            errors.append(
-                fielderror.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
-            )
         if match:
             if not version:
                 errors.append(
@@ -240,6 +239,10 @@ def check_list_options(
                         field, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
                     )
                 )
+        if initial_events is not None:
+            errors.append(
+                fielderror.forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")
+            )
     if errors:
         raise status.invalid("ListOptions", "meta.k8s.io", "", errors)
 
@@ -280,17 +283,26 @@ def decode_token(text: str) -> _Token:
         raw = base64.b64decode(padded, altchars=b"-_", validate=True)
     except binascii.Error:
         raise status.bad_request(
-            "invalid continue token: continue key is not valid: illegal base64 data"
+            f"{_BAD_TOKEN}illegal base64 data at input byte {_first_bad_byte(text)}"
         ) from None
     try:
         token = msgspec.json.decode(raw, type=_Token)
     except msgspec.DecodeError:
-        raise status.bad_request(
-            f"invalid continue token: continue key is not valid: {go_json_error(raw)}"
-        ) from None
+        raise status.bad_request(f"{_BAD_TOKEN}{go_json_error(raw)}") from None
     if token.v != _TOKEN_VERSION:
+        raise status.bad_request(f"{_BAD_TOKEN}server does not recognize this encoded version {token.v}")
+    if not token.rv:
         raise status.bad_request(
-            "invalid continue token: continue key is not valid: "
-            "server does not recognize this encoded version " + gostyle.quote(token.v)
+            f"{_BAD_TOKEN}incorrect encoded start resourceVersion (version {_TOKEN_VERSION})"
         )
+    if not token.start:
+        raise status.bad_request(f"{_BAD_TOKEN}encoded start key empty (version {_TOKEN_VERSION})")
     return token
+
+
+def _first_bad_byte(text: str) -> int:
+    """Where Go's decoder stops reading base64."""
+    for index, char in enumerate(text):
+        if not (char.isascii() and (char.isalnum() or char in "-_")):
+            return index
+    return len(text)

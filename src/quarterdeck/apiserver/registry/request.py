@@ -54,7 +54,7 @@ class ApiRequest:
         """A boolean query parameter as Go's conversion reads it; None when absent."""
         if not self.http.raw_query or name not in self.http.query:
             return None
-        return self.http.query[name][0].lower() not in ("false", "0")
+        return is_set(self.http.query[name])
 
     def integer(self, name: str) -> int | None:
         value = self.http.param(name)
@@ -66,6 +66,11 @@ class ApiRequest:
         if not -(2**63) <= number < 2**63:
             raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: value out of range")
         return number
+
+
+def is_set(values: Sequence[str] | None) -> bool:
+    """A boolean query parameter as Go's conversion reads it: all words but these two mean yes."""
+    return values is not None and values[0].lower() not in ("false", "0")
 
 
 class WriteOptions:

@@ -41,9 +41,10 @@ class Watcher:
     def watch(self, request: ApiRequest) -> Response:
         version = request.param("resourceVersion")
         initial = request.flag("sendInitialEvents")
-        check_list_options(
-            version, request.param("resourceVersionMatch"), request.param("continue"), initial, is_watch=True
-        )
+        match = request.param("resourceVersionMatch")
+        if initial is None and not match and version in ("", "0"):
+            initial, match = True, "NotOlderThan"  # a watch from anywhere starts with what is there
+        check_list_options(version, match, request.param("continue"), initial, is_watch=True)
         rev = parse_rev(version) if version else 0
         selection = Selection(
             request.resource, request.param("labelSelector"), request.param("fieldSelector")
@@ -120,9 +121,6 @@ class WatchStream:
                 self._conversion = asyncio.ensure_future(self._start_later())
                 return
             self._send_initial()
-        elif self._rev == 0 and self._initial is None:
-            self._send_entries(list(bucket.scan(self._namespace)))
-            self._rev = store.rev
         elif self._rev == 0:
             self._rev = store.rev
         else:
@@ -200,14 +198,7 @@ class WatchStream:
         if annotations:
             metadata["annotations"] = annotations
         obj: Json = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
-        kind = self._request.output.kind
-        if kind == "Table":
-            row = {"cells": [], "object": partial(obj)}
-            obj = build_table(self._request, (), {"resourceVersion": str(self._rev)}, columns=False)
-            obj["rows"] = [row]
-        elif kind:
-            obj = partial(obj, self._request.output.version)
-        return _encode({"type": "BOOKMARK", "object": obj}) + b"\n"
+        return self._document_line(b"BOOKMARK", obj)
 
     # -- events ----------------------------------------------------------------------------
 

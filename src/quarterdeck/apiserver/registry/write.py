@@ -408,17 +408,17 @@ class Writer:
             return None, new
         if restore_times(old, new):
             return entry, new
-        value = await resource.to_value(new)
         if is_finished_deletion(meta) and not strategy.is_held(new):
+            # what is deleted is what was stored; only the answer shows the change that let it go
             try:
                 await self._store.delete(
-                    resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=value
+                    resource.bucket, entry.namespace, entry.name, expected=entry.rev, value=entry.value()
                 )
             except WriteConflict:
                 raise _Retry from None
             return None, new
         try:
-            stored = await self._commit_value(resource, new, value, entry.rev)
+            stored = await self._commit(resource, new, entry.rev)
         except WriteConflict:
             raise _Retry from None
         return stored, new

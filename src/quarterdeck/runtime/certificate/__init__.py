@@ -6,8 +6,8 @@ supplied. Replacing a certificate never closes a connection.
 
 from quarterdeck.runtime.certificate.bundle import BundlePublisher, BundleTarget
 from quarterdeck.runtime.certificate.files import DEFAULT_DIRECTORY, FileCertificates
+from quarterdeck.runtime.certificate.material import Life, Material
 from quarterdeck.runtime.certificate.pair import CertificateSource, KeyPair, ServingContext, UsePair
-from quarterdeck.runtime.certificate.rotation import Life, Material
 from quarterdeck.runtime.certificate.selfsigned import Publish, SelfSigned, service_names
 
 __all__ = [

@@ -1,9 +1,9 @@
 """The CA bundle in the cluster: in webhook configurations and in the conversion stanzas of CRDs.
 
-``BundlePublisher`` is the ``publish`` of ``SelfSigned`` for objects that exist already (applied by Helm, say).
-It changes nothing but ``caBundle``, with a JSON patch that tests the object's version, so that it never works
-on an outdated list of webhooks. Configurations that we generate ourselves carry the bundle when they are
-applied; see ``quarterdeck.runtime.webhook.configuration``.
+``BundlePublisher`` is the ``publish`` of ``SelfSigned`` for objects that exist already (applied by Helm,
+say). It changes nothing but ``caBundle``, with a JSON patch that tests the object's version, so that it never
+works on an outdated list of webhooks. Configurations that we generate ourselves carry the bundle when they
+are applied; see ``quarterdeck.runtime.webhook.configuration``.
 """
 
 from base64 import b64encode

@@ -1,7 +1,7 @@
 """When to renew what: the life of a self-signed authority and its serving certificate.
 
-``next_material`` is the whole policy, pure: given what there is and the date, it returns what there should be,
-or ``None`` when nothing is due. Replacing the authority takes three writes, so that at no moment a client
+``next_material`` is the whole policy, pure: given what there is and the date, it returns what there should
+be, or ``None`` when nothing is due. Replacing the authority takes three writes, so that at no moment a client
 meets a certificate whose authority it does not know yet:
 
 1. a new authority is put *before* the old one in the bundle; the serving certificate stays,
@@ -11,7 +11,7 @@ meets a certificate whose authority it does not know yet:
 Which step is due follows from the material itself, so any replica can take the next one.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import msgspec
@@ -28,44 +28,14 @@ from quarterdeck.runtime.certificate.authority import (
     make_authority,
     to_pem,
 )
-from quarterdeck.runtime.certificate.pair import KeyPair
+from quarterdeck.runtime.certificate.material import Life, Material
 
-__all__ = ["Life", "Material", "next_material"]
+__all__ = ["next_material"]
 
 RENEW_AT: Final = 2 / 3
 """Share of its life after which something is renewed."""
 URGENT: Final = 0.95
 """Share after which a certificate is replaced although its new authority is not known everywhere."""
-
-
-class Life(msgspec.Struct, frozen=True):
-    """How long things last."""
-
-    authority: timedelta = timedelta(days=3650)
-    serving: timedelta = timedelta(days=365)
-    overlap: timedelta = timedelta(hours=24)
-    """How long the old authority stays in the bundle after the new one signed."""
-
-
-class Material(msgspec.Struct, frozen=True):
-    """What a Secret holds, as PEM."""
-
-    bundle: bytes
-    """``ca.crt``: authorities to trust, the signing one first."""
-    authority_key: bytes
-    """``ca.key``."""
-    certificate: bytes
-    """``tls.crt``."""
-    key: bytes
-    """``tls.key``."""
-
-    @property
-    def pair(self) -> KeyPair:
-        """What a server needs."""
-        return KeyPair(self.certificate, self.key)
-
-    def __repr__(self) -> str:
-        return "Material(withheld)"
 
 
 def next_material(

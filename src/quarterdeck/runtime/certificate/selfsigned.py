@@ -4,9 +4,9 @@ Whichever replica comes first creates the Secret; the others find it. All of the
 that one object, so a renewal by one is served by all. Whoever notices that something is due writes it, with
 the Secret's version as the lock: who loses the race reads again.
 
-The bundle must reach the objects through which the API server calls us (webhook configurations, CRDs). That is
-the work of ``publish``, a function that puts the bundle everywhere and says whether it is there; until it has
-succeeded ``check`` fails, so that a replica is not ready before it can be called.
+The bundle must reach the objects through which the API server calls us (webhook configurations, CRDs). That
+is the work of ``publish``, a function that puts the bundle everywhere and says whether it is there; until
+it has succeeded ``check`` fails, so that a replica is not ready before it can be called.
 """
 
 import asyncio
@@ -22,8 +22,8 @@ from quarterdeck.client import Client, WatchEvent
 from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, NotFound, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.backoff import EndlessBackoff
+from quarterdeck.runtime.certificate.material import Life, Material
 from quarterdeck.runtime.certificate.pair import UsePair
-from quarterdeck.runtime.certificate.rotation import Life, Material, next_material
 from quarterdeck.runtime.clock import Clock, LoopClock
 
 __all__ = ["Publish", "SelfSigned", "service_names"]
@@ -129,15 +129,8 @@ class SelfSigned:
         """Read the Secret, and write what is due; ends when there is nothing to write."""
         while True:
             known = await self._read()
-            wanted = await asyncio.to_thread(
-                next_material,
-                known,
-                name=f"{self._secret}.{self._namespace}",
-                dns_names=self._names,
-                now=datetime.fromtimestamp(self._clock.time(), UTC),
-                is_published=self.is_published or (self._publish is None and known is not None),
-                life=self._life,
-            )
+            now = datetime.fromtimestamp(self._clock.time(), UTC)
+            wanted = await asyncio.to_thread(self._decide, known, now)
             if wanted is None:
                 return
             try:
@@ -145,6 +138,19 @@ class SelfSigned:
             except (AlreadyExists, Conflict):
                 continue  # another replica was faster: see what it wrote
             _log.info("wrote serving certificate", secret=self._secret, namespace=self._namespace)
+
+    def _decide(self, known: Material | None, now: datetime) -> Material | None:
+        # In a thread, and not at the top: loading the cryptography takes longer than the rest of a start.
+        from quarterdeck.runtime.certificate.rotation import next_material
+
+        return next_material(
+            known,
+            name=f"{self._secret}.{self._namespace}",
+            dns_names=self._names,
+            now=now,
+            is_published=self.is_published or (self._publish is None and known is not None),
+            life=self._life,
+        )
 
     async def _read(self) -> Material | None:
         try:

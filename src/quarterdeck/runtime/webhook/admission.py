@@ -143,12 +143,12 @@ class Admission:
         raw = bytes(self._request.old_object)
         return b"" if raw == b"null" else raw
 
-    def object(self, kind: type[R]) -> R:
+    def read(self, kind: type[R]) -> R:
         """The object as a type; raises ``SchemaError`` when it is none."""
         raw = self._replaced if self._replaced is not None else self._request.object
         return _read(raw, kind)
 
-    def old_object(self, kind: type[R]) -> R:
+    def read_old(self, kind: type[R]) -> R:
         """The object before as a type; raises ``SchemaError`` when there is none."""
         return _read(self._request.old_object, kind)
 

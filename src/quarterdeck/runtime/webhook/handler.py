@@ -22,8 +22,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, Unpack, cast, overlo
 from quarterdeck.api import GroupVersionKind, Resource, decode_json, encode
 from quarterdeck.errors import BadRequest, ConfigError
 from quarterdeck.runtime.webhook.admission import OPERATIONS, Admission
-from quarterdeck.runtime.webhook.path import check_path, webhook_path
 from quarterdeck.runtime.webhook.patch import carry_over
+from quarterdeck.runtime.webhook.path import check_path, webhook_path
 from quarterdeck.runtime.webhook.registration import Settings, SettingsOptions, make_settings
 
 __all__ = ["AdmissionHandler", "AdmissionWebhook", "Chain", "Defaulter", "Kind", "Validator"]
@@ -109,7 +109,7 @@ class Validator(AdmissionWebhook, Generic[T]):
         super().__init__(
             path or webhook_path("validate", gvk), make_settings(kind, "v", options), kind, is_mutating=False
         )
-        self._read: Final = Objects(kind)
+        self._read: Final[Objects[Any]] = Objects(kind)
         self._create: Final = (*checks, create) if create is not None else checks
         self._checks: Final = checks
         self._update: Final = update
@@ -162,7 +162,7 @@ class Defaulter(AdmissionWebhook, Generic[T]):
         super().__init__(
             path or webhook_path("mutate", gvk), make_settings(kind, "m", options), kind, is_mutating=True
         )
-        self._read: Final = Objects(kind)
+        self._read: Final[Objects[Any]] = Objects(kind)
         self._changes: Final = changes
 
     def review(self, admission: Admission) -> Awaitable[None] | None:
@@ -272,16 +272,14 @@ class Objects(Generic[T]):
     def new(self, admission: Admission) -> T:
         """The object."""
         kind = self._kind
-        return cast(
-            "T", admission.document() if isinstance(kind, GroupVersionKind) else admission.object(kind)
-        )
+        return cast("T", admission.document() if isinstance(kind, GroupVersionKind) else admission.read(kind))
 
     def old(self, admission: Admission) -> T:
         """The object before."""
         kind = self._kind
         if isinstance(kind, GroupVersionKind):
             return cast("T", admission.old_document())
-        return cast("T", admission.old_object(kind))
+        return cast("T", admission.read_old(kind))
 
 
 def _each(checks: tuple[Check[T], ...], admission: Admission, obj: T) -> Awaitable[None] | None:

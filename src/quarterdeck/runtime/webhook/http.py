@@ -421,9 +421,9 @@ _JSON_HEAD: Final = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n%sCon
 
 def _render_head(response: Response, *, close: bool) -> bytes:
     length = len(response.body)
-    if response.status == 200 and response.content_type == "application/json" and not close:
-        if not response.headers:
-            return _JSON_HEAD % (_date.line(), length)
+    is_usual = response.status == 200 and response.content_type == "application/json"
+    if is_usual and not close and not response.headers:
+        return _JSON_HEAD % (_date.line(), length)
     extra = "".join([f"{name}: {value}\r\n" for name, value in response.headers])
     reason = _REASONS.get(response.status, "Status")
     return (

@@ -46,10 +46,12 @@ def _carry_map(received: dict[str, Doc], before: dict[str, Doc], after: dict[str
             result[key] = carry_over(value, before.get(key, _MISSING), after[key])
         elif key not in before:
             result[key] = value  # the class leaves it out by itself; the author did not remove it
-    for key, value in after.items():
-        if key not in received and (key not in before or before[key] != value):
-            result[key] = value
-    return result
+    added = {
+        key: value
+        for key, value in after.items()
+        if key not in received and (key not in before or before[key] != value)
+    }
+    return {**result, **added}
 
 
 def _carry_list(received: list[Doc], before: list[Doc], after: list[Doc]) -> list[Doc]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup import names
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -23,7 +24,7 @@ _DEFAULT_NODE_PREFIX: Final = 24
 _INTEGER: Final = re.compile(r"[0-9]+", re.ASCII)
 
 
-class StateError(Exception):
+class StateError(QuarterdeckError):
     """The cluster's state cannot be read; the text says which part and why."""
 
 
@@ -116,7 +117,7 @@ class _DiscoveryData(msgspec.Struct):
 def _mapping(content: bytes) -> dict[Any, Any]:
     """The first document of a YAML text, which must be a mapping or nothing; raises ``ValueError``."""
     try:
-        document = next(iter(yaml.load_all(content, Loader=_LOADER)), None)  # noqa: S506  a safe loader
+        document = next(iter(yaml.load_all(content, Loader=_LOADER)), None)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     if document is None:

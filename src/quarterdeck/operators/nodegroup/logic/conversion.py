@@ -1,18 +1,19 @@
 """Conversion of NodeGroups between versions, lossless, over the hub v1.
 
-``convert_all`` does the work of one ConversionReview. It is pure: which v1 type an old ``Hybrid`` group
-means may depend on a Secret, so groups that need it are left open in ``Batch.unresolved``; the caller reads
-the Secret only if there are any, and calls ``resolve``. A broken Secret therefore never breaks a
-conversion that does not need it.
+A ``Batch`` does the work of one ConversionReview. It is pure: which v1 type an old ``Hybrid`` group means
+may depend on a Secret, so groups that need it are left open in ``unresolved``; the caller reads the Secret
+only if there are any, and calls ``resolve``. A broken Secret therefore never breaks a conversion that does
+not need it.
 
 The caller's documents are not changed; results may share parts with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup import names
 
 from .mapping import translate
@@ -27,16 +28,30 @@ _UNTYPED_CRI: Violation = ("spec.cri", "oneOf")
 _HYBRID_RULES: frozenset[Violation] = frozenset({("spec", "oneOf"), ("spec.nodeType", "enum")})
 
 
-class ConversionError(ValueError):
+class ConversionError(QuarterdeckError):
     """Why an object cannot be converted, in the words of the webhook protocol."""
 
 
 class Batch:
-    """Converted objects, some perhaps waiting for the provider configuration."""
+    """Objects converted to one version, some perhaps waiting for the provider configuration."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: str) -> None:
+        self.target = target
         self.objects: list[Any] = []
         self.unresolved: list[Document] = []
+        """Those of ``objects`` whose node type is still open."""
+
+    def add(self, document: Any) -> Any:
+        """Convert one more document; raises ``ConversionError`` with its place.
+
+        A document that has the wanted version already is returned as it is.
+        """
+        try:
+            converted = convert(document, self.target, self.unresolved)
+        except ConversionError as error:
+            raise ConversionError(f"failed to convert object {len(self.objects)}: {error}") from error
+        self.objects.append(converted)
+        return converted
 
     def resolve(self, permanent: Collection[str]) -> None:
         """Decide the open groups: CloudPermanent if the provider configuration lists them."""
@@ -46,15 +61,14 @@ class Batch:
         self.unresolved = []
 
 
-def convert_all(documents: Iterable[Any], target: str) -> Batch:
-    """Convert every document; raises ``ConversionError`` naming the first that cannot be."""
-    batch = Batch()
-    for index, document in enumerate(documents):
-        try:
-            batch.objects.append(convert(document, target, batch.unresolved))
-        except ConversionError as error:
-            raise ConversionError(f"failed to convert object {index}: {error}") from error
-    return batch
+def convert_all(documents: Iterable[Any], target: str, permanent: Callable[[], Collection[str]]) -> list[Any]:
+    """Convert documents at once; ``permanent`` is asked at most once, and only if it matters."""
+    batch = Batch(target)
+    for document in documents:
+        batch.add(document)
+    if batch.unresolved:
+        batch.resolve(permanent())
+    return batch.objects
 
 
 def convert(document: Any, target: str, unresolved: list[Document]) -> Any:
@@ -62,19 +76,24 @@ def convert(document: Any, target: str, unresolved: list[Document]) -> Any:
     source = check_head(document)
     if source == target:
         return document
+    fitted = fit_to_version(document, source)
+    if target not in _KNOWN:
+        raise ConversionError(f"unsupported desired version: {target}")
+    return _convert(fitted, source, target, unresolved)
+
+
+def fit_to_version(document: Document, source: str) -> Document:
+    """A NodeGroup without unknown fields; raises ``ConversionError`` for any other document."""
     check_metadata(document)
     if document.get("kind") != names.KIND:
         raise ConversionError(f"unsupported kind: {document.get('kind', '')}")
     if source not in _KNOWN:
         raise ConversionError(f"convert to hub: unsupported source version: {source}")
     try:
-        document = fit(source, document)
+        return fit(source, document)
     except ShapeError as error:
         version = source.rpartition("/")[2]
         raise ConversionError(f"convert to hub: failed to unmarshal {version}: {error}") from error
-    if target not in _KNOWN:
-        raise ConversionError(f"unsupported desired version: {target}")
-    return _convert(document, source, target, unresolved)
 
 
 def check_head(document: Any) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,7 +21,7 @@ from .clusterstate import ClusterConfiguration, StateError
 
 Document = Mapping[str, Any]
 T = TypeVar("T")
-Known = T | StateError
+Known: TypeAlias = T | StateError
 """A part of the cluster's state, or why it cannot be read."""
 
 CREATE: Final = "CREATE"

@@ -156,7 +156,7 @@ def restore(document: Document, entries: list[Entry]) -> Document:
 
 
 def _restore_cri(document: Document, entries: list[Entry]) -> tuple[Document, list[Entry]]:
-    """The entries left to apply after the special case of ContainerdV2, which old versions call Containerd."""
+    """Treat ContainerdV2, which old versions call Containerd; gives the entries left to apply."""
     kind = next((entry for entry in entries if entry["path"] == _TYPE), None)
     if kind is None or (kind.get("was"), kind.get("value")) != (names.CONTAINERD, names.CONTAINERD_V2):
         return document, entries

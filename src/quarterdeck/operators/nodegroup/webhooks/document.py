@@ -1,0 +1,46 @@
+"""From bytes to documents, as far as conversion and validation look into them.
+
+Only ``spec``, ``status``, the name and the annotations are decoded. The rest of ``metadata``, of which
+``managedFields`` is often larger than the object, stays raw JSON and is copied as it came.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+Document = dict[str, Any]
+
+
+class _Frame(msgspec.Struct, gc=False, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    metadata: dict[str, msgspec.Raw] | None = None
+    spec: Any = msgspec.UNSET
+    status: Any = msgspec.UNSET
+
+
+_frame: Final = msgspec.json.Decoder(_Frame).decode
+_plain: Final = msgspec.json.Decoder().decode
+_READ: Final = ("name", "annotations")
+
+
+def read_document(raw: msgspec.Raw | bytes) -> Any:
+    """A document without unknown top-level fields; what is no API object comes back as it is."""
+    try:
+        frame = _frame(raw)
+    except msgspec.ValidationError:
+        return _plain(raw)
+    document: Document = {"apiVersion": frame.api_version, "kind": frame.kind}
+    if frame.metadata is not None:
+        metadata: Document = frame.metadata
+        for key in _READ:
+            if key in metadata:
+                metadata[key] = _plain(metadata[key])
+        document["metadata"] = metadata
+    if frame.spec is not msgspec.UNSET:
+        document["spec"] = frame.spec
+    if frame.status is not msgspec.UNSET:
+        document["status"] = frame.status
+    return document

@@ -1,0 +1,127 @@
+"""What the webhooks read from the cluster.
+
+``ClusterReader`` works on anything that reads like a client: the client itself, or a cache. Missing objects
+mean defaults; every other failure becomes a ``StateError`` with the text the user gets to see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+import msgspec
+
+from quarterdeck.api import PartialObjectMetadata, Resource
+from quarterdeck.api.k8s import Endpoints, Node, Secret
+from quarterdeck.client import MetadataKind, metadata_of
+from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.logic import clusterstate
+from quarterdeck.operators.nodegroup.logic.clusterstate import ClusterConfiguration, StateError
+from quarterdeck.operators.nodegroup.types import ModuleConfig
+
+R = TypeVar("R", bound=Resource)
+NODES: Final = metadata_of(Node)
+
+
+class Reader(Protocol):
+    """The part of a client, or of a cache, that is needed here."""
+
+    async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
+        """One object; raises ``NotFound``."""
+        ...
+
+    async def list(self, kind: MetadataKind, *, labels: Mapping[str, str]) -> Sequence[PartialObjectMetadata]:
+        """The heads of the objects with these labels."""
+        ...
+
+
+class ClusterReader:
+    """Reads the cluster's state for conversion and validation."""
+
+    def __init__(self, reader: Reader, *, live: Reader | None = None) -> None:
+        """``live`` is asked for Endpoints, which must not come from a cache; by default ``reader``."""
+        self._reader: Final = reader
+        self._live: Final = live if live is not None else reader
+
+    async def configuration(self) -> ClusterConfiguration:
+        """The cluster's configuration, with the prefix of the global settings if they have one."""
+        try:
+            content = await self._secret_value(
+                names.CLUSTER_CONFIGURATION_SECRET, names.CLUSTER_CONFIGURATION_KEY
+            )
+            settings = await self._global_settings()
+        except QuarterdeckError as error:
+            raise StateError(f"failed to load cluster config: {error}") from error
+        found = clusterstate.cluster_configuration(content) if content is not None else ClusterConfiguration()
+        prefix = clusterstate.global_prefix(settings)
+        return msgspec.structs.replace(found, prefix=prefix) if prefix else found
+
+    async def permanent_groups(self) -> Collection[str]:
+        """The groups in the provider's cluster configuration."""
+        try:
+            content = await self._secret_value(names.PROVIDER_SECRET, names.PROVIDER_CONFIGURATION_KEY)
+        except QuarterdeckError as error:
+            secret = f"{names.SYSTEM_NAMESPACE}/{names.PROVIDER_SECRET}"
+            raise StateError(
+                f"failed to load provider config: failed to get secret {secret}: {error}"
+            ) from error
+        return clusterstate.permanent_groups(content) if content is not None else ()
+
+    async def zones(self) -> Sequence[str]:
+        """The zones the provider knows."""
+        try:
+            content = await self._secret_value(names.PROVIDER_SECRET, names.DISCOVERY_DATA_KEY)
+        except QuarterdeckError as error:
+            raise StateError(f"failed to load provider cluster config: {error}") from error
+        return clusterstate.known_zones(content) if content is not None else ()
+
+    async def toleration_keys(self) -> Collection[str]:
+        """Taint keys that the cluster's own pods tolerate."""
+        try:
+            return clusterstate.toleration_keys(await self._global_settings())
+        except QuarterdeckError as error:
+            raise StateError(f"failed to load custom toleration keys: {error}") from error
+
+    async def endpoints(self) -> int:
+        """How many API servers are ready."""
+        try:
+            found = await self._live.get(Endpoints, "kubernetes", "default")
+        except NotFound:
+            return 0
+        except QuarterdeckError as error:
+            raise StateError(f"failed to get kubernetes endpoints: {error}") from error
+        return sum(len(subset.addresses) for subset in found.subsets)
+
+    async def custom_nodes(self, group: str) -> Sequence[str]:
+        """Nodes of a group whose containerd configuration was changed by hand, sorted."""
+        labels = {names.GROUP_LABEL: group, names.CONTAINERD_CONFIG_LABEL: names.CUSTOM_CONFIG}
+        try:
+            return await self._node_names(labels)
+        except QuarterdeckError as error:
+            raise StateError(f"failed to get nodes with custom containerd: {error}") from error
+
+    async def unsupported_nodes(self, group: str) -> Sequence[str]:
+        """Nodes of a group without cgroup v2, sorted; the error says only why they are unknown."""
+        labels = {names.GROUP_LABEL: group, names.CONTAINERD_V2_UNSUPPORTED_LABEL: ""}
+        try:
+            return await self._node_names(labels)
+        except QuarterdeckError as error:
+            raise StateError(str(error)) from error
+
+    async def _node_names(self, labels: Mapping[str, str]) -> Sequence[str]:
+        return sorted(node.metadata.name for node in await self._reader.list(NODES, labels=labels))
+
+    async def _secret_value(self, name: str, key: str) -> bytes | None:
+        try:
+            secret = await self._reader.get(Secret, name, names.SYSTEM_NAMESPACE)
+        except NotFound:
+            return None
+        return secret.data.get(key)
+
+    async def _global_settings(self) -> Mapping[str, Any]:
+        try:
+            config = await self._reader.get(ModuleConfig, names.GLOBAL_MODULE_CONFIG)
+        except NotFound:
+            return {}
+        return (config.spec and config.spec.settings) or {}
