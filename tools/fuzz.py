@@ -32,7 +32,7 @@ from typing import Final, Self
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from hostile import attack, oracle, wire
-from hostile.client import Client, Request, Response, Unanswered
+from hostile.client import PATIENCE, Client, Gone, Request, Response, Unanswered
 from hostile.corpus import Corpus
 from parity import server
 
@@ -91,6 +91,7 @@ class Fuzzer:
         self._names: list[str] = list(names)
         self._weights: list[int] = list(weights)
         self._idlers: list[ssl.SSLSocket] = []
+        self._seen: set[tuple[str, str]] = set()
         self.report = Report()
 
     def __enter__(self) -> Self:
@@ -115,7 +116,11 @@ class Fuzzer:
         for number in itertools.islice(itertools.count(first), count):
             if time.monotonic() > deadline:
                 break
-            self.step(number)
+            try:
+                self.step(number)
+            except Gone:
+                self._find(number, self.request(number), "the server has ended, here or shortly before")
+                return self.report
             if number % ROUND == ROUND - 1:
                 self._pause()
         self._pause()
@@ -125,7 +130,7 @@ class Fuzzer:
         """The request of that number; the same for the same seed."""
         rng = random.Random(f"{self._seed}:{number}")
         name = rng.choices(self._names, self._weights)[0]
-        return attack.GENERATORS[name][1](rng, self._corpus)
+        return self._corpus.spare(attack.GENERATORS[name][1](rng, self._corpus))
 
     def step(self, number: int) -> None:
         """One request, or now and then one attack on the connection."""
@@ -136,6 +141,8 @@ class Fuzzer:
         request = self.request(number)
         try:
             self._try(request, number)
+        except Gone:
+            raise
         except Unanswered as error:
             self._find(number, request, f"no answer: {error}")
         except (OSError, ssl.SSLError) as error:
@@ -156,10 +163,12 @@ class Fuzzer:
                     and b"HTTP/1.1 501" not in answer
                 ):
                     self._find(number, raw, f"answered {answer[:200]!r}")
-            if (taken := time.monotonic() - started) > 2 * oracle.PATIENCE:
+            if (taken := time.monotonic() - started) > 2 * PATIENCE:
                 self._find(number, raw, f"took {taken:.1f} s")
-            if (alive := self._client.call("GET", "/livez")).status != 200 or alive.seconds > oracle.PATIENCE:
+            if (alive := self._client.call("GET", "/livez")).status != 200 or alive.seconds > PATIENCE:
                 self._find(number, raw, f"afterwards /livez: {alive.status} in {alive.seconds:.1f} s")
+        except Gone:
+            raise
         except (Unanswered, OSError) as error:
             self._find(number, raw, f"afterwards no answer: {error}")
 
@@ -207,7 +216,7 @@ class Fuzzer:
         for client in self._clients():
             with contextlib.suppress(Unanswered):
                 self._corpus.clear(client)
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, Unanswered):
             while len(self._idlers) < IDLERS:
                 idler = self._client.connect()
                 idler.sendall(b"GET /api HTTP/1.1\r\nHost: x\r\nA: ")
@@ -216,6 +225,10 @@ class Fuzzer:
     def _find(self, number: int, what: Request | wire.Raw, problem: str) -> None:
         text = str(what) if isinstance(what, Request) else f"{what.name} {what.data[:200]!r}"
         kind = what.kind if isinstance(what, Request) else "wire"
+        # Hundreds of requests may fail for one reason; the first is example enough.
+        if (kind, problem) in self._seen:
+            return
+        self._seen.add((kind, problem))
         self.report.findings.append(f"#{number} {kind}: {problem}\n    {text}")
 
     def _clients(self) -> Iterator[Client]:
@@ -237,6 +250,14 @@ def main() -> int:
         "--differences", action="store_true", help="list other status codes than the real one's"
     )
     options = parser.parse_args()
+    try:
+        return _run(options)
+    except server.ServerError as error:
+        print(f"FINDING the server {error}")
+        return 1
+
+
+def _run(options: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         kubeconfig, pid = options.kubeconfig, options.pid
         if kubeconfig is None:
@@ -245,10 +266,10 @@ def main() -> int:
         judge = stack.enter_context(server.real()) if options.real else None
         fuzzer = stack.enter_context(Fuzzer(kubeconfig, seed=options.seed, pid=pid, judge=judge))
         report = fuzzer.run(seconds=options.seconds, first=options.first, count=options.count)
-    if options.differences:
-        for (kind, ours, real, _), example in sorted(report.differences.items()):
-            print(f"DIFFERENCE {kind}: {ours}, real {real}\n    {example}")
-    print(report)
+        if options.differences:
+            for (kind, ours, real, _), example in sorted(report.differences.items()):
+                print(f"DIFFERENCE {kind}: {ours}, real {real}\n    {example}")
+        print(report)
     return 1 if report.findings else 0
 
 

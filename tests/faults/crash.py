@@ -104,7 +104,10 @@ def start(directory: Path) -> tuple[subprocess.Popen[bytes], wire.Target]:
 
 async def write(target: wire.Target, ledger: Ledger, who: int, dice: random.Random) -> None:
     """Write until the server is gone."""
-    connection = await Connection.open(target)
+    try:
+        connection = await Connection.open(target)
+    except OSError:  # killed before anything was written
+        return
     path = "/api/v1/namespaces/default/configmaps"
     try:
         while True:

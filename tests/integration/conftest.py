@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from kube.server import cache_dir
 from parity import script
 from parity.compare import on_embedded

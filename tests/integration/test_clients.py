@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from hostile.client import Client
 from kube.server import cache_dir
 

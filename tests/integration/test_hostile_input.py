@@ -1,5 +1,5 @@
-"""Bad input gets a Status and changes nothing: a short, seeded run of ``tools/fuzz.py``, and each attack on the
-connection once. ``python tools/fuzz.py --seconds 600 --seed 7`` is the long form."""
+"""Bad input gets a Status and changes nothing: a short, seeded run of ``tools/fuzz.py``, and each attack on
+the connection once. ``python tools/fuzz.py --seconds 600 --seed 7`` is the long form."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import random
 from collections.abc import Iterator
 
 import pytest
+
 from fuzz import Fuzzer
-from hostile import attack, wire
+from hostile import media, wire
 from hostile.client import Client, Request
 from parity import server
 
@@ -75,17 +76,15 @@ def test_broken_connection_hurts_nobody_else(running: server.Embedded, raw: wire
     ],
 )
 def test_unreadable_body_is_a_bad_request(client: Client, content_type: str, body: bytes) -> None:
-    headers = attack.headers(content_type)
+    headers = media.headers(content_type)
     response = client.send(Request("test", "POST", "/api/v1/namespaces/default/configmaps", headers, body))
     assert response.status == 400
     assert response.json()["reason"] == "BadRequest"
 
 
 def test_body_over_the_limit_is_too_large(client: Client) -> None:
-    body = b'{"data":{"k":"' + b"x" * attack.LIMIT + b'"}}'
-    response = client.send(
-        Request("test", "POST", "/api/v1/namespaces/default/configmaps", attack.JSON, body)
-    )
+    body = b'{"data":{"k":"' + b"x" * media.LIMIT + b'"}}'
+    response = client.send(Request("test", "POST", "/api/v1/namespaces/default/configmaps", media.JSON, body))
     assert response.status == 413
     assert response.json()["message"] == "Request entity too large: limit is 3145728"
 
@@ -97,7 +96,7 @@ def test_yaml_aliases_do_not_expand_without_bound(client: Client) -> None:
             "test",
             "POST",
             "/api/v1/namespaces/default/configmaps",
-            attack.headers("application/yaml"),
+            media.headers("application/yaml"),
             corpus_free.encode(),
         )
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from kube.server import is_built
 from parity import script
 from parity.compare import differences, on_real

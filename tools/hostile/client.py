@@ -11,6 +11,7 @@ import contextlib
 import http.client
 import json
 import os
+import re
 import socket
 import ssl
 import tempfile
@@ -53,7 +54,13 @@ class Request:
 
     def __str__(self) -> str:
         headers = " ".join(f"[{name}: {value[:80]}]" for name, value in self.headers)
-        return f"{self.method} {self.path[:300]} {headers} {self.body[:400]!r}"
+        return f"{self.method} {self.path[:300]} {headers} {_short(self.body)}"
+
+
+def _short(data: bytes) -> str:
+    """The beginning, and where it is deep or long, how it goes on."""
+    text = re.sub(rb"((.{1,6}?)\2{20,})", rb"\2...", data[:4000], flags=re.DOTALL)
+    return repr(text[:400]) + (f" and so on, {len(data)} bytes" if len(data) > 400 else "")
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,10 @@ class Unanswered(Exception):
     """The connection ended, or the time was up, without an answer."""
 
 
+class Gone(Unanswered):
+    """Nobody listens any more: the server has ended."""
+
+
 class Client:
     """One keep-alive connection to the server of a kubeconfig, and raw connections beside it."""
 
@@ -93,11 +104,11 @@ class Client:
         self._anonymous = ssl.create_default_context(cadata=authority)
         self._context = ssl.create_default_context(cadata=authority)
         with tempfile.TemporaryDirectory() as directory:
-            pair = [Path(directory) / name for name in ("certificate", "key")]
-            for path, field in zip(pair, ("client-certificate-data", "client-key-data"), strict=True):
+            certificate, key = Path(directory) / "certificate", Path(directory) / "key"
+            for path, field in ((certificate, "client-certificate-data"), (key, "client-key-data")):
                 with open(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "wb") as file:
                     file.write(base64.b64decode(user[field]))
-            self._context.load_cert_chain(*pair)
+            self._context.load_cert_chain(certificate, key)
         self._socket: ssl.SSLSocket | None = None
 
     def close(self) -> None:
@@ -159,7 +170,10 @@ class Client:
 
     def connect(self, *, anonymous: bool = False) -> ssl.SSLSocket:
         context = self._anonymous if anonymous else self._context
-        plain = socket.create_connection(self.address, GIVE_UP)
+        try:
+            plain = socket.create_connection(self.address, GIVE_UP)
+        except ConnectionRefusedError as error:
+            raise Gone(str(error)) from error
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             return context.wrap_socket(plain, server_hostname=self.address[0])

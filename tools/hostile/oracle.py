@@ -23,6 +23,7 @@ KNOWN: Final = [
         r"the spec replicas field \".*\" (does not exist|cannot be a non-integer)",  # 14.4
         r"^conversion webhook for ",  # 14.4
         r"failed calling webhook",  # 16
+        r"^target\.(name|kind): ",  # a Binding's own validation, seen on the real one
     )
 ]
 #: the server cannot keep a revision from the future, and says so after three seconds

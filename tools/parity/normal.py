@@ -18,6 +18,8 @@ _RULES: Final[list[tuple[re.Pattern[str], str]]] = [
     for pattern, replacement in [
         # kubectl's own log lines: level, date, process id
         (r"^([EIWF])\d{4} [\d:.]+ +\d+ (\w+\.go):\d+\]", r"\1 \2]"),
+        # whether client-go notices first that it is told to stop or that the stream has ended is chance
+        (r"^W reflector\.go\].* very short watch: .*\n", ""),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
         (r"X509SHA256=[0-9a-f]+", "X509SHA256=<hash>"),
@@ -35,7 +37,8 @@ _RULES: Final[list[tuple[re.Pattern[str], str]]] = [
         (r"(Resource Version:\s+)\d+", r"\1<rv>"),
         (r'("?remainingItemCount"?: *)\d+', r"\1<n>"),
         (r"\b10\.0\.\d{1,3}\.\d{1,3}\b", "<ip>"),
-        (r"((?:[nN]ode[pP]ort\"?: *|:)\s*)3[0-2]\d{3}\b", r"\1<nodeport>"),
+        (r"([nN]ode[pP]ort\"?: *)3[0-2]\d{3}\b", r"\1<nodeport>"),
+        (r"(?<=\d:)3[0-2]\d{3}(?=/)", "<nodeport>"),
         (r"(NodePort: +\S+ +)3[0-2]\d{3}\b", r"\1<nodeport>"),
         (r"/tmp/(LIVE|MERGED)-\d+", r"/tmp/\1"),
         (r"kubectl-edit-\d+", "kubectl-edit"),

@@ -264,10 +264,9 @@ class App:
         if request.resource.is_custom:
             if info.verb == "create" and info.name:
                 return self._writer.create(request)
-            if info.verb in ("update", "patch", "put") and not info.name:
+            if info.verb in ("update", "patch") and not info.name:
                 raise status.bad_request("name must be provided")
-            verb = "" if info.verb == request.http.method.lower() else info.verb
-            raise unsupported_verb(request.resource, verb)
+            raise unsupported_verb(request.resource, info.verb)
         raise status.method_not_allowed()
 
     def _without_namespace(self, request: ApiRequest) -> Result:

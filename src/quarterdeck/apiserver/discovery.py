@@ -58,7 +58,7 @@ class Discovery:
         cached = self._cache.get(key)
         if cached is None:
             document = self._build(key)
-            body = b"" if document is None else _encode(document)
+            body = b"" if document is None else _encode(document) + b"\n"
             cached = (body, f'"{hashlib.sha512(body).hexdigest().upper()}"')
             if document is not None:  # unknown paths must not fill the cache
                 self._cache[key] = cached

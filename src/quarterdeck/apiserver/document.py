@@ -55,7 +55,10 @@ def parse_yaml(body: bytes) -> Any:
         raise ParseError(f"yaml: {' '.join(str(error).split())}") from None
     if b"*" in body:
         _check_expansion(document)
-    return _string_keys(document) if isinstance(document, dict | list) else document
+    try:
+        return _string_keys(document) if isinstance(document, dict | list) else document
+    except RecursionError:
+        raise ParseError("yaml: exceeded max depth") from None
 
 
 def duplicate_fields(body: bytes, document: Any) -> list[str]:

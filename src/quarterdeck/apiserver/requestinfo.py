@@ -5,8 +5,7 @@ Pure parsing; whether the resource exists is the registry's business.
 
 from __future__ import annotations
 
-_COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "POST": "create", "DELETE": "deletecollection"}
-_OBJECT_VERBS = {
+_VERBS = {
     "GET": "get",
     "HEAD": "get",
     "POST": "create",
@@ -14,6 +13,7 @@ _OBJECT_VERBS = {
     "PATCH": "patch",
     "DELETE": "delete",
 }
+_COLLECTION_VERBS = {"GET": "list", "HEAD": "list", "DELETE": "deletecollection"}
 
 
 class RequestInfo:
@@ -57,7 +57,7 @@ class RequestInfo:
         if len(parts) > 2:
             self.subresource = "/".join(parts[2:])
         if not self.name:
-            verb = _COLLECTION_VERBS.get(method, method.lower())
+            verb = _COLLECTION_VERBS.get(method) or _VERBS.get(method, "")
             self.verb = "watch" if watch and verb == "list" else verb
         else:
-            self.verb = _OBJECT_VERBS.get(method, method.lower())
+            self.verb = _VERBS.get(method, "")  # other methods have no verb

@@ -102,9 +102,16 @@ class Resource:
 
     # -- documents -------------------------------------------------------------------------
 
-    def decode(self, parsed: Any) -> tuple[Json, list[str]]:
-        """A parsed body as a well-shaped object of this version, and its unknown fields."""
+    def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
+        """A parsed body as a well-shaped object of this version, and its unknown fields.
+
+        `applied`: it is the result of an apply, in which nulls are left for validation.
+        """
         raise NotImplementedError
+
+    def default(self, obj: Json, *, applied: bool = False) -> None:
+        """Fill in defaults after decoding."""
+        self.strategy.default(obj)
 
     def raw_body(self, entry: Entry) -> bytes | None:
         """The stored text if it can be served in this version as it is."""
@@ -159,7 +166,7 @@ class BuiltinResource(Resource):
         self._converter = converter
         self.item_prefix = b"{"
 
-    def decode(self, parsed: Any) -> tuple[Json, list[str]]:
+    def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
         try:
             return normalize(parsed, self.struct)
         except ShapeError as error:

@@ -22,6 +22,7 @@ from typing import Any, Self
 import msgspec
 
 from .admission.chain import AdmissionChain
+from .apiservices import LocalServices
 from .app import App, Peer
 from .auth import (
     ADMIN,
@@ -126,6 +127,9 @@ class ApiServer:
             self._assemble()
             await self._bootstrap.run()
             await self._definitions.start()
+            services = LocalServices(self.store, self.table)
+            await services.sync()
+            self._background.append(asyncio.create_task(services.run(), name="api-services"))
             self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
             if listen:
                 await self._listen()

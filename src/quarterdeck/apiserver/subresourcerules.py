@@ -76,6 +76,8 @@ class ReplicaScale:
         current = (obj.get("status") or {}).get("replicas", 0)
         return scale_document(obj, spec.get("replicas", 0), current, text)
 
+    shown = read
+
     def write(self, obj: Json, replicas: int) -> None:
         obj["spec"]["replicas"] = replicas
 

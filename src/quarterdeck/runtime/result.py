@@ -1,7 +1,7 @@
 """What a reconcile says about its next run.
 
-``None`` is "done". A ``Result`` asks for more: ``Requeue`` after a time, ``Wait`` until something is seen in the
-cache. ``quarterdeck.errors.Requeue`` may be raised instead of returned, from any depth.
+``None`` is "done". A ``Result`` asks for more: ``Requeue`` after a time, ``Wait`` until something is seen in
+the cache. ``quarterdeck.errors.Requeue`` may be raised instead of returned, from any depth.
 """
 
 from collections.abc import Callable

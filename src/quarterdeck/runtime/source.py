@@ -120,7 +120,7 @@ class _Enqueuer:
         context = self._context
         for key in dict.fromkeys(keys):
             if context.cluster and not key.cluster:
-                key = Key(key.namespace, key.name, context.cluster)  # noqa: PLW2901  bound to the cluster
+                key = Key(key.namespace, key.name, context.cluster)
             context.enqueue(key, priority)
 
 
@@ -129,7 +129,7 @@ class KindSource:
 
     - ``optional``: do not wait for the kind and do not fail without it; the watch attaches when its CRD
       shows up and goes quiet when it leaves.
-    - ``initial_priority``, ``resync_priority``: band of keys from the first list and from resyncs; default −100.
+    - ``initial_priority``, ``resync_priority``: band of keys from the first list and from resyncs; −100.
     """
 
     def __init__(

@@ -104,6 +104,7 @@ class Attributes:
         "namespaced",
         "needs_reinvocation",
         "object",
+        "object_kind",
         "old_object",
         "operation",
         "options",
@@ -142,6 +143,8 @@ class Attributes:
         self.namespace = namespace
         self.name = name
         self.object = object
+        #: set where the objects are of another kind than the resource (Scale, Eviction)
+        self.object_kind: GroupVersionKind | None = None
         self.old_object = old_object
         self.options = options
         self.user = user
@@ -155,7 +158,7 @@ class Attributes:
 
     @property
     def gvk(self) -> GroupVersionKind:
-        return GroupVersionKind(self.group, self.version, self.kind)
+        return self.object_kind or GroupVersionKind(self.group, self.version, self.kind)
 
     @property
     def gvr(self) -> GroupVersionResource:

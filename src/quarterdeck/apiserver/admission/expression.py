@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.cel.environment import Environment, Program
-from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError
+from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError, ProgramError
 from quarterdeck.apiserver.cel.library import mutation
 from quarterdeck.apiserver.cel.types import (
     BOOL,
@@ -179,6 +179,8 @@ def compile_expression(
     environment = _plain_environment(scope) if variables is None else variables.environment(scope)
     try:
         program = environment.compile(source)
+    except ProgramError as error:
+        return Compiled(source, None, f"program instantiation failed: {error.message}")
     except CelCompileError as error:
         return Compiled(source, None, f"compilation failed: {error.message}")
     if returns and program.result_type not in returns:

@@ -369,7 +369,9 @@ def to_v2(hpa: Json) -> Json:
     if isinstance(behavior, dict) and behavior:
         new_spec["behavior"] = _json_names(behavior)
     new_status: Json = {"desiredReplicas": status.get("desiredReplicas") or 0, "currentMetrics": None}
-    for key in ("currentReplicas", "observedGeneration", "lastScaleTime"):
+    if status.get("currentReplicas"):  # always shown in v1, only when not zero in v2
+        new_status["currentReplicas"] = status["currentReplicas"]
+    for key in ("observedGeneration", "lastScaleTime"):
         if status.get(key) is not None:
             new_status[key] = status[key]
     current = [_metric_to_v2(item, "current") for item in _decode_list(annotations.get(_CURRENT_METRICS))]

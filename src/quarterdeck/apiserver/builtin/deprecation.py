@@ -13,6 +13,12 @@ JOB_DELETE_WARNING: Final = (
 )
 
 
+_WARNINGS: Final = {
+    "endpoints": ENDPOINTS_WARNING,
+    "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",
+}
+
+
 def request_warning(group: str, resource: str) -> str:
     """The warning every request to a deprecated resource is answered with, or ""."""
-    return ENDPOINTS_WARNING if resource == "endpoints" and not group else ""
+    return _WARNINGS.get(resource, "") if not group else ""

@@ -54,7 +54,8 @@ class NamespaceStrategy(BuiltinStrategy):
         section(obj["metadata"], "labels")[NAME_LABEL] = obj["metadata"].get("name")
 
     def is_held(self, obj: Json) -> bool:
-        return bool((obj.get("spec") or {}).get("finalizers"))
+        # the first delete always leaves it, for its content to go first
+        return "deletionTimestamp" not in obj["metadata"] or bool((obj.get("spec") or {}).get("finalizers"))
 
     def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:
         section(obj, "status")["phase"] = "Terminating"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from quarterdeck.apiserver.cel.declaration import Implementation, Overload
 from quarterdeck.apiserver.cel.error import EvalError
@@ -59,8 +59,3 @@ def dispatcher(name: str, overloads: Sequence[Overload]) -> Implementation:
         raise mismatch(name, args)
 
     return call
-
-
-def guarded(name: str, overload: Overload) -> Callable[..., Value]:
-    """The implementation of one overload behind a check of its argument types."""
-    return dispatcher(name, [overload])

@@ -175,14 +175,17 @@ class CustomResource(Resource):
 
     # -- documents -------------------------------------------------------------------------
 
-    def decode(self, parsed: Any) -> tuple[Json, list[str]]:
+    def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
         obj = dict(parsed)
         try:
-            return obj, self.schema.decode(obj)
+            return obj, self.schema.decode(obj, keep_nulls=applied)
         except DecodeError as error:
             raise status.bad_request(
                 f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
             ) from None
+
+    def default(self, obj: Json, *, applied: bool = False) -> None:
+        self.schema.default(obj, keep_nulls=applied)
 
     def raw_body(self, entry: Entry) -> bytes | None:
         body = entry.body

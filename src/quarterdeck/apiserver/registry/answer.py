@@ -45,7 +45,8 @@ def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
 def json_response(
     code: int, document: Mapping[str, Any], headers: Iterable[tuple[str, str]] = ()
 ) -> Response:
-    return Response(code, _encode(document), headers=headers)
+    # Go's encoder ends a document with a line end, and kubectl get --raw shows it
+    return Response(code, _encode(document) + b"\n", headers=headers)
 
 
 def status_response(error: status.StatusError, *, yaml_wanted: bool = False) -> Response:
@@ -102,7 +103,7 @@ def entry_response(request: ApiRequest, code: int, entry: Entry) -> Response:
         body = resource.raw_body(entry)
         if body is not None:
             headers = warning_headers(request.warnings) if request.warnings else ()
-            return Response(code, resource.prefix + body, headers=headers)
+            return Response(code, resource.prefix + body + b"\n", headers=headers)
     return object_response(request, code, resource.read(entry))
 
 
@@ -195,7 +196,7 @@ def _table_bytes(request: ApiRequest, entries: Sequence[Entry], list_metadata: J
             "columnDefinitions": printer.columns,
         }
     )
-    return [head[:-1] + b',"rows":[', b",".join(rows), b"]}"]
+    return [head[:-1] + b',"rows":[', b",".join(rows), b"]}\n"]
 
 
 def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: Json) -> Response | None:
@@ -219,10 +220,10 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
     headers = warning_headers(request.warnings) if request.warnings else ()
     head = list_head(resource, list_metadata)
     if not bodies:
-        return Response(200, head + b"]}", headers=headers)
+        return Response(200, head + b"]}\n", headers=headers)
     item_prefix = resource.item_prefix
     joined = (b"," + item_prefix).join(bodies)
-    return Response(200, (head + item_prefix, joined, b"]}"), headers=headers)
+    return Response(200, (head + item_prefix, joined, b"]}\n"), headers=headers)
 
 
 def list_head(resource: Resource, list_metadata: Json) -> bytes:

@@ -95,8 +95,8 @@ class DeleteOptions:
         orphan = request.flag("orphanDependents")
         if orphan is not None:
             options["orphanDependents"] = orphan
-        if values := [value for value in request.http.query.get("dryRun", ()) if value]:
-            options["dryRun"] = values
+        if values := request.http.query.get("dryRun"):
+            options["dryRun"] = list(values)
         return options
 
     def finalizers(self, existing: list[str], *, orphans_by_default: bool) -> list[str]:
@@ -130,7 +130,8 @@ class Deleter:
         obj, is_gone = await self.delete_object(request, request.info.name, options)
         resource = request.resource
         if not is_gone or resource.strategy.deletes_gracefully:
-            return object_response(request, 200, obj)
+            # "accepted" only for the old way to ask that dependents go first
+            return object_response(request, 202 if not is_gone and options.orphan is False else 200, obj)
         details: Json = {"name": obj["metadata"]["name"]}
         if resource.group:
             details["group"] = resource.group
@@ -175,9 +176,10 @@ class Deleter:
                     resource.written(entry)
                     obj["metadata"]["resourceVersion"] = str(entry.rev)
                 if is_gone:
-                    await self._store.delete(
+                    gone = await self._store.delete(
                         resource.bucket, namespace, name, expected=entry.rev, value=entry.value()
                     )
+                    obj["metadata"]["resourceVersion"] = str(gone.rev)
             except WriteConflict:
                 continue
             return obj, is_gone
@@ -228,6 +230,13 @@ class Deleter:
         stored_uid = old["metadata"]["uid"]
         name = old["metadata"]["name"]
         if uid is not None and uid != stored_uid:
+            if not resource.strategy.delete_records_grace:  # these delete in their own way
+                raise status.conflict(
+                    resource.plural,
+                    resource.group,
+                    name,
+                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}",
+                )
             raise self._precondition_failed(
                 resource,
                 name,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
 
 from quarterdeck.apiserver import document, fielderror, status
+from quarterdeck.apiserver.apply.gotext import plain
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
 from quarterdeck.apiserver.patch.decode import unmarshal_error
@@ -34,12 +36,10 @@ class Patcher:
     async def patch(self, request: ApiRequest, rules: Strategy | None = None) -> Response:
         """`rules` stand in for the kind's strategy where a subresource has different ones."""
         media = document.media_type(request.http.headers.get("content-type", ""))
-        resource = request.resource
+        check_patch_type(media, is_custom=request.resource.is_custom)
         if media == APPLY_YAML:
             return await self._apply(request, rules)
-        if media in (JSON_PATCH, MERGE_PATCH) or (media == STRATEGIC_PATCH and not resource.is_custom):
-            return await self._patch(request, media, rules)
-        raise unsupported_patch(is_custom=resource.is_custom)
+        return await self._patch(request, media, rules)
 
     async def _patch(self, request: ApiRequest, media: str, rules: Strategy | None) -> Response:
         options = WriteOptions(request, "PatchOptions")
@@ -66,9 +66,9 @@ class Patcher:
                 subresource=request.info.subresource,
                 now=context.now,
             )
-            obj, unknown = resource.decode(merged)
+            obj, unknown = resource.decode(merged, applied=True)
             check_problems(request, options, [], unknown)
-            resource.strategy.default(obj)
+            resource.default(obj, applied=True)
             return obj
 
         return await self._writer.modify(
@@ -81,18 +81,36 @@ class PatchBody:
 
     def __init__(self, media: str, body: bytes) -> None:
         self._media = media
+        self._body = body
+        self._is_decoded = False
         #: what field validation has to say about the patch itself
         self.duplicates: list[str] = []
         self.unknown: list[str] = []
-        self._patch: Any
-        if media == JSON_PATCH:
-            self._patch = jsonpatch.decode(body)
+        self._patch: Any = None
+
+    def _decode(self) -> None:
+        """Not before there is something to patch: a missing object matters more than a bad patch."""
+        self._is_decoded = True
+        if self._media == JSON_PATCH:
+            self._patch = jsonpatch.decode(self._body)
             self.unknown = jsonpatch.unknown_fields(self._patch)
             return
-        self._patch = merge.decode(body) if media == MERGE_PATCH else strategic.decode(body)
-        self.duplicates = document.duplicate_fields(body, self._patch)
+        self._patch = merge.decode(self._body) if self._media == MERGE_PATCH else strategic.decode(self._body)
+        self.duplicates = document.duplicate_fields(self._body, self._patch)
+
+    def invalid(self, patched: Json, why: str) -> status.StatusError:
+        """422 for a result that cannot be decoded. A strategic patch goes straight into Go values."""
+        if self.is_strategic:
+            return invalid_patch(plain(self._patch), _restore_problem(why))
+        return invalid_patch(_encode(patched).decode(), why)
+
+    @property
+    def is_strategic(self) -> bool:
+        return self._media == STRATEGIC_PATCH
 
     def apply(self, old: Json, resource: Resource) -> Any:
+        if not self._is_decoded:
+            self._decode()
         if self._media == JSON_PATCH:
             return jsonpatch.apply(old, self._patch)
         if self._media == MERGE_PATCH:
@@ -112,18 +130,20 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
         _check_custom_type(resource, patched, api_version, kind)
     else:
         patched["kind"] = kind = kind or resource.kind
+        if change.is_strategic:
+            patched["apiVersion"] = api_version = api_version or resource.api_version
         if (api_version, kind) != (resource.api_version, resource.kind):
             assert isinstance(resource, BuiltinResource)
-            raise invalid_patch(patched, resource.decode_problem(api_version, kind))
+            raise change.invalid(patched, resource.decode_problem(api_version, kind))
     if patched.get("metadata") is None:
         patched["metadata"] = {}
     try:
         obj, unknown = resource.decode(patched)
     except status.StatusError as error:
-        raise invalid_patch(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
+        raise change.invalid(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
     problems = change.unknown + problem_texts(change.duplicates, unknown)
     if problems and options.field_validation == "Strict":
-        raise invalid_patch(patched, "strict decoding error: " + ", ".join(problems))
+        raise change.invalid(patched, "strict decoding error: " + ", ".join(problems))
     if options.field_validation == "Warn":
         for text in problems:
             request.warn(text)
@@ -136,7 +156,8 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
 def _check_custom_type(resource: Resource, patched: Json, api_version: str, kind: str) -> None:
     """A patch may not turn a custom resource into something else."""
     if not kind:
-        raise invalid_patch(patched, f"Object 'Kind' is missing in '{_encode(patched).decode()}'")
+        shown = _encode(patched).decode()
+        raise invalid_patch(shown, f"Object 'Kind' is missing in '{shown}'")
     if not api_version:
         raise status.internal("Object 'apiVersion' is missing in 'object has no apiVersion field'")
     if kind != resource.kind:
@@ -147,9 +168,30 @@ def _check_custom_type(resource: Resource, patched: Json, api_version: str, kind
         raise status.invalid(kind, api_version.rpartition("/")[0], name, [error])
 
 
-def invalid_patch(patched: Json, why: str) -> status.StatusError:
+_UNMARSHAL = re.compile(
+    r"json: cannot unmarshal (\w+)(?: .*)? into Go (?:struct field \S+|value) of type (.+)"
+)
+_GO_KINDS = {"object": "map", "array": "slice", "number": "int64"}
+
+
+def _restore_problem(why: str) -> str:
+    """A type error of JSON decoding in the words of Go's conversion from unstructured values."""
+    found = _UNMARSHAL.fullmatch(why)
+    if found is None:
+        return why
+    given, wanted = _GO_KINDS.get(found[1], found[1]), found[2]
+    if wanted.startswith("[]"):
+        return f"cannot restore slice from {given}"
+    if wanted.startswith("map["):
+        return f"cannot restore map from {given}"
+    if "." in wanted:
+        return f"cannot restore struct from: {given}"
+    return f"unrecognized type: {wanted}"
+
+
+def invalid_patch(shown: str, why: str) -> status.StatusError:
     """422 for a patch whose result cannot be decoded; upstream names neither kind nor object."""
-    error = fielderror.invalid("patch", _encode(patched).decode(), why)
+    error = fielderror.invalid("patch", shown, why)
     return status.StatusError(
         422,
         f' "" is invalid: {error}',
@@ -176,11 +218,14 @@ def parse_apply(request: ApiRequest) -> Json:
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: "
             + unmarshal_error(config, "Go value of type map[string]interface {}")
         )
+    for key in ("apiVersion", "kind"):
+        if not isinstance(config.get(key), str):
+            config.pop(key, None)
     if not config.get("kind") or not config.get("apiVersion"):
         raise status.bad_request(
             "invalid object type: /, Kind="
             if not config.get("apiVersion") and not config.get("kind")
-            else f"invalid object type: {_group_version(config)}, Kind={config.get('kind', '')}"
+            else f"invalid object type: {_group_version(config)}, Kind={config.get('kind') or ''}"
         )
     if config["apiVersion"] != resource.api_version or config["kind"] != resource.kind:
         raise status.bad_request(f"invalid object type: {_group_version(config)}, Kind={config['kind']}")
@@ -212,12 +257,14 @@ def _group_version(config: Json) -> str:
     return version if "/" in version else f"/{version}"
 
 
-def unsupported_patch(*, is_custom: bool) -> status.StatusError:
+def check_patch_type(media: str, *, is_custom: bool) -> None:
+    if media in (JSON_PATCH, MERGE_PATCH, APPLY_YAML) or (media == STRATEGIC_PATCH and not is_custom):
+        return
     if not is_custom:
-        return status.StatusError(
+        raise status.StatusError(
             415, "415: Unsupported Media Type", reason="UnsupportedMediaType", details={}
         )
-    return status.unsupported_media_type(
+    raise status.unsupported_media_type(
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join((JSON_PATCH, MERGE_PATCH, APPLY_YAML))
     )

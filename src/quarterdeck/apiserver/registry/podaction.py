@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.admission.attributes import Attributes
+from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin import eviction, podsubresource
 from quarterdeck.apiserver.builtin.typetable import struct_for
@@ -122,6 +122,8 @@ class PodActions:
             dry_run=options.dry_run,
             context=Context(request, self._writer.cluster, dry_run=options.dry_run),
         )
+        if kind == "Eviction":
+            attributes.object_kind = GroupVersionKind("policy", "v1", kind)
         await self._admission.mutate(attributes)
         await self._admission.validate(attributes)
         return attributes.object or obj

@@ -24,7 +24,7 @@ Json = dict[str, Any]
 #: how long a request for a revision of the future waits
 FUTURE_WAIT = 3.0
 _TOKEN_VERSION = "meta.k8s.io/v1"
-_BAD_TOKEN = "invalid continue token: continue key is not valid: "  # noqa: S105
+_BAD_TOKEN = "invalid continue token: continue key is not valid: "
 
 CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "

@@ -108,10 +108,9 @@ class WriteOptions:
 
 
 def check_dry_run(values: Sequence[str], errors: list[FieldError]) -> bool:
-    given = [value for value in values if value]
-    if any(value != "All" for value in given):
-        errors.append(fielderror.not_supported("dryRun", list(given), ["All"]))
-    return bool(given)
+    if any(value != "All" for value in values):
+        errors.append(fielderror.not_supported("dryRun", list(values), ["All"]))
+    return bool(values)
 
 
 def check_field_manager(manager: str, errors: list[FieldError]) -> None:

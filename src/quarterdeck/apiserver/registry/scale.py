@@ -14,7 +14,11 @@ class ScaleView(Protocol):
     """How a kind shows its scale."""
 
     def read(self, obj: Json) -> Json:
-        """The Scale of an object."""
+        """The Scale of an object; raises where it has no replicas."""
+        ...
+
+    def shown(self, obj: Json) -> Json:
+        """The Scale a write starts from; missing replicas are 0."""
         ...
 
     def write(self, obj: Json, replicas: int) -> None:
@@ -53,9 +57,12 @@ class PathScale:
         self._selector = JsonPath(selector) if selector else None
 
     def read(self, obj: Json) -> Json:
-        replicas = self._spec.first(obj)
-        if replicas is None:
+        if self._spec.first(obj) is None:
             raise status.internal(f'the spec replicas field "{self._spec_text}" does not exist')
+        return self.shown(obj)
+
+    def shown(self, obj: Json) -> Json:
+        replicas = self._spec.first(obj) or 0
         current = self._status.first(obj)
         selector = self._selector.first(obj) if self._selector else ""
         return scale_document(
@@ -76,24 +83,8 @@ class PathScale:
         node[last] = replicas
 
 
-def check_scale(scale: Json, name: str, stored: Json) -> int:
-    """The replicas a client asks for; raises when the Scale is not one for this object."""
-    meta = scale.get("metadata") or {}
-    given = meta.get("name")
-    if given and given != name:
-        raise status.bad_request(
-            f"the name of the object ({given}) does not match the name on the URL ({name})"
-        )
-    uid = meta.get("uid")
-    if uid and uid != stored["metadata"]["uid"]:
-        raise status.conflict(
-            "scale",
-            "autoscaling",
-            name,
-            f"Precondition failed: UID in precondition: {uid}, "
-            f"UID in object meta: {stored['metadata']['uid']}",
-        )
-    replicas: int = (scale.get("spec") or {}).get("replicas", 0)
+def check_replicas(replicas: int, name: str) -> None:
+    """The replicas a client asks for may not be negative."""
     if replicas < 0:
         raise status.invalid(
             "Scale",
@@ -101,4 +92,3 @@ def check_scale(scale: Json, name: str, stored: Json) -> int:
             name,
             [fielderror.invalid("spec.replicas", replicas, "must be greater than or equal to 0")],
         )
-    return replicas

@@ -6,21 +6,20 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from quarterdeck.apiserver import document, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.patch import jsonpatch, merge
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry
-from quarterdeck.apiserver.subresourcerules import scale_for, subresource_rules
+from quarterdeck.apiserver.subresourcerules import subresource_rules
 
 from .answer import document_response
 from .body import check_identity, parse_object
-from .patching import APPLY_YAML, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Patcher, unsupported_patch
+from .patching import Patcher
 from .podaction import PodActions, parse_as
 from .read import Reader
 from .request import ApiRequest, WriteOptions
-from .scale import PathScale, ScaleView, check_scale
+from .scaling import Scaling
 from .write import Context, Writer, deep_copy
 
 Json = dict[str, Any]
@@ -48,6 +47,7 @@ class Subresources:
         self._pods = pods
         self._tokens = tokens
         self._pod_log = pod_log
+        self._scaling = Scaling(writer)
 
     def serve(self, request: ApiRequest) -> Result:
         info = request.info
@@ -63,7 +63,7 @@ class Subresources:
         if info.verb not in known.verbs:
             raise self._odd_verb(request)
         if name == "scale":
-            return self._scale(request)
+            return self._scaling.serve(request)
         if name in _WHOLE_OBJECT:
             return self._whole(request)
         if name == "log":
@@ -102,50 +102,6 @@ class Subresources:
             return deep_copy(obj)
 
         return await self._writer.modify(request, options, replace, rules=rules)
-
-    # -- scale -----------------------------------------------------------------------------
-
-    def _view(self, request: ApiRequest) -> ScaleView:
-        resource = request.resource
-        if resource.is_custom:
-            return PathScale(resource.version_spec["subresources"]["scale"])  # type: ignore[attr-defined]
-        return scale_for(resource.group, resource.plural)
-
-    async def _scale(self, request: ApiRequest) -> Response:
-        view = self._view(request)
-        resource = request.resource
-        info = request.info
-        if info.verb == "get":
-            entry = resource.bucket.get(info.namespace, info.name)
-            if entry is None:
-                raise resource.not_found(info.name)
-            [obj] = await resource.read_many([entry])
-            return document_response(request, 200, view.read(obj))
-        is_patch = info.verb == "patch"
-        options = WriteOptions(
-            request, "PatchOptions" if is_patch else "UpdateOptions", is_apply=self._is_apply(request)
-        )
-        body = None if is_patch else parse_as(request, "autoscaling", "v1", "Scale")
-        patch = _ScalePatch(request) if is_patch else None
-
-        async def change(old: Json | None, context: Context) -> Json:
-            assert old is not None
-            shown = view.read(old)
-            wanted = body if body is not None else patch.apply(shown) if patch is not None else shown
-            replicas = check_scale(wanted, info.name, old)
-            obj = deep_copy(old)
-            version = (wanted.get("metadata") or {}).get("resourceVersion")
-            obj["metadata"]["resourceVersion"] = version or (
-                old["metadata"]["resourceVersion"] if is_patch else ""
-            )
-            view.write(obj, replicas)
-            return obj
-
-        _, obj, _ = await self._writer.modify_object(request, options, change, is_patch=True)
-        return document_response(request, 200, view.read(obj))
-
-    def _is_apply(self, request: ApiRequest) -> bool:
-        return document.media_type(request.http.headers.get("content-type", "")) == APPLY_YAML
 
     # -- pods and service accounts ---------------------------------------------------------
 
@@ -191,34 +147,3 @@ def unsupported_verb(resource: Resource, verb: str) -> status.StatusError:
         reason="MethodNotAllowed",
         details={"group": resource.group, "kind": resource.plural},
     )
-
-
-class _ScalePatch:
-    """A patch of a Scale: merge (also when strategic), JSON patch or apply."""
-
-    def __init__(self, request: ApiRequest) -> None:
-        media = document.media_type(request.http.headers.get("content-type", ""))
-        body = request.http.body
-        if media not in (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_YAML):
-            raise unsupported_patch(is_custom=request.resource.is_custom)
-        self._is_json_patch = media == JSON_PATCH
-        self._patch: Any
-        if self._is_json_patch:
-            self._patch = jsonpatch.decode(body)
-        elif media == APPLY_YAML:
-            try:
-                self._patch = document.parse_yaml(body)
-            except document.ParseError as error:
-                raise status.bad_request(f"error decoding YAML: {error}") from None
-        else:
-            self._patch = merge.decode(body)
-
-    def apply(self, scale: Json) -> Json:
-        patched = (
-            jsonpatch.apply(scale, self._patch)
-            if self._is_json_patch
-            else merge.apply(deep_copy(scale), self._patch)
-        )
-        if not isinstance(patched, dict):
-            raise status.bad_request("the patch does not leave a Scale")
-        return patched

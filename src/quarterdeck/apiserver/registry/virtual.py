@@ -68,4 +68,8 @@ class VirtualResources:
     def _review(self, request: ApiRequest) -> Response:
         options = WriteOptions(request, "CreateOptions")
         obj = parse_object(request, options)
+        resource = request.resource
+        resource.field_manager.update(
+            None, obj, manager=options.field_manager, api_version=resource.api_version, now=timestamp()
+        )
         return document_response(request, 201, self._reviews[request.resource.plural](request, obj))

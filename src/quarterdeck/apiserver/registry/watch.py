@@ -300,7 +300,10 @@ class WatchStream:
         if kind == "Table":
             columns, self._columns_sent = not self._columns_sent, True
             version = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            row_object = partial(obj)
             obj = build_table(self._request, [obj], version, columns=columns)
+            if name == b"BOOKMARK" and obj["rows"][0]["object"] is None:
+                obj["rows"][0]["object"] = row_object  # the mark is in its annotations
         elif kind:
             obj = partial(obj, self._request.output.version)
         return b'{"type":"%b","object":%b}\n' % (name, _encode(obj))

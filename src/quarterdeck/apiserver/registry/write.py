@@ -11,12 +11,12 @@ import random
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from quarterdeck.apiserver import fielderror, gostyle, metadata, status
-from quarterdeck.apiserver.admission.attributes import Attributes
+from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import restore_times
 from quarterdeck.apiserver.auth import Authorizer, escalation_error, request_attributes
@@ -79,6 +79,13 @@ class Context:
         self.request.warn(text)
 
 
+class Projection(NamedTuple):
+    """A subresource that shows an object as another kind: that is what admission gets to see."""
+
+    kind: GroupVersionKind
+    read: Callable[[Json], Json]
+
+
 #: given the stored object (None when missing), the object the client wants
 Transform = Callable[[Json | None, Context], Awaitable[Json]]
 
@@ -124,8 +131,8 @@ class Writer:
         resource.check_create_allowed(meta.get("name", ""))
         if resource.namespaced:
             self._check_namespace(request, meta)
-        strategy.default(obj)
         if not is_apply:
+            strategy.default(obj)
             drop_duplicate_owners(obj, context, is_patch=False)
             resource.field_manager.update(
                 None,
@@ -285,8 +292,12 @@ class Writer:
         is_apply: bool = False,
         create_missing: bool = False,
         rules: Strategy | None = None,
+        projection: Projection | None = None,
     ) -> tuple[Entry | None, Json, int]:
-        """Like `modify`, but returns (entry or None for a dry run or a finished deletion, object, code)."""
+        """Like `modify`, but returns (entry or None for a dry run or a finished deletion, object, code).
+
+        With a `projection` the transform has run mutating admission (`mutate_as`) and recorded ownership.
+        """
         resource = request.resource
         info = request.info
         namespace = info.namespace if resource.namespaced else ""
@@ -312,6 +323,7 @@ class Writer:
                     is_patch=is_patch,
                     is_apply=is_apply,
                     strategy=rules or resource.strategy,
+                    projection=projection,
                 )
             except _Retry:
                 if attempt + 1 < _UPDATE_ATTEMPTS:
@@ -358,6 +370,7 @@ class Writer:
         is_patch: bool,
         is_apply: bool,
         strategy: Strategy,
+        projection: Projection | None = None,
     ) -> tuple[Entry | None, Json]:
         resource = request.resource
         info = request.info
@@ -368,7 +381,7 @@ class Writer:
         if info.subresource == "status":
             new = self._status_view(strategy.status_metadata, old, new)
             meta = new["metadata"]
-        if not is_apply:
+        if not is_apply and projection is None:
             drop_duplicate_owners(new, context, is_patch=is_patch)
             resource.field_manager.update(
                 old,
@@ -380,12 +393,13 @@ class Writer:
             )
         attributes = None
         if self._admission.needs_admission(resource.group, resource.plural, info.subresource, "UPDATE"):
-            attributes = self._attributes(request, "UPDATE", new, old, options, context)
-            new = await self._mutate(attributes, request)
-            meta = new["metadata"]
+            attributes = self._attributes(request, "UPDATE", new, old, options, context, projection)
+            if projection is None:
+                new = await self._mutate(attributes, request)
+                meta = new["metadata"]
         wanted_rev = parse_rev(wanted, on_update=True) if wanted else 0
         if not wanted_rev:
-            if not strategy.allows_unconditional_update:
+            if not strategy.allows_unconditional_update and projection is None:
                 raise self._unconditional(resource, name)
         elif wanted_rev != entry.rev:
             raise status.conflict(resource.plural, resource.group, name)
@@ -402,7 +416,7 @@ class Writer:
         self._validate_changed(resource, strategy, new, old, context, subresource=info.subresource)
         self._check_escalation(request, new, old)
         if attributes is not None:
-            attributes.object = new
+            attributes.object = new if projection is None else projection.read(new)
             await self._admission.validate(attributes)
         if options.dry_run:
             return None, new
@@ -526,6 +540,7 @@ class Writer:
         old: Json | None,
         options: WriteOptions,
         context: Context,
+        projection: Projection | None = None,
     ) -> Attributes:
         resource = request.resource
         info = request.info
@@ -537,7 +552,7 @@ class Writer:
             body["fieldManager"] = options.manager_given
         if request.param("fieldValidation"):
             body["fieldValidation"] = options.field_validation
-        return Attributes(
+        attributes = Attributes(
             operation=operation,
             group=resource.group,
             version=resource.version,
@@ -554,6 +569,28 @@ class Writer:
             dry_run=options.dry_run,
             context=context,
         )
+        if projection is not None:
+            attributes.object_kind = projection.kind
+            attributes.old_object = projection.read(old) if old is not None else None
+        return attributes
+
+    async def mutate_as(
+        self,
+        request: ApiRequest,
+        projection: Projection,
+        new: Json,
+        old: Json,
+        options: WriteOptions,
+        context: Context,
+    ) -> Json:
+        """Mutating admission of what a subresource shows; returns the object it leaves."""
+        resource, info = request.resource, request.info
+        if not self._admission.needs_admission(resource.group, resource.plural, info.subresource, "UPDATE"):
+            return new
+        attributes = self._attributes(request, "UPDATE", new, None, options, context, projection)
+        attributes.old_object = old
+        await self._admission.mutate(attributes)
+        return attributes.object or new
 
     async def _mutate(self, attributes: Attributes, request: ApiRequest) -> Json:
         """Run mutating admission; a changed object is decoded and defaulted again."""

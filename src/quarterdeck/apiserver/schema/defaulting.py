@@ -16,16 +16,19 @@ from .document import copied
 from .structural import SchemaNode, is_numeric, is_scalar
 
 
-def default(obj: Any, node: SchemaNode) -> None:
+def default(obj: Any, node: SchemaNode, *, keep: bool = False) -> None:
     """Fill in defaults in place, drop nulls that may not be, and bring numbers into stored form."""
-    drop_nulls(obj, node)
+    drop_nulls(obj, node, keep=keep)
     fill(obj, node)
 
 
-def drop_nulls(value: Any, node: SchemaNode) -> None:
-    """Drop null fields that are neither nullable nor have a default; normalizes numbers on the way."""
+def drop_nulls(value: Any, node: SchemaNode, *, keep: bool = False) -> None:
+    """Drop null fields that are neither nullable nor have a default; normalizes numbers on the way.
+
+    `keep` only normalizes: validation refuses the nulls of an apply.
+    """
     if type(value) is dict:
-        if None in value.values():
+        if not keep and None in value.values():
             for key in [key for key, item in value.items() if item is None]:
                 child = node.child(key)
                 if child is not None and not child.nullable and child.default is None:
@@ -35,9 +38,9 @@ def drop_nulls(value: Any, node: SchemaNode) -> None:
                 value[key] = number.canonical(value[key])
         for key, child in node.nested:
             if key in value:
-                drop_nulls(value[key], child)
+                drop_nulls(value[key], child, keep=keep)
         if node.additional is not None:
-            _drop_in_map(value, node, node.additional)
+            _drop_in_map(value, node, node.additional, keep=keep)
         elif node.preserve_unknown:
             for key in value.keys() - node.properties.keys():
                 value[key] = number.canonicalize(value[key])
@@ -50,10 +53,12 @@ def drop_nulls(value: Any, node: SchemaNode) -> None:
             value[:] = map(number.canonical, value)
         if not is_scalar(items):
             for item in value:
-                drop_nulls(item, items)
+                drop_nulls(item, items, keep=keep)
 
 
-def _drop_in_map(value: dict[str, Any], node: SchemaNode, additional: SchemaNode) -> None:
+def _drop_in_map(
+    value: dict[str, Any], node: SchemaNode, additional: SchemaNode, *, keep: bool = False
+) -> None:
     if is_numeric(additional):
         for key, item in value.items():
             if key not in node.properties:
@@ -61,7 +66,7 @@ def _drop_in_map(value: dict[str, Any], node: SchemaNode, additional: SchemaNode
     if not is_scalar(additional):
         for key, item in value.items():
             if key not in node.properties:
-                drop_nulls(item, additional)
+                drop_nulls(item, additional, keep=keep)
 
 
 def fill(value: Any, node: SchemaNode) -> None:

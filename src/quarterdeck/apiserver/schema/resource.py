@@ -74,7 +74,7 @@ class ResourceSchema:
 
     # -- documents -------------------------------------------------------------------------
 
-    def decode(self, obj: Json) -> list[str]:
+    def decode(self, obj: Json, *, keep_nulls: bool = False) -> list[str]:
         """Bring a parsed document into shape, in place, and return its unknown fields.
 
         Drops unknown fields and nulls that may not be, cleans the metadata of the object and of embedded
@@ -85,7 +85,7 @@ class ResourceSchema:
             clean, keys = objectmeta.normalized(obj.get("metadata"))
             unknown = [f"metadata.{key}" for key in keys]
             unknown += pruning.prune(obj, self.node)
-            defaulting.drop_nulls(obj, self.node)
+            defaulting.drop_nulls(obj, self.node, keep=keep_nulls)
             unknown += objectmeta.coerce(obj, self.node)
         except RecursionError:
             raise objectmeta.DecodeError("the document is nested too deeply") from None
@@ -100,8 +100,8 @@ class ResourceSchema:
         """Drop unknown fields; for objects read from storage or converted, whose metadata is in order."""
         pruning.prune(obj, self.node)
 
-    def default(self, obj: Json) -> None:
-        defaulting.default(obj, self.node)
+    def default(self, obj: Json, *, keep_nulls: bool = False) -> None:
+        defaulting.default(obj, self.node, keep=keep_nulls)
 
     # -- validation ------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ run them. Handlers and indexes may come and go while it runs; what is removed le
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -139,6 +139,12 @@ class Informer:
             (shard.health for shard in self._shards.values() if not shard.health.is_good),
             self._health if not self._shards else next(iter(self._shards.values())).health,
         )
+
+    @property
+    def silence_limit(self) -> float:
+        """Seconds after which a silent watch is reopened; the longest of the shards, 0 for never."""
+        limits = [reflector.silence for reflector in self._reflectors.values()]
+        return 0.0 if 0.0 in limits else max(limits, default=0.0)
 
     @property
     def shards(self) -> Iterable[Shard]:
@@ -431,9 +437,12 @@ class Informer:
             return None
         return rest
 
-    def covers_all_namespaces(self) -> bool:
-        """Whether nothing is left out by namespace."""
-        return ALL_NAMESPACES in self._shards
+    def shard_holding(self, namespace: str, labels: Mapping[str, str]) -> Shard | None:
+        """The shard in which an object with these labels is going to be seen; ``None`` if in none."""
+        shard = self.shard_for(namespace)
+        if shard is None or not self._plans[shard.namespace].labels.matches(labels):
+            return None
+        return shard
 
     def get(self, namespace: str, name: str) -> Entry | None:
         """One entry; raises ``CacheError`` for a namespace the cache does not hold."""

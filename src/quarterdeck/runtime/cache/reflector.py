@@ -215,6 +215,11 @@ class Reflector:
         """How it is doing."""
         return self._health
 
+    @property
+    def silence(self) -> float:
+        """Seconds without a byte after which the watch is reopened; 0 while the alarm is off."""
+        return self._silence
+
     def statistics(self) -> ReflectorStatistics:
         """Lists, watches and trouble so far."""
         return ReflectorStatistics(

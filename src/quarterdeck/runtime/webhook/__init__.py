@@ -1,6 +1,14 @@
 """Webhooks: validate, default and convert objects for the API server."""
 
 from quarterdeck.runtime.webhook.admission import MAX_WARNING, Admission, Denied, Operation
+from quarterdeck.runtime.webhook.configuration import (
+    ServiceTarget,
+    Target,
+    UrlTarget,
+    WebhookInstaller,
+    conversion_stanza,
+    webhook_configurations,
+)
 from quarterdeck.runtime.webhook.conversion import Conversion, Convertible, Spoke, Unconvertible
 from quarterdeck.runtime.webhook.handler import (
     AdmissionHandler,
@@ -11,12 +19,15 @@ from quarterdeck.runtime.webhook.handler import (
 )
 from quarterdeck.runtime.webhook.path import CONVERT_PATH, webhook_path
 from quarterdeck.runtime.webhook.registration import Rule, Settings, SettingsOptions
+from quarterdeck.runtime.webhook.roundtrip import assert_roundtrip
 from quarterdeck.runtime.webhook.server import DEFAULT_PORT, WebhookOptions, WebhookServer
+from quarterdeck.runtime.webhook.stash import STASH_ANNOTATION, stash, unstash
 
 __all__ = [
     "CONVERT_PATH",
     "DEFAULT_PORT",
     "MAX_WARNING",
+    "STASH_ANNOTATION",
     "Admission",
     "AdmissionHandler",
     "AdmissionWebhook",
@@ -27,12 +38,21 @@ __all__ = [
     "Denied",
     "Operation",
     "Rule",
+    "ServiceTarget",
     "Settings",
     "SettingsOptions",
     "Spoke",
+    "Target",
     "Unconvertible",
+    "UrlTarget",
     "Validator",
+    "WebhookInstaller",
     "WebhookOptions",
     "WebhookServer",
+    "assert_roundtrip",
+    "conversion_stanza",
+    "stash",
+    "unstash",
+    "webhook_configurations",
     "webhook_path",
 ]

@@ -133,7 +133,7 @@ def test_metadata_that_a_status_write_takes(group: str, resource: str, taken: se
         ("events.k8s.io", "events", {"regarding.kind", "reason", "reportingController", "type"}),
         ("", "services", {"spec.clusterIP", "spec.type"}),
         ("", "replicationcontrollers", {"status.replicas"}),
-        ("", "namespaces", {"status.phase", "name"}),
+        ("", "namespaces", {"status.phase"}),
         ("", "secrets", {"type"}),
         ("batch", "jobs", {"status.successful"}),
         ("certificates.k8s.io", "certificatesigningrequests", {"spec.signerName"}),
@@ -160,7 +160,7 @@ def test_deletion_rules_of_single_kinds() -> None:
     assert strategy_for("batch", "jobs").orphans_by_default
     assert strategy_for("", "replicationcontrollers").orphans_by_default
     assert not strategy_for("apps", "deployments").orphans_by_default
-    assert strategy_for("", "pods").delete_answers_object
+    assert strategy_for("", "pods").deletes_gracefully
     namespaces = strategy_for("", "namespaces")
     assert namespaces.is_held({"spec": {"finalizers": ["kubernetes"]}})
     assert not namespaces.is_held({"spec": {}})

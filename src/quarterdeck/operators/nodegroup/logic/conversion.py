@@ -17,9 +17,9 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup import names
 
 from .mapping import translate
-from .roundtrip import Entry, Memory, are_equal, differences, put_memory, restore, take_memory
+from .roundtrip import Entry, Memory, differences, losses, put_memory, restore, take_memory
 from .shape import ShapeError, fit
-from .validity import Violation, violations
+from .validity import Violation, is_valid, violations
 
 Document = dict[str, Any]
 
@@ -132,7 +132,10 @@ def _convert(document: Document, source: str, target: str, unresolved: list[Docu
         result = _restored(result, entries, target)
     if target == names.V1:
         result = _decide_hybrid(result, unresolved)
-    lost = differences(document, translate(result, target, source))
+    if source == names.V1 and not entries:
+        lost = losses(document, target)
+    else:
+        lost = differences(document, translate(result, target, source))
     if lost:
         memory[source] = lost
     return _remember(result, memory, unresolved)
@@ -173,11 +176,9 @@ def _restored(plain: Document, entries: list[Entry], target: str) -> Document:
         restored = fit(target, restored)
     except ShapeError:
         return plain
-    if target != names.V1 or are_equal(restored, plain):
+    if target != names.V1 or is_valid(restored):
         return restored
     broken = violations(restored)
-    if not broken:
-        return restored
     spec = restored.get("spec") or {}
     if not (spec.get("cri") or {}).get("type"):
         broken.discard(_UNTYPED_CRI)

@@ -11,14 +11,30 @@ Nothing here fails because of a bad annotation: users can write annotations, too
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from quarterdeck.operators.nodegroup import names
 
+from .mapping import LOST, translate
+
 Document = dict[str, Any]
-Entry = dict[str, Any]
+
+
+class Entry(msgspec.Struct, gc=False):
+    """One difference; the fields are in the order in which they are written."""
+
+    path: str
+    """RFC 6901 pointer."""
+    value: Any = UNSET
+    """The truth; unset if the field must be deleted."""
+    was: Any = UNSET
+    """What a plain round trip gives; unset if nothing."""
+
+
 Memory = dict[str, list[Entry]]
 """apiVersion → what objects of that version held."""
 
@@ -29,17 +45,12 @@ _TYPE: Final = "/spec/cri/type"
 _CONTAINERD: Final = "/spec/cri/containerd"
 _CONTAINERD_V2: Final = "/spec/cri/containerdV2"
 _ROOTS: Final = ("spec", "status")
-
-
-class _Absent:
-    def __repr__(self) -> str:
-        return "absent"
-
-
-ABSENT: Final = _Absent()
+_LOST_PATHS: Final = tuple(
+    (parent, tuple((key, f"/{'/'.join(parent)}/{key}") for key in keys)) for parent, keys in LOST.items()
+)
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
-_decode: Final = msgspec.json.Decoder().decode
+_decode: Final = msgspec.json.Decoder(dict[str, list[Entry]]).decode
 
 
 def take_memory(document: Document) -> tuple[Document, Memory]:
@@ -70,35 +81,59 @@ def put_memory(document: Document, memory: Memory) -> Document:
 
 
 def _parse(value: Any) -> Memory:
-    if type(value) is not str:
-        return {}
     try:
         memory = _decode(value)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, TypeError):
         return {}
-    if type(memory) is not dict or not all(_are_entries(entries) for entries in memory.values()):
+    if not all(entry.path.startswith("/") for entries in memory.values() for entry in entries):
         return {}
     return memory
 
 
-def _are_entries(entries: Any) -> bool:
-    return type(entries) is list and all(
-        type(entry) is dict and type(entry.get("path")) is str and entry["path"].startswith("/")
-        for entry in entries
-    )
-
-
 # -- remembering ---------------------------------------------------------------------------------------
+
+
+def losses(truth: Document, target: str) -> list[Entry]:
+    """``differences`` of a v1 document and its plain round trip over ``target``, without making the trip.
+
+    Reads of old versions are lists of all groups, so this is worth a shortcut: what v1 loses is known.
+    """
+    entries: list[Entry] = []
+    for parents, keys in _LOST_PATHS:
+        part: Any = truth
+        for step in parents:
+            part = part.get(step)
+            if type(part) is not dict:
+                break
+        else:
+            for key, path in keys:
+                if key in part:
+                    entries.append(Entry(path, part[key]))
+    spec = truth.get("spec")
+    if type(spec) is dict:
+        kind = spec.get("nodeType")
+        if kind == names.CLOUD_PERMANENT or kind == names.CLOUD_STATIC:
+            entries.append(Entry("/spec/nodeType", kind, names.HYBRID))
+        elif kind == names.CLOUD:  # no v1 type, but a text like any other
+            entries.append(Entry("/spec/nodeType", kind, names.CLOUD_EPHEMERAL))
+        if type(spec.get("cri")) is dict:
+            part = {"apiVersion": names.V1, "spec": {"cri": spec["cri"]}}
+            entries += differences(part, translate(translate(part, names.V1, target), target, names.V1))
+    entries.sort(key=_path_of)
+    return entries
 
 
 def differences(truth: Document, returned: Document) -> list[Entry]:
     """Where a plain round trip (``returned``) differs from the object it started with, by path."""
     entries: list[Entry] = []
     for root in _ROOTS:
-        _compare(f"/{root}", truth.get(root, ABSENT), returned.get(root, ABSENT), entries)
-    if truth.get("apiVersion") == names.V1 and _cri(truth).get("type") == names.CONTAINERD_V2:
-        entries = [entry for entry in entries if not _is_within(entry["path"], _CONTAINERD)]
-        entries.append(_entry(_CONTAINERD, _cri(truth), _cri(returned), "containerd"))
+        _compare(f"/{root}", truth.get(root, UNSET), returned.get(root, UNSET), entries)
+    if truth.get("apiVersion") == names.V1:
+        cri = _cri(truth)
+        if cri.get("type") == names.CONTAINERD_V2:
+            entries = [entry for entry in entries if not _is_within(entry.path, _CONTAINERD)]
+            found = _cri(returned).get("containerd", UNSET)
+            entries.append(Entry(_CONTAINERD, cri.get("containerd", UNSET), found))
     entries.sort(key=_path_of)
     return entries
 
@@ -108,96 +143,89 @@ def _compare(path: str, truth: Any, returned: Any, entries: list[Entry]) -> None
         return
     if type(truth) is not dict or type(returned) is not dict:
         if not are_equal(truth, returned):
-            entries.append(_difference(path, truth, returned))
+            entries.append(Entry(path, truth, returned))
         return
     for key, value in truth.items():
-        other = returned.get(key, ABSENT)
+        other = returned.get(key, UNSET)
         if other is not value:
             _compare(f"{path}/{_escape(key)}", value, other, entries)
-    for key, value in returned.items():
-        if key not in truth:
-            entries.append(_difference(f"{path}/{_escape(key)}", ABSENT, value))
-
-
-def _entry(path: str, truth: Document, returned: Document, key: str) -> Entry:
-    return _difference(path, truth.get(key, ABSENT), returned.get(key, ABSENT))
-
-
-def _difference(path: str, truth: Any, returned: Any) -> Entry:
-    entry: Entry = {"path": path}
-    if truth is not ABSENT:
-        entry["value"] = truth
-    if returned is not ABSENT:
-        entry["was"] = returned
-    return entry
+    if returned.keys() - truth.keys():
+        for key, value in returned.items():
+            if key not in truth:
+                entries.append(Entry(f"{path}/{_escape(key)}", UNSET, value))
 
 
 def _path_of(entry: Entry) -> str:
-    path: str = entry["path"]
-    return path
+    return entry.path
 
 
 # -- restoring -----------------------------------------------------------------------------------------
 
 
 def restore(document: Document, entries: list[Entry]) -> Document:
-    """The document with every entry applied whose ``was`` still holds."""
-    document, entries = _restore_cri(document, entries)
-    for entry in entries:
-        steps = _steps(entry["path"])
-        if not steps or steps[0] not in _ROOTS:
+    """The document with every entry applied whose ``was`` still holds; ``document`` is not changed."""
+    tree = _Tree(document)
+    for entry in _restore_cri(tree, entries):
+        steps = _steps(entry.path)
+        if steps[0] not in _ROOTS:
             continue
-        parent = _parent(document, steps)
-        if parent is None:
-            continue
-        if are_equal(parent.get(steps[-1], ABSENT), entry.get("was", ABSENT)):
-            document = _with(document, steps, entry.get("value", ABSENT))
-    return document
+        parent = tree.parent(steps)
+        if parent is not None and are_equal(parent.get(steps[-1], UNSET), entry.was):
+            tree.set(steps, entry.value)
+    return tree.root
 
 
-def _restore_cri(document: Document, entries: list[Entry]) -> tuple[Document, list[Entry]]:
+def _restore_cri(tree: _Tree, entries: list[Entry]) -> list[Entry]:
     """Treat ContainerdV2, which old versions call Containerd; gives the entries left to apply."""
-    kind = next((entry for entry in entries if entry["path"] == _TYPE), None)
-    if kind is None or (kind.get("was"), kind.get("value")) != (names.CONTAINERD, names.CONTAINERD_V2):
-        return document, entries
-    others = [
-        entry
-        for entry in entries
-        if not any(_is_within(entry["path"], part) for part in (_TYPE, _CONTAINERD, _CONTAINERD_V2))
-    ]
-    cri = _cri(document)
-    if cri.get("type") != names.CONTAINERD:
-        return document, others  # the user chose another runtime
-    guard = next((entry for entry in entries if entry["path"] == _CONTAINERD), None)
-    if guard is None or are_equal(cri.get("containerd", ABSENT), guard.get("was", ABSENT)):
-        return document, entries
-    edited = {**cri, "type": names.CONTAINERD_V2}
-    if "containerd" in edited:
-        edited["containerdV2"] = edited.pop("containerd")
-    return _with(document, ["spec", "cri"], edited), others
+    kind = next((entry for entry in entries if entry.path == _TYPE), None)
+    if kind is None or (kind.was, kind.value) != (names.CONTAINERD, names.CONTAINERD_V2):
+        return entries
+    cri = _cri(tree.root)
+    guard = next((entry for entry in entries if entry.path == _CONTAINERD), None)
+    is_chosen = cri.get("type") == names.CONTAINERD  # otherwise the user chose another runtime
+    if is_chosen and (guard is None or are_equal(cri.get("containerd", UNSET), guard.was)):
+        return entries
+    if is_chosen:
+        edited = {**cri, "type": names.CONTAINERD_V2}
+        if "containerd" in edited:
+            edited["containerdV2"] = edited.pop("containerd")
+        tree.set(("spec", "cri"), edited)
+    parts = (_TYPE, _CONTAINERD, _CONTAINERD_V2)
+    return [entry for entry in entries if not any(_is_within(entry.path, part) for part in parts)]
 
 
-def _parent(document: Document, steps: list[str]) -> Document | None:
-    value: Any = document
-    for step in steps[:-1]:
-        value = value.get(step)
-        if type(value) is not dict:
-            return None
-    parent: Document = value
-    return parent
+class _Tree:
+    """A document that copies an object when it is changed for the first time."""
 
+    __slots__ = ("_copied", "root")
 
-def _with(document: Document, steps: list[str], value: Any) -> Document:
-    """A copy with one value set, or removed if it is ABSENT; everything beside the path is shared."""
-    copy = dict(document)
-    step = steps[0]
-    if len(steps) > 1:
-        copy[step] = _with(copy[step], steps[1:], value)
-    elif value is ABSENT:
-        copy.pop(step, None)
-    else:
-        copy[step] = value
-    return copy
+    def __init__(self, document: Document) -> None:
+        self.root = dict(document)
+        self._copied: set[int] = {id(self.root)}
+
+    def parent(self, steps: tuple[str, ...]) -> Document | None:
+        """The object that holds the last step, if there is one."""
+        value: Any = self.root
+        for step in steps[:-1]:
+            value = value.get(step)
+            if type(value) is not dict:
+                return None
+        parent: Document = value
+        return parent
+
+    def set(self, steps: tuple[str, ...], value: Any) -> None:
+        """Set what is at the end of an existing path; UNSET removes it."""
+        part = self.root
+        for step in steps[:-1]:
+            child = part[step]
+            if id(child) not in self._copied:
+                child = part[step] = dict(child)
+                self._copied.add(id(child))
+            part = child
+        if value is UNSET:
+            part.pop(steps[-1], None)
+        else:
+            part[steps[-1]] = value
 
 
 # -- paths and values ----------------------------------------------------------------------------------
@@ -217,9 +245,10 @@ def _escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1") if "~" in key or "/" in key else key
 
 
-def _steps(pointer: str) -> list[str]:
+@lru_cache(maxsize=256)
+def _steps(pointer: str) -> tuple[str, ...]:
     steps = pointer.split("/")[1:]
-    return [step.replace("~1", "/").replace("~0", "~") for step in steps] if "~" in pointer else steps
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in steps)
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -5,7 +5,8 @@ not know, as the API server does. Enumerations, patterns and ranges are not its 
 stored under an older schema must stay convertible. ``null`` is accepted everywhere and kept.
 
 The checks are compiled once per version from the generated schema. They run for every object of every
-conversion, so they share what they do not change: the result is the document itself if nothing was dropped.
+conversion, so a document that fits is recognised in C (``structure``) and returned as it is; only the others
+are walked here.
 """
 
 from __future__ import annotations
@@ -14,13 +15,19 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
+import msgspec
+
 from quarterdeck.api import schema_of
 from quarterdeck.operators.nodegroup.types import VERSIONS
+
+from .structure import structure_of
 
 Document = dict[str, Any]
 Fit = Callable[[Any], Any]
 """Gives the value without unknown fields: the value itself if there are none."""
 
+_ROOTS: Final = ("spec", "status")
+_KEYS: Final = frozenset({"apiVersion", "kind", "metadata", *_ROOTS})
 _TYPES: Final[Mapping[str, type]] = {"string": str, "integer": int, "boolean": bool}
 _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
@@ -47,8 +54,25 @@ def fit(version: str, document: Document) -> Document:
 
     ``metadata`` is taken as it is.
     """
+    if not document.keys() - _KEYS and _fits(version, document):
+        return document
     fitted: Document = _fit(version)(document)
     return fitted
+
+
+def _fits(version: str, document: Document) -> bool:
+    try:
+        for root in _ROOTS:
+            if root in document:
+                msgspec.convert(document[root], _structure(version, root))
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
+@cache
+def _structure(version: str, root: str) -> Any:
+    return structure_of(schema(version)["properties"][root], strict=False)
 
 
 @cache

@@ -1,0 +1,183 @@
+"""Reads and writes of the scale subresource.
+
+A write is one of an autoscaling/v1 Scale: it is decoded, patched, owned and admitted as such. Only its
+replicas, its resourceVersion and the ownership of the replicas reach the object behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from quarterdeck.apiserver import document
+from quarterdeck.apiserver.admission.attributes import GroupVersionKind
+from quarterdeck.apiserver.apply.scale import to_parent, to_scale
+from quarterdeck.apiserver.builtin.kind import BuiltinStrategy
+from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.storage import Bucket
+from quarterdeck.apiserver.subresourcerules import scale_for
+
+from .answer import document_response
+from .body import check_identity, parse_object
+from .patching import APPLY_YAML, PatchBody, check_patch_type, decode_patched, parse_apply
+from .request import ApiRequest, WriteOptions
+from .scale import PathScale, ScaleView, check_replicas
+from .write import Context, Projection, Writer, deep_copy
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver.crd.resource import CustomResource
+
+Json = dict[str, Any]
+_KIND = GroupVersionKind("autoscaling", "v1", "Scale")
+_REPLICAS = ("f:spec", "f:replicas")
+#: what a client makes of the Scale it is shown
+_Change = Callable[[Json, Context], Json]
+
+
+@cache
+def _scales() -> BuiltinResource:
+    """Scale as if it were a resource of its own, for everything that works on kinds."""
+    return BuiltinResource(
+        struct=struct_for(*_KIND),
+        group=_KIND.group,
+        version=_KIND.version,
+        plural="scales",
+        singular="scale",
+        kind=_KIND.kind,
+        namespaced=True,
+        verbs=(),
+        bucket=cast("Bucket", None),  # nothing is stored as a Scale
+        strategy=BuiltinStrategy(),
+    )
+
+
+class Scaling:
+    """Serves `<resource>/<name>/scale`."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def serve(self, request: ApiRequest) -> Response:
+        resource = request.resource
+        view = _view(resource)
+        if request.info.verb == "get":
+            entry = resource.bucket.get(request.info.namespace, request.info.name)
+            if entry is None:
+                raise resource.not_found(request.info.name)
+            [obj] = await resource.read_many([entry])
+            return document_response(request, 200, view.read(obj))
+        options, change = _asked(request)
+        paths = _replica_paths(resource)
+        projection = Projection(_KIND, view.shown)
+
+        async def transform(old: Json | None, context: Context) -> Json:
+            assert old is not None
+            owners = old["metadata"].get("managedFields")
+            shown = view.shown(old)
+            if entries := to_scale(owners, paths):
+                shown["metadata"]["managedFields"] = entries
+            wanted = await self._writer.mutate_as(
+                request, projection, change(shown, context), shown, options, context
+            )
+            obj = deep_copy(old)
+            meta = obj["metadata"]
+            wanted.setdefault("spec", {})
+            replicas = wanted["spec"].get("replicas", 0)
+            if not resource.is_custom:  # those have their schema
+                check_replicas(replicas, meta["name"])
+            view.write(obj, replicas)
+            # both say which object is meant, and are checked like those of any update
+            meta["uid"] = wanted["metadata"].get("uid", "")
+            meta["resourceVersion"] = wanted["metadata"].get("resourceVersion", "")
+            meta["managedFields"] = to_parent(
+                owners, wanted["metadata"].get("managedFields"), resource.api_version, paths
+            )
+            if not meta["managedFields"]:
+                del meta["managedFields"]
+            return obj
+
+        _, obj, _ = await self._writer.modify_object(request, options, transform, projection=projection)
+        return document_response(request, 200, view.read(obj))
+
+
+def _view(resource: Resource) -> ScaleView:
+    if resource.is_custom:
+        return PathScale(cast("CustomResource", resource).version_spec["subresources"]["scale"])
+    return scale_for(resource.group, resource.plural)
+
+
+def _replica_paths(resource: Resource) -> dict[str, tuple[str, ...] | None]:
+    """Where each version of the kind keeps its replicas; None for versions without a scale."""
+    if not resource.is_custom:
+        return {resource.api_version: _REPLICAS}
+    paths: dict[str, tuple[str, ...] | None] = {}
+    for version in cast("CustomResource", resource).family.versions.values():
+        scale = (version.version_spec.get("subresources") or {}).get("scale")
+        keys = scale["specReplicasPath"].lstrip(".").split(".") if scale else ()
+        paths[version.api_version] = tuple(f"f:{key}" for key in keys) or None
+    return paths
+
+
+def _asked(request: ApiRequest) -> tuple[WriteOptions, _Change]:
+    """The options of a write and what it does to a Scale."""
+    scales = _scales()
+    scoped = ApiRequest(request.http, request.info, scales, request.user, request.output)
+    scoped.warnings = request.warnings
+    if request.info.verb == "patch":
+        media = document.media_type(request.http.headers.get("content-type", ""))
+        check_patch_type(media, is_custom=request.resource.is_custom)
+        if media == APPLY_YAML:
+            return _apply(scoped)
+        return _patch(scoped, media)
+    options = WriteOptions(scoped, "UpdateOptions")
+    body = parse_object(scoped, options)
+    check_identity(scoped, body)
+    return options, lambda shown, context: _owned(shown, deep_copy(body), options, context)
+
+
+def _patch(request: ApiRequest, media: str) -> tuple[WriteOptions, _Change]:
+    options = WriteOptions(request, "PatchOptions")
+    patch = PatchBody(media, request.http.body)
+
+    def change(shown: Json, context: Context) -> Json:
+        scale = decode_patched(request, options, patch.apply(shown, request.resource), patch)
+        return _owned(shown, scale, options, context)
+
+    return options, change
+
+
+def _apply(request: ApiRequest) -> tuple[WriteOptions, _Change]:
+    options = WriteOptions(request, "PatchOptions", is_apply=True)
+    config = parse_apply(request)
+    scales = _scales()
+
+    def change(shown: Json, context: Context) -> Json:
+        merged = scales.field_manager.apply(
+            shown,
+            deep_copy(config),
+            manager=options.field_manager,
+            api_version=scales.api_version,
+            force=bool(options.force),
+            subresource="scale",
+            now=context.now,
+        )
+        scale, _ = scales.decode(merged)
+        return scale
+
+    return options, change
+
+
+def _owned(shown: Json, wanted: Json, options: WriteOptions, context: Context) -> Json:
+    scales = _scales()
+    scales.field_manager.update(
+        shown,
+        wanted,
+        manager=options.field_manager,
+        api_version=scales.api_version,
+        subresource="scale",
+        now=context.now,
+    )
+    return wanted

@@ -1,0 +1,94 @@
+"""Plays the cloud on an embedded cluster: CloudEphemeral groups get Node objects.
+
+Only nodes that this controller made (label ``quarterdeck.dev/simulated``) are ever removed. They are owned by
+their group, so that deleting a group deletes its nodes. Static groups with a selector take in nodes that
+belong to nobody. Not for clusters with a real cloud: it is added by ``quarterdeck up`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from quarterdeck.api import Key
+from quarterdeck.api.k8s import Node, Secret
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import AlreadyExists, NotFound
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.logic.clusterstate import StateError, known_zones
+from quarterdeck.operators.nodegroup.logic.simulation import SimulatedNode, adopts, node_document, plan_nodes
+from quarterdeck.operators.nodegroup.types import NodeGroup
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import generation_changed
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+
+
+class NodeSimulator(Reconciler[NodeGroup]):
+    """Creates, removes and adopts nodes of one group."""
+
+    async def reconcile(self, ctx: Context[NodeGroup]) -> Result | None:
+        """Bring the nodes of a group into its range."""
+        if ctx.obj.metadata.is_deleting:
+            return None
+        group = ctx.obj.to_dict()
+        await self._adopt(ctx, group)
+        present = [
+            SimulatedNode(node.metadata.labels.get(names.ZONE_LABEL, ""), node.metadata.name)
+            for node in await ctx.list(Node, labels={names.GROUP_LABEL: ctx.key.name})
+            if names.SIMULATED_LABEL in node.metadata.labels and not node.metadata.is_deleting
+        ]
+        plan = plan_nodes(group, present, await _provider_zones(ctx))
+        for one in plan.create:
+            with suppress(AlreadyExists):
+                await ctx.create(Node.from_dict(node_document(group, one)), owner=ctx.obj)
+        for one in plan.remove:
+            with suppress(NotFound):
+                await ctx.delete(Node, one.name)
+        return None
+
+    async def _adopt(self, ctx: Context[NodeGroup], group: Mapping[str, Any]) -> None:
+        if not (group["spec"].get("staticInstances") or {}).get("labelSelector"):
+            return
+        label = MergePatch({"metadata": {"labels": {names.GROUP_LABEL: ctx.key.name}}})
+        for node in await ctx.list(Node):
+            if adopts(group, node.metadata.labels):
+                await ctx.patch(node, label)
+
+
+async def _provider_zones(ctx: Context[NodeGroup]) -> Sequence[str]:
+    try:
+        secret = await ctx.get(Secret, names.PROVIDER_SECRET, names.SYSTEM_NAMESPACE)
+        return known_zones(secret.data.get(names.DISCOVERY_DATA_KEY, b""))
+    except (NotFound, StateError):
+        return ()
+
+
+def add_simulation(builder: Builder[Any]) -> Controller[NodeGroup]:
+    """Complete a builder that has no kind yet: ``add_simulation(manager.controller())``."""
+    return (
+        builder.for_(NodeGroup, predicates=[generation_changed])
+        .named("nodegroup-simulation")
+        .watches(Node, to=_groups_of_node)
+        .watches(Secret, to=_every_group)
+        .options(field_manager=names.FIELD_MANAGER)
+        .build(NodeSimulator())
+    )
+
+
+async def _groups_of_node(context: MapContext, node: Node) -> Iterable[Key]:
+    group = node.metadata.labels.get(names.GROUP_LABEL)
+    if group:
+        return (Key("", group),)
+    groups = await context.cache.list(NodeGroup)
+    return [one.key for one in groups if adopts(one.to_dict(), node.metadata.labels)]
+
+
+async def _every_group(context: MapContext, secret: Secret) -> Iterable[Key]:
+    if (secret.metadata.namespace, secret.metadata.name) != (names.SYSTEM_NAMESPACE, names.PROVIDER_SECRET):
+        return ()
+    return [group.key for group in await context.cache.list(NodeGroup)]

@@ -1,0 +1,108 @@
+"""Keeps the status of every NodeGroup.
+
+A group is looked at when its spec or annotations change, when one of its nodes or machines does, and every
+ten minutes. Its own status writes do not wake it. The status is written only if it differs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from quarterdeck.api import Key, Writable
+from quarterdeck.api.k8s import Node, Secret
+from quarterdeck.client import MergePatch, merge_patch
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.logic.status import Notice, compute
+from quarterdeck.operators.nodegroup.types import NodeGroup
+from quarterdeck.operators.nodegroup.types.machine import (
+    CapiMachine,
+    CapiMachineDeployment,
+    McmMachine,
+    McmMachineDeployment,
+)
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import annotations_changed, generation_changed
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+
+from .observation import CachedReader, mcm_group, observe
+
+PERIOD: Final = 600.0
+"""Seconds between two looks at a group that nothing happens to."""
+_SECRETS: Final = frozenset(
+    {
+        (names.MODULE_NAMESPACE, names.CHECKSUMS_SECRET),
+        (names.SYSTEM_NAMESPACE, names.CLOUD_PROVIDER_SECRET),
+    }
+)
+
+
+_RELEVANT: Final = generation_changed | annotations_changed
+"""Changes of a group that matter: not those of its status."""
+
+
+class StatusReconciler(Reconciler[NodeGroup]):
+    """Computes the status and writes it if it differs."""
+
+    async def reconcile(self, ctx: Context[NodeGroup]) -> Result | None:
+        """Look at one group."""
+        group = ctx.obj.to_dict()
+        outcome = compute(await observe(CachedReader(ctx), group, ctx.now()))
+        patch = status_patch(group, outcome.status)
+        if patch is not None:
+            await ctx.client.status.patch(ctx.obj, patch)
+        if outcome.notice is not None:
+            _tell(ctx, outcome.notice)
+        return Requeue(after=PERIOD, reason="periodic")
+
+
+def status_patch(group: dict[str, Any], status: dict[str, Any]) -> MergePatch | None:
+    """What to send to the status subresource; nothing if the status is what it should be."""
+    old = group.get("status") or {}
+    changes = merge_patch(old, status)
+    return MergePatch({"status": changes}) if changes else None
+
+
+def add_status(builder: Builder[Any]) -> Controller[NodeGroup]:
+    """Complete a builder that has no kind yet: ``add_status(manager.controller())``."""
+    return (
+        builder.for_(NodeGroup, predicates=[_RELEVANT])
+        .named("nodegroup-status")
+        .watches(Node, to=_group_of_node)
+        .watches(Secret, to=_every_group)
+        .watches(McmMachine, to=_group_of_mcm_machine, optional=True)
+        .watches(CapiMachine, to=_group_by_label, optional=True)
+        .watches(McmMachineDeployment, to=_group_by_label, optional=True)
+        .watches(CapiMachineDeployment, to=_group_by_label, optional=True)
+        .options(field_manager=names.FIELD_MANAGER)
+        .build(StatusReconciler())
+    )
+
+
+def _tell(ctx: Context[NodeGroup], notice: Notice) -> None:
+    ctx.event("Warning" if notice.is_warning else "Normal", notice.reason, notice.message)
+
+
+def _group_of_node(_: MapContext, node: Node) -> Iterable[Key]:
+    group = node.metadata.labels.get(names.GROUP_LABEL)
+    return (Key("", group),) if group else ()
+
+
+def _group_by_label(_: MapContext, obj: Writable) -> Iterable[Key]:
+    group = obj.metadata.labels.get(names.NODE_GROUP_LABEL)
+    return (Key("", group),) if group else ()
+
+
+def _group_of_mcm_machine(_: MapContext, machine: McmMachine) -> Iterable[Key]:
+    group = mcm_group(machine)
+    return (Key("", group),) if isinstance(group, str) and group else ()
+
+
+async def _every_group(context: MapContext, secret: Secret) -> Iterable[Key]:
+    if (secret.metadata.namespace, secret.metadata.name) not in _SECRETS:
+        return ()
+    return [group.key for group in await context.cache.list(NodeGroup)]

@@ -1,0 +1,87 @@
+"""The health checks every manager comes with.
+
+Readiness: all caches synced, and no kind blocked by a missing permission or CRD (optional watches
+excepted). Liveness: the event loop runs, and no watch has been silent beyond its watchdog. Each check
+gives ``None`` when all is well and otherwise the reason, in words that name the kind, the verb and the
+resource.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final, TypeAlias
+
+from quarterdeck.client import AnyKind
+from quarterdeck.runtime.cache.informer import Informer
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.cluster import Cluster
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.looplag import LoopLag
+from quarterdeck.runtime.source import KindSource
+
+__all__ = ["BuiltinChecks", "Check"]
+
+Check: TypeAlias = Callable[[], str | None]
+"""``None`` when all is well, otherwise the reason."""
+
+BLOCKED_LOOP: Final = 5.0
+"""Seconds without a tick after which the process should be restarted."""
+
+
+class BuiltinChecks:
+    """Readiness and liveness of one manager."""
+
+    def __init__(
+        self,
+        *,
+        clusters: Callable[[], Collection[Cluster]],
+        controllers: Callable[[], Collection[Controller[Any]]],
+        loop_lag: LoopLag,
+        clock: Clock,
+        blocked_kinds_are_ready: bool,
+    ) -> None:
+        self._clusters: Final = clusters
+        self._controllers: Final = controllers
+        self._loop_lag: Final = loop_lag
+        self._clock: Final = clock
+        self._blocked_kinds_are_ready: Final = blocked_kinds_are_ready
+
+    def readiness(self) -> dict[str, Check]:
+        """Checks that say whether this replica can do its work."""
+        return {"caches": self._synced, "informers": self._blocked}
+
+    def liveness(self) -> dict[str, Check]:
+        """Checks that say whether a restart would help."""
+        return {"event-loop": self._loop, "watches": self._silent}
+
+    def _needed(self) -> Iterator[Informer]:
+        """Informers, without those that only optional watches use."""
+        needed: set[AnyKind] = set()
+        optional: set[AnyKind] = set()
+        for controller in self._controllers():
+            for source in controller.sources:
+                if isinstance(source, KindSource):
+                    (optional if source.is_optional else needed).add(source.kind)
+        for cluster in self._clusters():
+            ignored = {id(cluster.cache.informer(kind)) for kind in optional - needed}
+            yield from (informer for informer in cluster.cache.informers if id(informer) not in ignored)
+
+    def _synced(self) -> str | None:
+        late = [f"{i.gvk.group_kind} ({i.health})" for i in self._needed() if not i.has_synced]
+        return f"not synced: {', '.join(late)}" if late else None
+
+    def _blocked(self) -> str | None:
+        blocked = [f"{i.gvk.group_kind}: {i.health}" for i in self._needed() if i.health.is_blocked]
+        return "; ".join(blocked) if blocked and not self._blocked_kinds_are_ready else None
+
+    def _loop(self) -> str | None:
+        lag = self._loop_lag.lag
+        return f"the event loop is blocked for {lag:.1f}s" if lag > BLOCKED_LOOP else None
+
+    def _silent(self) -> str | None:
+        now = self._clock.monotonic()
+        silent = []
+        for informer in self._needed():
+            limit, last = informer.silence_limit, informer.statistics().last_event
+            # The watchdog has had its chance more than once.
+            if informer.health.is_good and limit and last is not None and now - last > 3 * limit:
+                silent.append(f"{informer.gvk.group_kind} for {now - last:.0f}s")
+        return f"silent: {', '.join(silent)}" if silent else None

@@ -1,0 +1,442 @@
+"""What a reconcile works with: the object, reads, writes, its status, and ways to end.
+
+Reads come from the cache unless ``live=True``; within one run ``get`` also sees what the run itself
+wrote. Every write made through the context or its client is remembered under the key, so that the next
+run of the key does not start before the cache has seen it (``consistency``).
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, cast, overload
+
+from quarterdeck.api import (
+    Draft,
+    DynamicObject,
+    GroupVersionKind,
+    Key,
+    PartialObjectMetadata,
+    Resource,
+    Status,
+    Time,
+    Writable,
+    is_controlled_by,
+    set_controller_reference,
+    to_dict,
+)
+from quarterdeck.client import (
+    AnyKind,
+    Call,
+    Client,
+    DeleteCallOptions,
+    Labels,
+    MergePatch,
+    MetadataKind,
+    Patch,
+    Response,
+    WriteOptions,
+)
+from quarterdeck.errors import AlreadyExists, NotFound, Terminal
+from quarterdeck.runtime._logfield import FieldLogger
+from quarterdeck.runtime.application import AppliedMemory
+from quarterdeck.runtime.cache import Cache, IndexQuery, Objects
+from quarterdeck.runtime.clock import Clock, time_now
+from quarterdeck.runtime.consistency import WriteTracker
+from quarterdeck.runtime.execution import Execution, call_from_thread
+from quarterdeck.runtime.finalizer import FinalizerScope
+from quarterdeck.runtime.recording import head_of
+from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.statusedit import ConditionEdit, StatusEdit
+
+__all__ = ["Context", "ContextWrites", "DeleteContext", "Toolbox"]
+
+T = TypeVar("T", bound=Resource)
+R = TypeVar("R", bound=Resource)
+W = TypeVar("W", bound=Writable)
+V = TypeVar("V")
+P = ParamSpec("P")
+
+_current: ContextVar["Context[Any] | None"] = ContextVar("quarterdeck_reconcile", default=None)
+
+
+@contextmanager
+def in_context(context: "Context[Any]") -> Iterator[None]:
+    """Writes made inside the block belong to this reconcile."""
+    token = _current.set(context)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+class ContextWrites:
+    """Hands writes to the reconcile that made them; the observer of every controller's client."""
+
+    def written(self, call: Call, response: Response) -> None:
+        """Tell the reconcile that is running in this task."""
+        context = _current.get()
+        if context is not None:
+            context.note_write(call, response)
+
+
+class Toolbox:
+    """What all contexts of a controller share, per cluster."""
+
+    __slots__ = ("applied", "cache", "client", "clock", "cluster", "execution", "recorder", "tracker")
+
+    def __init__(
+        self,
+        *,
+        client: Client,
+        cache: Cache,
+        cluster: str,
+        clock: Clock,
+        execution: Execution,
+        recorder: Recorder,
+        tracker: WriteTracker | None,
+        applied: AppliedMemory,
+    ) -> None:
+        self.client: Final = client
+        self.cache: Final = cache
+        self.cluster: Final = cluster
+        self.clock: Final = clock
+        self.execution: Final = execution
+        self.recorder: Final = recorder
+        self.tracker: Final = tracker
+        self.applied: Final = applied
+
+    def with_tracker(self, tracker: WriteTracker | None) -> "Toolbox":
+        """The same tools with another memory of writes."""
+        return Toolbox(
+            client=self.client,
+            cache=self.cache,
+            cluster=self.cluster,
+            clock=self.clock,
+            execution=self.execution,
+            recorder=self.recorder,
+            tracker=tracker,
+            applied=self.applied,
+        )
+
+
+class DeleteContext:
+    """The context of ``deleted``: the key of an object that is gone."""
+
+    def __init__(self, key: Key, tools: Toolbox, log: FieldLogger) -> None:
+        self.key: Final = key
+        self.client: Final = tools.client
+        self.cache: Final = tools.cache
+        self.log: Final = log
+
+
+class Context(Generic[T]):
+    """One run of one key."""
+
+    def __init__(
+        self,
+        *,
+        key: Key,
+        obj: T | None,
+        tools: Toolbox,
+        log: FieldLogger,
+        reconcile_id: str,
+        priority: int = 0,
+        attempt: int = 0,
+    ) -> None:
+        self.key: Final = key
+        self.log: Final = log
+        self.reconcile_id: Final = reconcile_id
+        """Fresh for every run; on every log line of it."""
+        self.priority: Final = priority
+        """Priority the key was taken with."""
+        self.attempt: Final = attempt
+        """Failures of this key since its last success."""
+        self.client: Final = tools.client
+        """Talks to the key's cluster; its reads go to the server."""
+        self.cache: Final = tools.cache
+        self._tools: Final = tools
+        self._loop: Final = asyncio.get_running_loop()
+        self._obj = obj
+        self._edit: StatusEdit[T] | None = None
+        self._overlay: dict[tuple[GroupVersionKind, str, str], bytes | None] = {}
+        self._doubtful: set[tuple[GroupVersionKind, str, str]] = set()
+
+    @property
+    def obj(self) -> T:
+        """The object, frozen; as the cache had it when the run began, or as a finalizer change left it."""
+        if self._obj is None:
+            raise RuntimeError("this controller has no kind of its own (for_): there is only ctx.key")
+        return self._obj
+
+    def replace(self, obj: T) -> None:
+        """Go on with a newer state of the object, as a write has returned it."""
+        self._obj = obj
+        if self._edit is not None and not self._edit.is_touched:
+            self._edit = None
+
+    def _status_edit(self) -> StatusEdit[T]:
+        if self._edit is None:
+            self._edit = StatusEdit(self.obj, now=self.now())
+        return self._edit
+
+    def now(self) -> Time:
+        """The present date, for status fields."""
+        return time_now(self._tools.clock)
+
+    # -- reads ----------------------------------------------------------------------------------------
+
+    @overload
+    async def get(self, kind: type[R], name: str, namespace: str = "", *, live: bool = False) -> R: ...
+    @overload
+    async def get(
+        self, kind: GroupVersionKind, name: str, namespace: str = "", *, live: bool = False
+    ) -> DynamicObject: ...
+    @overload
+    async def get(
+        self, kind: MetadataKind, name: str, namespace: str = "", *, live: bool = False
+    ) -> PartialObjectMetadata: ...
+    async def get(self, kind: AnyKind, name: str, namespace: str = "", *, live: bool = False) -> object:
+        """One object; raises ``NotFound``.
+
+        What this run has written is seen at once. After ``create`` met ``AlreadyExists`` the next read of
+        that object goes to the server: the cache is behind.
+        """
+        slot = (_gvk(kind), namespace, name)
+        if not live and slot in self._overlay:
+            written = self._overlay[slot]
+            if written is None:
+                raise NotFound.in_cache(slot[0].kind, name)
+            return self.client.represent(kind).read(written)
+        if live or slot in self._doubtful:
+            return await self.client.get(cast("Any", kind), name, namespace)
+        return await self.cache.get(cast("Any", kind), name, namespace)
+
+    @overload
+    async def list(
+        self,
+        kind: type[R],
+        *,
+        namespace: str = ...,
+        labels: Labels = ...,
+        index: IndexQuery | None = ...,
+    ) -> Objects[R]: ...
+    @overload
+    async def list(
+        self,
+        kind: GroupVersionKind,
+        *,
+        namespace: str = ...,
+        labels: Labels = ...,
+        index: IndexQuery | None = ...,
+    ) -> Objects[DynamicObject]: ...
+    @overload
+    async def list(
+        self,
+        kind: MetadataKind,
+        *,
+        namespace: str = ...,
+        labels: Labels = ...,
+        index: IndexQuery | None = ...,
+    ) -> Objects[PartialObjectMetadata]: ...
+    async def list(
+        self,
+        kind: AnyKind,
+        *,
+        namespace: str = "",
+        labels: Labels = None,
+        index: IndexQuery | None = None,
+    ) -> Objects[Any]:
+        """Cached objects that match; ``ctx.client.list`` asks the server."""
+        found: Objects[Any] = await self.cache.list(
+            cast("type[Resource]", kind), namespace=namespace, labels=labels, index=index
+        )
+        return found
+
+    @overload
+    def index(self, kind: type[R], query: IndexQuery) -> Objects[R]: ...
+    @overload
+    def index(self, kind: GroupVersionKind, query: IndexQuery) -> Objects[DynamicObject]: ...
+    @overload
+    def index(self, kind: MetadataKind, query: IndexQuery) -> Objects[PartialObjectMetadata]: ...
+    def index(self, kind: AnyKind, query: IndexQuery) -> Objects[Any]:
+        """Cached objects of an index query: ``ctx.index(Pod, owned_by(job))``."""
+        return self.cache.lookup(kind, query)
+
+    # -- writes ---------------------------------------------------------------------------------------
+
+    async def create(self, obj: W, *, owner: Writable | None = None, **options: Unpack[WriteOptions]) -> W:
+        """Create an object, owned by ``owner`` if given; raises ``AlreadyExists`` …"""
+        obj = _owned(obj, owner)
+        try:
+            return await self.client.create(obj, **options)
+        except AlreadyExists:
+            gvk = GroupVersionKind.parse(obj.api_version, obj.kind)
+            self._doubtful.add((gvk, obj.metadata.namespace, obj.metadata.name))
+            raise
+
+    async def update(self, obj: W, **options: Unpack[WriteOptions]) -> W:
+        """Replace an object; raises ``Conflict`` if it changed since it was read."""
+        return await self.client.update(obj, **options)
+
+    async def patch(self, obj: W, patch: Patch, **options: Unpack[WriteOptions]) -> W:
+        """Patch an object; an empty patch is not sent."""
+        return await self.client.patch(obj, patch, **options)
+
+    async def apply(
+        self, obj: W, *, owner: Writable | None = None, force: bool = True, **options: Unpack[WriteOptions]
+    ) -> W:
+        """Server-side apply, owned by ``owner`` if given; not sent if it would change nothing.
+
+        The cached object is what comes back then. ``force`` takes fields over from other managers.
+        """
+        obj = _owned(obj, owner)
+        tools = self._tools
+        kind = cast("AnyKind", type(obj) if isinstance(obj, Resource) else _gvk_of(obj))
+        slot = (_gvk_of(obj), obj.metadata.namespace, obj.metadata.name)
+        if slot not in self._overlay and self.cache.has_informer(kind):
+            informer = await self.cache.synced(kind)
+            entry = informer.get(obj.metadata.namespace, obj.metadata.name)
+            if tools.applied.is_unchanged(obj, entry, cluster=tools.cluster) and entry is not None:
+                return cast("W", informer.decoder(kind)(entry))
+        answer = await self.client.apply(obj, force=force, **options)
+        tools.applied.applied(obj, answer, cluster=tools.cluster)
+        return answer
+
+    async def delete(
+        self,
+        target: Writable | AnyKind,
+        name: str = "",
+        namespace: str = "",
+        **options: Unpack[DeleteCallOptions],
+    ) -> DynamicObject | Status:
+        """Delete an object, given itself (then exactly this incarnation) or by kind and name."""
+        if not isinstance(target, type | GroupVersionKind | MetadataKind) and "uid" not in options:
+            options["uid"] = target.metadata.uid
+        return await self.client.delete(target, name, namespace, **options)
+
+    async def prune(
+        self, kind: type[Resource], *, labels: Labels = None, keep: Collection[str] = ()
+    ) -> tuple[Key, ...]:
+        """Delete the objects of a kind that this object controls, except those named in ``keep``."""
+        doomed = [
+            child
+            for child in await self.cache.list(kind, namespace=self.key.namespace, labels=labels)
+            if child.metadata.name not in keep
+            and is_controlled_by(self.obj, child.metadata)
+            and not child.metadata.is_deleting
+        ]
+        for child in doomed:
+            with suppress(NotFound):
+                await self.delete(child, propagation="Background")
+        return tuple(child.key for child in doomed)
+
+    def note_write(self, call: Call, response: Response) -> None:
+        """A write of this run succeeded: remember it for later reads and for the next run."""
+        if call.has_query("dryRun") or call.verb == "deletecollection":
+            return
+        head = head_of(response)
+        metadata = head.metadata
+        name = metadata.name or call.name
+        namespace = metadata.namespace or call.namespace
+        slot = (call.gvk, namespace, name)
+        tracker = self._tools.tracker
+        if head.kind == call.gvk.kind:
+            gone = call.verb == "delete" and metadata.deletion_timestamp is None
+            self._overlay[slot] = None if gone else response.body
+            if tracker is not None and not gone:
+                for informer in self.cache.informers_of(call.gvk):
+                    shard = informer.shard_holding(namespace, metadata.labels or {})
+                    if shard is not None:
+                        tracker.wrote(self.key, shard, metadata.resource_version)
+                return
+        elif call.verb != "delete":
+            return  # a subresource that answers with something else: nothing is known about the object
+        self._overlay[slot] = None
+        if tracker is not None:
+            for informer in self.cache.informers_of(call.gvk):
+                shard = informer.shard_for(namespace)
+                entry = shard.store.get(namespace, name) if shard is not None else None
+                if shard is not None and entry is not None:
+                    tracker.deleted(self.key, shard, namespace, name, entry.uid)
+
+    # -- status ---------------------------------------------------------------------------------------
+
+    @property
+    def status(self) -> Draft[Any]:
+        """The status to edit; written once at the end of the run, if it differs."""
+        return self._status_edit().draft
+
+    @property
+    def conditions(self) -> ConditionEdit:
+        """The conditions to edit: ``ctx.conditions.set("Ready", True, reason="AllUp")``."""
+        return self._status_edit().conditions
+
+    async def write_status(self) -> bool:
+        """Write the edited status now; happens by itself at the end. Returns whether it differed."""
+        patch = self._edit.patch() if self._edit is not None else {}
+        if not patch:
+            return False
+        self._obj = await self.client.status.patch(self.obj, MergePatch(patch))
+        self._edit = None
+        return True
+
+    # -- other ----------------------------------------------------------------------------------------
+
+    def finalizer(self, name: str) -> FinalizerScope[T]:
+        """``async with ctx.finalizer("example.com/clean") as scope``: see ``FinalizerScope``."""
+        return FinalizerScope(name, self)
+
+    def event(
+        self,
+        type: Literal["Normal", "Warning"],
+        reason: str,
+        note: str,
+        *,
+        action: str = "Reconcile",
+        related: Writable | None = None,
+    ) -> None:
+        """Record an event about the object."""
+        self._tools.recorder.event(self.obj, type, reason, action, note, related=related)
+
+    def fail(self, reason: str, message: str, *, condition: str = "Ready") -> NoReturn:
+        """Say that this object cannot be reconciled: a false condition, a warning event, and no retry.
+
+        Raises ``Terminal``: the key rests until something about it changes.
+        """
+        self.conditions.set(condition, False, reason=reason, message=message)
+        self.event("Warning", reason, message)
+        raise Terminal(f"{reason}: {message}")
+
+    async def run_blocking(self, function: Callable[P, V], *args: P.args, **kwargs: P.kwargs) -> V:
+        """Run a blocking function in the manager's thread pool."""
+        return await self._tools.execution.run_blocking(function, *args, **kwargs)
+
+    async def run_cpu(self, function: Callable[P, V], *args: P.args, **kwargs: P.kwargs) -> V:
+        """Run a heavy, picklable function in another process."""
+        return await self._tools.execution.run_cpu(function, *args, **kwargs)
+
+    def block_on(self, coroutine: Coroutine[Any, Any, V]) -> V:
+        """For plain ``def`` reconcilers, which run in a thread: wait for a coroutine of this context."""
+        return call_from_thread(self._loop, coroutine)
+
+
+def _owned(obj: W, owner: Writable | None) -> W:
+    if owner is None:
+        return obj
+    metadata = set_controller_reference(owner, obj.metadata)
+    if isinstance(obj, Resource):
+        return cast("W", obj.evolve(metadata=metadata))
+    document = obj.to_dict()
+    document["metadata"]["ownerReferences"] = to_dict(metadata.owner_references)
+    return cast("W", DynamicObject(document))
+
+
+def _gvk(kind: AnyKind) -> GroupVersionKind:
+    if isinstance(kind, GroupVersionKind):
+        return kind
+    return kind.gvk if isinstance(kind, MetadataKind) else kind.type_info.gvk
+
+
+def _gvk_of(obj: Writable) -> GroupVersionKind:
+    return GroupVersionKind.parse(obj.api_version, obj.kind)

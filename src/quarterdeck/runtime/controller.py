@@ -1,0 +1,536 @@
+"""The controller: sources fill its queue, workers empty it, one worker per key at a time.
+
+Its life: sources start and enqueue the present state; workers start when all sources have done so (and,
+with warm-up, when this process leads); on ``request_stop()`` the queue closes and running reconciles may
+finish. What a reconcile's outcome means for its key is in ``worker``.
+
+A controller serves one cluster, or several that come and go (``engage``, ``disengage``): its keys carry the
+cluster's name, and its contexts are bound to it.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, Literal, TypeVar
+
+import msgspec
+
+from quarterdeck.api import Key, Resource
+from quarterdeck.client import AnyKind, Client, field_owner
+from quarterdeck.errors import CacheError, QuarterdeckError
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.application import AppliedMemory
+from quarterdeck.runtime.cache.cache import Cache
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.index import Index
+from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.consistency import ConsistencyStatistics, WriteTracker
+from quarterdeck.runtime.context import Context, ContextWrites, Toolbox
+from quarterdeck.runtime.execution import Execution
+from quarterdeck.runtime.finalizer import FinalizerRegistry
+from quarterdeck.runtime.predicate import Predicate
+from quarterdeck.runtime.queue import (
+    DEFAULT_AGE_RATE,
+    QueueClosed,
+    QueueMetrics,
+    QueueStatistics,
+    WorkQueue,
+)
+from quarterdeck.runtime.ratelimit import ExponentialLimiter, RateLimiter
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.recording import recording_client
+from quarterdeck.runtime.result import Wait
+from quarterdeck.runtime.seam import NoRecorder, ReconcileMetrics, Recorder
+from quarterdeck.runtime.source import KindSource, Source, SourceContext
+from quarterdeck.runtime.worker import Worker
+
+__all__ = [
+    "Controller",
+    "ControllerEnvironment",
+    "ControllerOptions",
+    "ControllerStatistics",
+    "SyncTimeout",
+    "WatchHandle",
+]
+
+T = TypeVar("T", bound=Resource)
+
+_TWICE: Final = (
+    "controller was started more than once. This is likely to be caused by being added to a manager multiple "
+    "times"
+)
+
+
+class SyncTimeout(QuarterdeckError):
+    """A source was not ready in time; the message says which, and what keeps it."""
+
+
+class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of one controller."""
+
+    max_concurrent_reconciles: int | None = None
+    """Workers; ``None`` takes the manager's choice for the kind, else its default (4)."""
+    cache_sync_timeout: float = 120.0
+    """Seconds to wait for all sources at start; then the controller fails."""
+    reconcile_timeout: float | None = 120.0
+    """Seconds one reconcile may take before it is cancelled; ``None`` for no limit."""
+    need_leader_election: bool = True
+    """Run only while this process leads."""
+    enable_warmup: bool = False
+    """Start sources before the lease is won, so that taking over is quick."""
+    consistency: Literal["own-writes", "none"] = "own-writes"
+    """Whether a key waits for the cache to show its own writes."""
+    consistency_timeout: float = 5.0
+    """Seconds a key waits for that at most."""
+    backoff_base: float = 0.005
+    """First wait of a failed key, seconds; doubled each time."""
+    backoff_cap: float = 300.0
+    """Longest wait of a failed key, seconds; controller-runtime has 1000."""
+    age_rate: float = DEFAULT_AGE_RATE
+    """Points of priority a queued key gains per second; 0 gives strict bands."""
+    errors: tuple[type[Exception], ...] = ()
+    """Exceptions that are ordinary errors, not panics."""
+    field_manager: str = ""
+    """Field manager of this controller's writes; default its name."""
+
+
+class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager gives to a controller."""
+
+    execution: Execution
+    recorder: Recorder = msgspec.field(default_factory=NoRecorder)
+    clock: Clock = msgspec.field(default_factory=LoopClock)
+    rng: random.Random = msgspec.field(default_factory=random.Random)
+    may_write: Callable[[], bool] | None = None
+    """Asked before each write of a controller that needs leadership."""
+    metrics: ReconcileMetrics | None = None
+    queue_metrics: QueueMetrics | None = None
+    workers: int = 4
+    """Workers, unless the controller's options say otherwise."""
+
+
+class ControllerStatistics(msgspec.Struct, frozen=True):
+    """A moment of a controller's life."""
+
+    name: str
+    workers: int
+    active: int
+    sources: int
+    queue: QueueStatistics
+    consistency: ConsistencyStatistics | None
+    waiting: int
+    """Keys that wait for something to be seen in the cache."""
+    is_synced: bool
+
+
+class WatchHandle:
+    """A source that is attached to a controller; give it to ``unwatch``."""
+
+    __slots__ = ("source", "synced", "tasks")
+
+    def __init__(self, source: Source) -> None:
+        self.source: Final = source
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.synced: set[str] = set()
+
+
+class Controller(Generic[T]):
+    """Reconciles objects of one kind."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        kind: type[T] | None,
+        reconciler: Reconciler[T],
+        sources: Sequence[Source] = (),
+        predicates: Sequence[Predicate] = (),
+        finalizers: FinalizerRegistry[Context[T]] | None = None,
+        options: ControllerOptions | None = None,
+        limiter: RateLimiter[Key] | None = None,
+        indexes: Sequence[tuple[AnyKind, Index[Any]]] = (),
+        rules: Sequence[Rule] = (),
+    ) -> None:
+        """Everything here is what the builder collects; see ``builder``."""
+        self.name: Final = name
+        self.kind: Final = kind
+        self.options: Final = options if options is not None else ControllerOptions()
+        self._reconciler: Final = reconciler
+        self._predicates: Final = tuple(predicates)
+        self._finalizers: Final = finalizers if finalizers is not None else FinalizerRegistry()
+        self._limiter: Final = limiter
+        self._indexes: Final = tuple(indexes)
+        self.rules: Final = tuple(rules)
+        """The permissions it needs, as derived from its declarations."""
+        self._handles: list[WatchHandle] = [WatchHandle(source) for source in sources]
+        self._clusters: dict[str, Toolbox] = {}
+        self._pending_clusters: dict[str, tuple[Client, Cache]] = {}
+        self._waiting: dict[Key, Callable[[], None]] = {}
+        self._applied: Final = AppliedMemory()
+        about = (
+            {"controllerGroup": kind.type_info.group, "controllerKind": kind.type_info.kind}
+            if kind is not None
+            else {}
+        )
+        self._log: Final = get_logger(__name__, controller=name, **about)
+        self._environment: ControllerEnvironment | None = None
+        self._queue: WorkQueue[Key] | None = None
+        self._tracker: WriteTracker | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._synced = asyncio.Event()
+        self._may_work = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._started = False
+        self._active = 0
+        self._workers = 0
+
+    # -- wiring ---------------------------------------------------------------------------------------
+
+    @property
+    def needs_leader_election(self) -> bool:
+        """Whether it runs only while this process leads."""
+        return self.options.need_leader_election
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources that are attached."""
+        return tuple(handle.source for handle in self._handles)
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """Names of the finalizers it declares."""
+        return tuple(self._finalizers)
+
+    @property
+    def queue(self) -> WorkQueue[Key]:
+        """The work queue; there is one once the controller belongs to a manager."""
+        if self._queue is None:
+            raise RuntimeError(f"controller {self.name} belongs to no manager yet")
+        return self._queue
+
+    def attach(self, environment: ControllerEnvironment) -> None:
+        """Join a manager; once."""
+        if self._environment is not None:
+            raise RuntimeError(_TWICE)
+        self._environment = environment
+        self._renew()
+        for cluster, (client, cache) in self._pending_clusters.items():
+            self.engage(cluster, client, cache)
+
+    def _renew(self) -> None:
+        """A fresh queue and fresh gates: at the begin, and for each new term of leadership."""
+        environment, options = self._need_environment(), self.options
+        limiter: RateLimiter[Key] = (
+            self._limiter
+            if self._limiter is not None
+            else ExponentialLimiter(options.backoff_base, options.backoff_cap, rng=environment.rng)
+        )
+        queue = self._queue = WorkQueue(
+            limiter=limiter, metrics=environment.queue_metrics, age_rate=options.age_rate
+        )
+        if options.consistency == "own-writes":
+            self._tracker = WriteTracker(
+                release=lambda key, priority: queue.add(key, priority=priority),
+                clock=environment.clock,
+                timeout=options.consistency_timeout,
+                metrics=environment.metrics,
+            )
+        self._synced, self._may_work, self._stopping = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._started = False
+
+    def _need_environment(self) -> ControllerEnvironment:
+        if self._environment is None:
+            raise RuntimeError(f"controller {self.name} belongs to no manager yet")
+        return self._environment
+
+    def engage(self, cluster: str, client: Client, cache: Cache) -> None:
+        """Serve a cluster: its sources start now, or with the controller."""
+        if self._environment is None:
+            self._pending_clusters[cluster] = (client, cache)
+            return
+        self._clusters[cluster] = self._make_tools(cluster, client, cache)
+        if self.kind is not None:
+            cache.informer(self.kind)
+        for kind, index in self._indexes:
+            cache.informer(kind).declare_index(index)
+        for handle in self._handles:
+            self._prepare(handle.source, cache)
+            if self._group is not None:
+                self._start_source(handle, cluster, self._group)
+
+    def _make_tools(self, cluster: str, client: Client, cache: Cache) -> Toolbox:
+        environment = self._need_environment()
+        fence = environment.may_write if self.needs_leader_election else None
+        owned = field_owner(client, self.options.field_manager or self.name)
+        return Toolbox(
+            client=recording_client(owned, ContextWrites(), may_write=fence),
+            cache=cache,
+            cluster=cluster,
+            clock=environment.clock,
+            execution=environment.execution,
+            recorder=environment.recorder,
+            tracker=self._tracker,
+            applied=self._applied,
+        )
+
+    @staticmethod
+    def _prepare(source: Source, cache: Cache) -> None:
+        if isinstance(source, KindSource):
+            source.prepare(cache)
+
+    async def disengage(self, cluster: str) -> None:
+        """Stop serving a cluster: its sources end, its queued, parked and waiting keys are dropped."""
+        self._clusters.pop(cluster, None)
+        tasks = [task for handle in self._handles if (task := handle.tasks.pop(cluster, None)) is not None]
+        await _end(tasks)
+
+        def belongs(key: Key) -> bool:
+            return key.cluster == cluster
+
+        for key in [key for key in self._waiting if belongs(key)]:
+            self._waiting.pop(key)()
+        self.queue.discard(belongs)
+        if self._tracker is not None:
+            self._tracker.discard(belongs)
+
+    def watch(self, source: Source) -> WatchHandle:
+        """Attach one more source, before or after start."""
+        handle = WatchHandle(source)
+        self._handles.append(handle)
+        for cluster, tools in self._clusters.items():
+            self._prepare(source, tools.cache)
+            if self._group is not None:
+                self._start_source(handle, cluster, self._group)
+        return handle
+
+    async def unwatch(self, handle: WatchHandle) -> None:
+        """Detach a source; keys it has queued stay queued."""
+        if handle in self._handles:
+            self._handles.remove(handle)
+        tasks = list(handle.tasks.values())
+        handle.tasks.clear()
+        await _end(tasks)
+
+    def statistics(self) -> ControllerStatistics:
+        """Queue, workers and what is waited for."""
+        return ControllerStatistics(
+            name=self.name,
+            workers=self._workers,
+            active=self._active,
+            sources=len(self._handles),
+            queue=self.queue.statistics(),
+            consistency=self._tracker.statistics() if self._tracker is not None else None,
+            waiting=len(self._waiting),
+            is_synced=self._synced.is_set(),
+        )
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Start sources, then workers; ends after ``request_stop()``. Raises ``SyncTimeout``."""
+        environment = self._need_environment()
+        if self._started:
+            raise RuntimeError(_TWICE)
+        self._started = True
+        try:
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                await self._start_sources(group)
+                if not self.options.enable_warmup:
+                    self._may_work.set()
+                if await self._unless_stopping(self._may_work):
+                    await self._work(environment)
+                await _end([task for handle in self._handles for task in handle.tasks.values()])
+        finally:
+            self._group = None
+            self._close()
+
+    def _close(self) -> None:
+        self.queue.shut_down()
+        if self._tracker is not None:
+            self._tracker.close()
+        for cancel in self._waiting.values():
+            cancel()
+        self._waiting.clear()
+        for handle in self._handles:
+            handle.tasks.clear()
+            handle.synced.clear()
+
+    def lead(self) -> None:
+        """This process leads: a warmed-up controller may start its workers."""
+        self._may_work.set()
+
+    def request_stop(self) -> None:
+        """Take no new keys; reconciles that run may finish, then ``run()`` ends."""
+        if not self._stopping.is_set():
+            self._log.info("Shutdown signal received, waiting for all workers to finish")
+        self._stopping.set()
+        if self._queue is not None:
+            self._queue.shut_down()
+
+    def renew(self) -> None:
+        """Make a controller that has ended ready to run again: for another term of leadership."""
+        clusters = dict(self._clusters)
+        self._renew()
+        for name, tools in clusters.items():
+            # The contexts of the new term record into the new tracker.
+            self._clusters[name] = tools.with_tracker(self._tracker)
+
+    async def wait_synced(self) -> None:
+        """Wait until all sources have enqueued the present state."""
+        await self._synced.wait()
+
+    async def _start_sources(self, group: asyncio.TaskGroup) -> None:
+        self._log.info("Starting Controller")
+        for cluster in self._clusters:
+            for handle in self._handles:
+                self._start_source(handle, cluster, group)
+        timeout = self.options.cache_sync_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                await self._unless_stopping(self._synced)
+        except TimeoutError as error:
+            raise SyncTimeout(self._why_not_synced(timeout)) from error
+
+    def _start_source(self, handle: WatchHandle, cluster: str, group: asyncio.TaskGroup) -> None:
+        environment, tools, queue = self._need_environment(), self._clusters[cluster], self.queue
+
+        def enqueue(key: Key, priority: int) -> None:
+            queue.add(key, priority=priority)
+
+        def synced() -> None:
+            handle.synced.add(cluster)
+            if all(name in each.synced for each in self._handles for name in self._clusters):
+                self._synced.set()
+
+        context = SourceContext(
+            cache=tools.cache,
+            cluster=cluster,
+            enqueue=enqueue,
+            predicates=self._predicates,
+            clock=environment.clock,
+            rng=environment.rng,
+            synced=synced,
+        )
+        self._log.info("Starting EventSource", source=handle.source.name)
+        handle.tasks[cluster] = group.create_task(
+            handle.source.run(context), name=f"{self.name} {handle.source.name}"
+        )
+
+    def _why_not_synced(self, timeout: float) -> str:
+        late = []
+        for handle in self._handles:
+            for cluster, tools in self._clusters.items():
+                if cluster in handle.synced:
+                    continue
+                source = handle.source
+                why = str(tools.cache.informer(source.kind).health) if isinstance(source, KindSource) else ""
+                late.append(f"{source.name} ({why})" if why else source.name)
+        names = ", ".join(late)
+        return f"failed to wait for {self.name} caches to sync: not synced within {timeout:g}s: {names}"
+
+    async def _unless_stopping(self, event: asyncio.Event) -> bool:
+        """Wait for an event; returns whether it came before ``request_stop()``."""
+        waits = [asyncio.ensure_future(e.wait()) for e in (event, self._stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(waits)
+        return not self._stopping.is_set()
+
+    # -- workers --------------------------------------------------------------------------------------
+
+    async def _work(self, environment: ControllerEnvironment) -> None:
+        count = self.options.max_concurrent_reconciles or environment.workers
+        metrics = environment.metrics
+        if metrics is not None:
+            metrics.max_concurrent.set(count)
+        worker = Worker(
+            kind=self.kind,
+            reconciler=self._reconciler,
+            finalizers=self._finalizers,
+            queue=self.queue,
+            parking=self,
+            tools=self._clusters.get,
+            execution=environment.execution,
+            clock=environment.clock,
+            log=self._log,
+            timeout=self.options.reconcile_timeout,
+            errors=self.options.errors,
+            metrics=metrics,
+            forget=self._tracker.forget if self._tracker is not None else _ignore,
+        )
+        self._log.info("Starting workers", **{"worker count": count})
+        self._workers = count
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for i in range(count):
+                    workers.create_task(self._serve(worker, metrics), name=f"{self.name} worker {i}")
+        finally:
+            self._workers = 0
+        self._log.info("All workers finished")
+
+    async def _serve(self, worker: Worker[T], metrics: ReconcileMetrics | None) -> None:
+        queue, tracker = self.queue, self._tracker
+        while True:
+            try:
+                key = await queue.get()
+            except QueueClosed:
+                return
+            priority = queue.priority_of(key)
+            try:
+                if tracker is not None and tracker.park(key, priority):
+                    continue
+                self._active += 1
+                if metrics is not None:
+                    metrics.active_workers.inc()
+                try:
+                    await worker.process(key, priority)
+                finally:
+                    self._active -= 1
+                    if metrics is not None:
+                        metrics.active_workers.dec()
+            finally:
+                queue.done(key)
+
+    def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
+        """Queue ``key`` when what it waits for shows up in the cache, or after its time-out."""
+        queue, tools = self.queue, self._clusters.get(key.cluster)
+        queue.add(key, after=wait.requeue_after or 0.0, priority=priority)
+        if tools is None:
+            return
+        until = wait.until
+        if not tools.cache.has_informer(until.kind):
+            raise CacheError(f"cannot wait for {until.kind}: it is not cached")
+        informer = tools.cache.informer(until.kind)
+        shard = informer.shard_for(until.key.namespace)
+        if shard is None:
+            return
+        decode = informer.decoder(until.kind)
+
+        def accepts(entry: Entry | None) -> bool:
+            return until.test(decode(entry) if entry is not None else None)
+
+        def arrived() -> None:
+            self._waiting.pop(key, None)
+            queue.add(key, priority=priority)
+
+        known = self._waiting.pop(key, None)
+        if known is not None:
+            known()
+        self._waiting[key] = _ignore
+        cancel = shard.when_entry(until.key.namespace, until.key.name, accepts, arrived)
+        if key in self._waiting:
+            self._waiting[key] = cancel
+
+
+async def _end(tasks: Sequence["asyncio.Future[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _ignore(*_args: object) -> None:
+    return None

@@ -1,0 +1,24 @@
+"""Leader election: one replica acts, the others wait.
+
+A manager uses ``ThreadedElector``; ``LeaderElector`` is the election itself, for any event loop;
+``ShardedElector`` shares keys among replicas.
+"""
+
+from quarterdeck.runtime.election.elector import LeaderElector, LeaseOverdue
+from quarterdeck.runtime.election.options import LeaderElection, find_namespace, make_identity
+from quarterdeck.runtime.election.shard import ShardedElector, rendezvous, shard_of
+from quarterdeck.runtime.election.thread import LeadershipLost, ThreadedElector, election_client
+
+__all__ = [
+    "LeaderElection",
+    "LeaderElector",
+    "LeadershipLost",
+    "LeaseOverdue",
+    "ShardedElector",
+    "ThreadedElector",
+    "election_client",
+    "find_namespace",
+    "make_identity",
+    "rendezvous",
+    "shard_of",
+]

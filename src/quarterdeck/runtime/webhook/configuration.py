@@ -1,0 +1,271 @@
+"""The objects that tell the API server about our webhooks, made from the webhooks themselves.
+
+``webhook_configurations`` gives the two configuration objects of some handlers, ``conversion_stanza`` the
+part of a CRD that concerns conversion. Write them as YAML, or let a ``WebhookInstaller`` keep them applied::
+
+    target = ServiceTarget("qd-webhook", "qd-system", ca_bundle=pem)
+    for configuration in webhook_configurations("quarterdeck", server.webhooks, target):
+        await client.apply(configuration, field_manager="quarterdeck", force=True)
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+import msgspec
+
+from quarterdeck.api import (
+    UNSET,
+    GroupVersionKind,
+    LabelSelector,
+    Maybe,
+    ObjectMeta,
+    WebhookConversion,
+)
+from quarterdeck.api.k8s.admissionregistration import (
+    MatchCondition,
+    MutatingWebhook,
+    MutatingWebhookConfiguration,
+    RuleWithOperations,
+    ServiceReference,
+    ValidatingWebhook,
+    ValidatingWebhookConfiguration,
+    WebhookClientConfig,
+)
+from quarterdeck.client import Client, MergePatch
+from quarterdeck.errors import ConfigError, NotFound
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.webhook.conversion import Conversion
+from quarterdeck.runtime.webhook.handler import AdmissionWebhook
+from quarterdeck.runtime.webhook.path import CONVERT_PATH
+from quarterdeck.runtime.webhook.registration import Settings
+
+__all__ = [
+    "Configuration",
+    "ServiceTarget",
+    "Target",
+    "UrlTarget",
+    "WebhookInstaller",
+    "conversion_stanza",
+    "webhook_configurations",
+]
+
+_log: Final = get_logger(__name__)
+_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+Configuration: TypeAlias = MutatingWebhookConfiguration | ValidatingWebhookConfiguration
+
+
+class ServiceTarget(msgspec.Struct, frozen=True):
+    """Webhooks reached through a Service."""
+
+    service: str
+    namespace: str
+    port: int = 443
+    """Port of the Service, not of the pods."""
+    ca_bundle: bytes = b""
+    """PEM certificates that sign ours."""
+
+    def client_config(self, path: str) -> WebhookClientConfig:
+        """Where a path is found."""
+        reference = ServiceReference(namespace=self.namespace, name=self.service, path=path, port=self.port)
+        return WebhookClientConfig(service=reference, ca_bundle=self.ca_bundle or UNSET)
+
+    def conversion(self) -> WebhookConversion:
+        """The conversion stanza of a CRD."""
+        return WebhookConversion(
+            service=self.service,
+            namespace=self.namespace,
+            path=CONVERT_PATH,
+            port=self.port,
+            ca_bundle=self.ca_bundle,
+        )
+
+    def with_bundle(self, ca_bundle: bytes) -> "ServiceTarget":
+        """The same with another bundle."""
+        return msgspec.structs.replace(self, ca_bundle=ca_bundle)
+
+
+class UrlTarget(msgspec.Struct, frozen=True):
+    """Webhooks reached at a fixed address: outside of the cluster, or in tests."""
+
+    url: str
+    """``https://host:port``, without a path."""
+    ca_bundle: bytes = b""
+
+    def client_config(self, path: str) -> WebhookClientConfig:
+        """Where a path is found."""
+        return WebhookClientConfig(url=f"{self.url.rstrip('/')}{path}", ca_bundle=self.ca_bundle or UNSET)
+
+    def conversion(self) -> WebhookConversion:
+        """The conversion stanza of a CRD."""
+        return WebhookConversion(url=f"{self.url.rstrip('/')}{CONVERT_PATH}", ca_bundle=self.ca_bundle)
+
+    def with_bundle(self, ca_bundle: bytes) -> "UrlTarget":
+        """The same with another bundle."""
+        return msgspec.structs.replace(self, ca_bundle=ca_bundle)
+
+
+Target: TypeAlias = ServiceTarget | UrlTarget
+
+
+def webhook_configurations(
+    name: str, webhooks: Iterable[AdmissionWebhook], target: Target
+) -> list[Configuration]:
+    """The mutating configuration, then the validating one, each only if it has webhooks.
+
+    Raises ``ConfigError`` for a webhook without name or rules: nobody could register it.
+    """
+    hooks = tuple(webhooks)
+    for hook in hooks:
+        if not hook.settings.name or not hook.settings.rules:
+            raise ConfigError(f"the webhook at {hook.path} has no name or rules to register it with")
+    metadata = ObjectMeta(name=name)
+    made: list[Configuration] = []
+    mutating = [_mutating(hook, target) for hook in hooks if hook.is_mutating]
+    if mutating:
+        made.append(MutatingWebhookConfiguration(metadata=metadata, webhooks=tuple(mutating)))
+    validating = [_validating(hook, target) for hook in hooks if not hook.is_mutating]
+    if validating:
+        made.append(ValidatingWebhookConfiguration(metadata=metadata, webhooks=tuple(validating)))
+    return made
+
+
+def conversion_stanza(target: Target) -> dict[str, object]:
+    """``spec.conversion`` of a CRD whose versions we convert."""
+    return target.conversion().to_dict()
+
+
+class WebhookInstaller:
+    """Keeps our configurations and conversion stanzas in the cluster; the ``publish`` of ``SelfSigned``.
+
+    Configurations are applied as ``field_manager`` by force: they are ours. Of a CRD only the conversion
+    stanza is written, and only if the CRD exists: its schema belongs to whoever installs it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        name: str,
+        target: Target,
+        *,
+        webhooks: Sequence[AdmissionWebhook] = (),
+        conversions: Sequence[Conversion] = (),
+        definitions: Sequence[str] = (),
+        field_manager: str = "quarterdeck-webhooks",
+    ) -> None:
+        """``definitions`` names the CRDs of ``conversions`` that are not classes (``widgets.example.io``)."""
+        self._client: Final = client
+        self._name: Final = name
+        self._target: Final = target
+        self._webhooks: Final = tuple(webhooks)
+        self._definitions: Final = (
+            *(n for each in conversions if (n := _definition_name(each))),
+            *definitions,
+        )
+        self._manager: Final = field_manager
+
+    async def __call__(self, ca_bundle: bytes) -> bool:
+        """Write what differs; returns whether everything is in place. Raises ``ApiError``."""
+        target = self._target.with_bundle(ca_bundle)
+        for configuration in webhook_configurations(self._name, self._webhooks, target):
+            await self._apply(configuration)
+        return all([await self._convert(name, target) for name in self._definitions])
+
+    async def _apply(self, configuration: Configuration) -> None:
+        try:
+            found = await self._client.get(type(configuration), configuration.metadata.name)
+        except NotFound:
+            found = None
+        if found is not None and _covers(found.to_dict(), configuration.to_dict()):
+            return
+        await self._client.apply(configuration, field_manager=self._manager, force=True)
+        _log.info("applied webhook configuration", kind=configuration.kind, name=self._name)
+
+    async def _convert(self, name: str, target: Target) -> bool:
+        wanted = conversion_stanza(target)
+        try:
+            found = await self._client.get(_DEFINITION, name)
+        except NotFound:
+            return False
+        if _covers(found.at("spec", "conversion"), wanted):
+            return True
+        patch = MergePatch({"spec": {"conversion": wanted}})
+        await self._client.patch(found, patch, field_manager=self._manager)
+        _log.info("wrote conversion stanza", name=name)
+        return True
+
+
+def _covers(found: object, wanted: object) -> bool:
+    """Whether everything wanted is there; the server's defaults may be there too."""
+    if isinstance(wanted, dict):
+        if not hasattr(found, "get"):
+            return False
+        return all(_covers(found.get(key), value) for key, value in wanted.items())
+    if isinstance(wanted, list):
+        if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != len(wanted):
+            return False
+        return all(_covers(have, want) for have, want in zip(found, wanted, strict=True))
+    return found == wanted
+
+
+def _definition_name(conversion: Conversion) -> str:
+    hub = conversion.hub
+    return "" if isinstance(hub, GroupVersionKind) else f"{hub.type_info.plural}.{hub.type_info.group}"
+
+
+def _mutating(hook: AdmissionWebhook, target: Target) -> MutatingWebhook:
+    settings = hook.settings
+    return MutatingWebhook(
+        name=settings.name,
+        client_config=target.client_config(hook.path),
+        rules=_rules(settings),
+        failure_policy=settings.failure_policy,
+        match_policy=settings.match_policy,
+        namespace_selector=_maybe(settings.namespace_selector),
+        object_selector=_maybe(settings.object_selector),
+        side_effects=settings.side_effects,
+        timeout_seconds=settings.timeout,
+        admission_review_versions=settings.review_versions,
+        reinvocation_policy=settings.reinvocation,
+        match_conditions=_conditions(settings),
+    )
+
+
+def _validating(hook: AdmissionWebhook, target: Target) -> ValidatingWebhook:
+    settings = hook.settings
+    return ValidatingWebhook(
+        name=settings.name,
+        client_config=target.client_config(hook.path),
+        rules=_rules(settings),
+        failure_policy=settings.failure_policy,
+        match_policy=settings.match_policy,
+        namespace_selector=_maybe(settings.namespace_selector),
+        object_selector=_maybe(settings.object_selector),
+        side_effects=settings.side_effects,
+        timeout_seconds=settings.timeout,
+        admission_review_versions=settings.review_versions,
+        match_conditions=_conditions(settings),
+    )
+
+
+def _rules(settings: Settings) -> tuple[RuleWithOperations, ...]:
+    return tuple(
+        RuleWithOperations(
+            operations=rule.operations,
+            api_groups=rule.groups,
+            api_versions=rule.versions,
+            resources=rule.resources,
+            scope=rule.scope,
+        )
+        for rule in settings.rules
+    )
+
+
+def _conditions(settings: Settings) -> tuple[MatchCondition, ...]:
+    return tuple(
+        MatchCondition(name=name, expression=expression)
+        for name, expression in settings.match_conditions.items()
+    )
+
+
+def _maybe(selector: LabelSelector | None) -> Maybe[LabelSelector]:
+    return UNSET if selector is None else selector

@@ -1,0 +1,283 @@
+"""One run of one key: find the object, run the reconciler, write the status, decide what comes next.
+
+What the outcome does to the key:
+
+=====================  =============================================  ============================
+outcome                queue                                          ``result`` label
+=====================  =============================================  ============================
+exception              again after the back-off of the key            ``error``
+``Terminal``           nothing; the failure count stays               ``error`` (and terminal)
+``requeue_after``      forgotten, again after that time               ``requeue_after``
+``Wait``               forgotten, again when it is seen               ``requeue_after``
+``requeue``            again after the back-off                       ``requeue``
+``None``               forgotten                                      ``success``
+=====================  =============================================  ============================
+
+An earlier wake-up that is queued already always wins. Exceptions that say what went wrong (API and
+transport errors, time-outs, whatever ``errors`` lists) are *errors*; any other is a *panic*: counted as
+such, logged with its traceback, and retried all the same.
+"""
+
+import asyncio
+import inspect
+import uuid
+from collections.abc import Awaitable, Callable
+from time import perf_counter
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
+
+from quarterdeck.api import Key, Resource, add_finalizer, remove_finalizer
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, Terminal
+from quarterdeck.errors import Requeue as RequeueError
+from quarterdeck.runtime._logfield import FieldLogger, bound_fields
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.context import Context, DeleteContext, Toolbox, in_context
+from quarterdeck.runtime.execution import Execution
+from quarterdeck.runtime.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
+from quarterdeck.runtime.logrepeat import RepeatGuard
+from quarterdeck.runtime.queue import WorkQueue
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.recording import NotLeading
+from quarterdeck.runtime.result import Result, Wait
+from quarterdeck.runtime.seam import ReconcileMetrics, ReconcileResult
+
+__all__ = ["Parking", "ReconcileTimeout", "Worker"]
+
+T = TypeVar("T", bound=Resource)
+
+
+class ReconcileTimeout(QuarterdeckError):
+    """The reconcile took longer than its controller allows."""
+
+
+class Parking(Protocol):
+    """Where keys wait for something to be seen in the cache."""
+
+    def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
+        """Queue ``key`` when what it waits for is there, or after the time-out."""
+        ...
+
+
+class Worker(Generic[T]):
+    """Reconciles single keys; all workers of a controller share one."""
+
+    def __init__(
+        self,
+        *,
+        kind: type[T] | None,
+        reconciler: Reconciler[T],
+        finalizers: FinalizerRegistry[Context[T]],
+        queue: WorkQueue[Key],
+        parking: Parking,
+        tools: Callable[[str], Toolbox | None],
+        execution: Execution,
+        clock: Clock,
+        log: FieldLogger,
+        timeout: float | None,
+        errors: tuple[type[Exception], ...],
+        metrics: ReconcileMetrics | None,
+        forget: Callable[[Key], None],
+    ) -> None:
+        """``tools(cluster)`` finds the shared parts of a cluster; ``forget(key)`` drops recorded writes."""
+        self._kind: Final = kind
+        self._kind_name: Final = kind.type_info.kind if kind is not None else "object"
+        self._reconciler: Final = reconciler
+        self._is_async: Final = reconciler.is_async
+        self._has_deleted_hook: Final = type(reconciler).deleted is not Reconciler.deleted
+        self._finalizers: Final = finalizers
+        self._queue: Final = queue
+        self._parking: Final = parking
+        self._tools: Final = tools
+        self._execution: Final = execution
+        self._clock: Final = clock
+        self._log: Final = log
+        self._timeout: Final = timeout
+        self._errors: Final[tuple[type[Exception], ...]] = (QuarterdeckError, TimeoutError, *errors)
+        self._metrics: Final = metrics
+        self._forget: Final = forget
+        self._repeats: Final = RepeatGuard()
+        self._uids: dict[Key, str] = {}
+
+    async def process(self, key: Key, priority: int) -> None:
+        """Run the reconciler for a key that was taken from the queue, and queue what follows."""
+        tools = self._tools(key.cluster)
+        if tools is None:
+            return  # the cluster has left meanwhile
+        reconcile_id = str(uuid.uuid4())
+        with bound_fields(
+            **{self._kind_name: {"name": key.name, "namespace": key.namespace}},
+            namespace=key.namespace,
+            name=key.name,
+            reconcileID=reconcile_id,
+        ):
+            started = perf_counter()
+            try:
+                label = self._follow_up(key, priority, await self._run(key, priority, tools, reconcile_id))
+            except Exception as error:  # noqa: BLE001  supervision point: user code
+                label = self._failed(key, priority, error)
+            if self._metrics is not None:
+                self._metrics.reconciled(label, perf_counter() - started)
+
+    # -- the run --------------------------------------------------------------------------------------
+
+    async def _run(self, key: Key, priority: int, tools: Toolbox, reconcile_id: str) -> Result | None:
+        obj: T | None = None
+        if self._kind is not None:
+            informer = await tools.cache.synced(self._kind)
+            entry = informer.get(key.namespace, key.name)
+            self._note_incarnation(key, entry)
+            if entry is None:
+                if self._has_deleted_hook:
+                    await self._reconciler.deleted(DeleteContext(key, tools, self._log))
+                return None
+            obj = cast("T", informer.decoder(self._kind)(entry))
+        context: Context[T] = Context(
+            key=key,
+            obj=obj,
+            tools=tools,
+            log=self._log,
+            reconcile_id=reconcile_id,
+            priority=priority,
+            attempt=self._queue.failures(key),
+        )
+        with in_context(context):
+            try:
+                result = await self._timed(context)
+            except RequeueError as error:
+                result = Result(requeue_after=error.after, reason=error.reason)
+            except Exception:
+                await self._write_failed_status(context)
+                raise
+            await self._write_status(context)
+            return result
+
+    def _note_incarnation(self, key: Key, entry: Entry | None) -> None:
+        """What was written for an object that is gone, or another one by now, no longer matters."""
+        known = self._uids.get(key)
+        if entry is None:
+            self._uids.pop(key, None)
+            self._forget(key)
+        elif known != entry.uid:
+            if known is not None:
+                self._forget(key)
+            self._uids[key] = entry.uid
+
+    async def _timed(self, context: Context[T]) -> Result | None:
+        if not self._is_async:
+            return await self._in_thread(context)
+        try:
+            async with asyncio.timeout(self._timeout) as deadline:
+                return await self._finalized(context)
+        except TimeoutError as error:
+            if not deadline.expired():
+                raise
+            if self._metrics is not None:
+                self._metrics.timed_out()
+            raise ReconcileTimeout(f"reconcile took longer than {self._timeout:g}s") from error
+
+    async def _in_thread(self, context: Context[T]) -> Result | None:
+        """A plain function cannot be cancelled: past its deadline it is reported, and waited for."""
+        started = self._clock.monotonic()
+        result = await self._finalized(context)
+        if self._timeout is not None and self._clock.monotonic() - started > self._timeout:
+            if self._metrics is not None:
+                self._metrics.timed_out()
+            self._log.warning("reconcile in a thread took longer than its timeout", timeout=self._timeout)
+        return result
+
+    async def _finalized(self, context: Context[T]) -> Result | None:
+        """Declared finalizers first; an object that is being deleted is theirs alone."""
+        if not len(self._finalizers):
+            return await self._call(context)
+        metadata = context.obj.metadata
+        if not metadata.is_deleting:
+            for name in self._finalizers.missing(metadata):
+                metadata = add_finalizer(metadata, name)
+            context.replace(await change_finalizers(context.client, context.obj, metadata))
+            return await self._call(context)
+        outcome = await self._finalizers.run(context, metadata)
+        for name in outcome.done:
+            metadata = remove_finalizer(metadata, name)
+        try:
+            context.replace(await change_finalizers(context.client, context.obj, metadata))
+        except NotFound:
+            return None
+        if outcome.errors:
+            raise FinalizerError(outcome.errors)
+        return outcome.pending
+
+    async def _call(self, context: Context[T]) -> Result | None:
+        if self._is_async:
+            return await cast("Awaitable[Result | None]", self._reconciler.reconcile(context))
+        result = await self._execution.run_blocking(self._reconciler.reconcile, context)
+        if inspect.isawaitable(result):
+            return await result
+        return result
+
+    async def _write_status(self, context: Context[T]) -> None:
+        try:
+            await context.write_status()
+        except NotFound:
+            return  # the object went away while it was reconciled
+
+    async def _write_failed_status(self, context: Context[T]) -> None:
+        """The status of a reconcile that failed tells why; the failure itself is the error to report."""
+        try:
+            await self._write_status(context)
+        except QuarterdeckError as error:
+            self._log.warning("cannot write the status of a failed reconcile", error)
+
+    # -- what follows ---------------------------------------------------------------------------------
+
+    def _follow_up(self, key: Key, priority: int, result: Result | None) -> ReconcileResult:
+        queue = self._queue
+        if result is None:
+            queue.forget(key)
+            return "success"
+        if result.priority is not None:
+            priority = result.priority
+        if result.reason:
+            self._log.debug("reconcile wants to come back", reason=result.reason, after=result.requeue_after)
+            if self._metrics is not None:
+                self._metrics.requeued(result.reason)
+        if isinstance(result, Wait):
+            queue.forget(key)
+            self._parking.wait(key, result, priority=priority)
+            return "requeue_after"
+        if result.requeue_after is not None and result.requeue_after > 0:
+            queue.forget(key)
+            queue.add(key, after=result.requeue_after, priority=priority)
+            return "requeue_after"
+        if result.requeue:
+            queue.add(key, rate_limited=True, priority=priority)
+            return "requeue"
+        queue.forget(key)
+        return "success"
+
+    def _failed(self, key: Key, priority: int, error: Exception) -> ReconcileResult:
+        metrics = self._metrics
+        if isinstance(error, Terminal):
+            if metrics is not None:
+                metrics.terminal()
+            self._report(error, "Reconciler error", trace=False, terminal=True)
+            return "error"
+        if isinstance(error, Conflict | NotLeading):
+            # Somebody was faster; the next run starts from the new state.
+            self._log.debug("reconcile met a conflict", cause=str(error))
+        elif isinstance(error, self._errors):
+            self._report(error, "Reconciler error", trace=not isinstance(error, QuarterdeckError))
+        else:
+            if metrics is not None:
+                metrics.panicked()
+            self._report(error, "Observed a panic", trace=True)
+        self._queue.add(key, rate_limited=True, priority=priority)
+        return "error"
+
+    def _report(self, error: Exception, event: str, *, trace: bool, **fields: Any) -> None:
+        text = f"{event} {type(error).__name__} {error}"
+        repeated = self._repeats.admit(text, self._clock.monotonic())
+        if repeated is None:
+            return
+        if repeated:
+            fields["repeated"] = repeated
+        self._log.error(event, error, trace=trace, **fields)
