@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("apiserver",)
+NAMES = ("apiserver", "inprocess")
 
 
 def main() -> int:

@@ -42,6 +42,7 @@ class Server(NamedTuple):
     target: wire.Target
     pids: list[int]
     ready_seconds: float
+    kubeconfig: Path
 
 
 class Figure(NamedTuple):
@@ -72,7 +73,7 @@ class Embedded:
             raise RuntimeError("the embedded server did not start")
         seconds = time.monotonic() - start
         name = f"quarterdeck ({self._durability})"
-        return Server(name, wire.target(kubeconfig), [self._process.pid], seconds)
+        return Server(name, wire.target(kubeconfig), [self._process.pid], seconds, kubeconfig)
 
     def __exit__(self, *exc: object) -> None:
         self._process.terminate()
@@ -93,7 +94,7 @@ class Real:
         seconds = time.monotonic() - start
         name = "kube-apiserver + etcd" + ("" if self._fsync else " (no fsync)")
         kubeconfig = Path(self._server.kubeconfig)
-        return Server(name, wire.target(kubeconfig), list(self._server.pids.values()), seconds)
+        return Server(name, wire.target(kubeconfig), list(self._server.pids.values()), seconds, kubeconfig)
 
     def __exit__(self, *exc: object) -> None:
         self._server.stop()

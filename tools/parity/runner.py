@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import re
@@ -65,10 +66,16 @@ def probe(path: Path) -> Kubectl:
 
 def find_kubectls(built: Path | None = None) -> list[Kubectl]:
     """The kubectl on PATH and the one ``make kube`` builds, one for each version."""
-    paths = [Path(found)] if (found := shutil.which("kubectl")) else []
+    paths = [Path(program)] if (program := shutil.which("kubectl")) else []
     if built is not None and built.exists():
         paths.append(built)
-    return list({kubectl.version: kubectl for kubectl in map(probe, paths)}.values())
+    found = {}
+    for path in paths:
+        # A program of that name that is something else, or broken, is none.
+        with contextlib.suppress(subprocess.SubprocessError, OSError, ValueError):
+            kubectl = probe(path)
+            found[kubectl.version] = kubectl
+    return list(found.values())
 
 
 class Runner:

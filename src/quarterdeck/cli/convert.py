@@ -81,8 +81,16 @@ def _documents(file: str) -> Iterable[Any]:
     """The documents of a file; the items of a list count as documents of their own."""
     import yaml
 
+    class Loader(yaml.SafeLoader):
+        """YAML as Kubernetes reads it: times stay text."""
+
+        yaml_implicit_resolvers = {
+            first: [entry for entry in resolvers if entry[0] != "tag:yaml.org,2002:timestamp"]
+            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
     try:
-        documents = [document for document in yaml.safe_load_all(_content(file)) if document is not None]
+        documents = [one for one in yaml.load_all(_content(file), Loader=Loader) if one is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     for document in documents:

@@ -43,6 +43,7 @@ from quarterdeck.runtime.recording import recording_client
 from quarterdeck.runtime.result import Wait
 from quarterdeck.runtime.seam import NoRecorder, ReconcileMetrics, Recorder
 from quarterdeck.runtime.source import KindSource, Source, SourceContext
+from quarterdeck.runtime.taskerror import unwrapped
 from quarterdeck.runtime.worker import Worker
 
 __all__ = [
@@ -334,14 +335,15 @@ class Controller(Generic[T]):
             raise RuntimeError(_TWICE)
         self._started = True
         try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                await self._start_sources(group)
-                if not self.options.enable_warmup:
-                    self._may_work.set()
-                if await self._unless_stopping(self._may_work):
-                    await self._work(environment)
-                await _end([task for handle in self._handles for task in handle.tasks.values()])
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    self._group = group
+                    await self._start_sources(group)
+                    if not self.options.enable_warmup:
+                        self._may_work.set()
+                    if await self._unless_stopping(self._may_work):
+                        await self._work(environment)
+                    await _end([task for handle in self._handles for task in handle.tasks.values()])
         finally:
             self._group = None
             self._close()

@@ -37,6 +37,7 @@ from quarterdeck.runtime.rbac import Rule, merge_rules
 from quarterdeck.runtime.runnable import Group, Runnable, RunnableGroup, describe
 from quarterdeck.runtime.seam import Elector, NoRecorder, ReconcileMetrics, Recorder
 from quarterdeck.runtime.stopsignal import stop_on_signals
+from quarterdeck.runtime.taskerror import unwrapped
 
 __all__ = [
     "GracePeriodExceeded",
@@ -335,14 +336,15 @@ class Manager:
             raise RuntimeError("the manager was started more than once")
         self._started = True
         late: list[str] = []
-        async with asyncio.TaskGroup() as tasks:
-            self._tasks = tasks
-            election: asyncio.Task[None] | None = None
-            try:
-                election = await self._start()
-                await self._stop_requested.wait()
-            finally:
-                late = await self._stop(election)
+        with unwrapped():
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                election: asyncio.Task[None] | None = None
+                try:
+                    election = await self._start()
+                    await self._stop_requested.wait()
+                finally:
+                    late = await self._stop(election)
         if self._error is not None:
             raise self._error
         if late:

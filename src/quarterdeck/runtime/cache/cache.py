@@ -37,6 +37,7 @@ from quarterdeck.runtime.cache.objects import IndexView, Objects
 from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.cache.reflector import Opener
 from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.taskerror import unwrapped
 
 __all__ = ["Cache", "CacheStatistics"]
 
@@ -168,11 +169,12 @@ class Cache:
         if self._group is not None or self._has_stopped:
             raise CacheError("the cache was started more than once")
         try:
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                for slot, informer in self._informers.items():
-                    self._start(slot, informer)
-                await asyncio.get_running_loop().create_future()  # until cancelled
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    self._group = group
+                    for slot, informer in self._informers.items():
+                        self._start(slot, informer)
+                    await asyncio.get_running_loop().create_future()  # until cancelled
         finally:
             self._group = None
             self._has_stopped = True

@@ -35,6 +35,7 @@ from quarterdeck.runtime.cache.shard import Shard
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.cache.verification import find_differences
 from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.taskerror import unwrapped
 from quarterdeck.runtime.timeslice import TimeSlice
 
 __all__ = ["Informer", "InformerStatistics"]
@@ -182,12 +183,13 @@ class Informer:
         try:
             mapping = await self._find_mapping()
             self._make_shards(mapping)
-            async with asyncio.TaskGroup() as group:
-                self._group = group
-                for registration in self._registrations:
-                    self._start_registration(registration, group)
-                for namespace, shard in self._shards.items():
-                    self._start_shard(shard, self._plans[namespace], mapping, group)
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    self._group = group
+                    for registration in self._registrations:
+                        self._start_registration(registration, group)
+                    for namespace, shard in self._shards.items():
+                        self._start_shard(shard, self._plans[namespace], mapping, group)
         finally:
             self._group = None
             self._tasks.clear()
