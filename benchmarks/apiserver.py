@@ -179,6 +179,15 @@ async def create_pod(server: Server, scale: float) -> Figure:
     return await _measure(server, count, pods(count, "create-pod"))
 
 
+async def memory_per_pod(server: Server) -> tuple[float, float]:
+    """Resident bytes a stored pod of 3.7 kB costs, and how long its JSON is."""
+    before = wire.resident_bytes(server.pids)
+    await _ensure_pods(server)
+    grown = wire.resident_bytes(server.pids) - before
+    body = await wire.fetch(server.target, "/api/v1/namespaces/default/pods?limit=200")
+    return grown / PODS, len(body) / 200
+
+
 async def list_pods(server: Server, scale: float) -> Figure:
     """10,000 pods of 3.7 kB each (after defaulting), as JSON."""
     await _ensure_pods(server)
@@ -302,6 +311,7 @@ def _compare(
         ours = stack.enter_context(Embedded(durability))
         empty = wire.resident_bytes(ours.pids)
         real = stack.enter_context(Real(fsync=durability == "full")) if is_built() else None
+        print_memory(ours)
         for name, (work, aim) in chosen.items():
             mine: Figure = uvloop.run(work(ours, scale))
             theirs: Figure | None = uvloop.run(work(real, scale)) if real is not None else None
@@ -322,6 +332,11 @@ def _compare(
                 end="",
             )
         print(f"; {full / 1e6:.0f} MB after the run")
+
+
+def print_memory(server: Server) -> None:
+    grown, size = uvloop.run(memory_per_pod(server))
+    print(f"memory per stored pod {grown:,.0f} bytes, {grown / size:.1f}x its JSON of {size:,.0f} bytes (aim 3x)")
 
 
 def _extra(mine: Figure, theirs: Figure | None) -> str:

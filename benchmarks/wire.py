@@ -130,6 +130,17 @@ async def load(server: Target, requests: Iterator[bytes], connections: int) -> N
     await asyncio.gather(*waiting)
 
 
+async def fetch(server: Target, path: str) -> bytes:
+    """One GET on a connection of its own; the body of the answer."""
+    reader, writer = await asyncio.open_connection(server.host, server.port, ssl=server.context)
+    writer.write(render("GET", path))
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
+    body = await reader.readexactly(length)
+    writer.close()
+    return body
+
+
 async def paced(server: Target, requests: Iterator[bytes], *, rate: float, connections: int) -> None:
     """Send requests at a steady rate, each on the next idle connection."""
     loop = asyncio.get_running_loop()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -50,7 +50,8 @@ def parse_yaml(body: bytes) -> Any:
         document = yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader without timestamps
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark is not None else 0
-        raise ParseError(f"yaml: line {max(line, 1)}: {error.problem}") from None
+        where = f"line {line}: " if line else ""
+        raise ParseError(f"yaml: {where}{error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise ParseError(f"yaml: {' '.join(str(error).split())}") from None
     if b"*" in body:
@@ -59,6 +60,36 @@ def parse_yaml(body: bytes) -> Any:
         return _string_keys(document) if isinstance(document, dict | list) else document
     except RecursionError:
         raise ParseError("yaml: exceeded max depth") from None
+
+
+def yaml_duplicates(body: bytes) -> list[str]:
+    """What Go's YAML library says about keys that occur twice in one mapping, in document order."""
+    try:
+        root = yaml.compose(body, Loader=yaml.CSafeLoader)
+    except (yaml.YAMLError, RecursionError):
+        return []
+    found: list[str] = []
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, yaml.MappingNode):
+            seen: set[str] = set()
+            for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    continue
+                if key.value in seen:
+                    found.append(f'line {key.start_mark.line + 1}: key "{key.value}" already set in map')
+                seen.add(key.value)
+            stack += [value for _, value in reversed(node.value)]
+        elif isinstance(node, yaml.SequenceNode):
+            stack += reversed(node.value)
+    return found
+
+
+def in_document_order(body: bytes, unknown: Collection[str]) -> list[tuple[str, bool]]:
+    """(path, whether it is a duplicate) of the unknown and the repeated keys of a JSON text as they come."""
+    pairs = json.loads(body, object_pairs_hook=_Pairs)
+    return [(path, is_repeated) for path, is_repeated in _walk(pairs, "") if is_repeated or path in unknown]
 
 
 def duplicate_fields(body: bytes, document: Any) -> list[str]:
@@ -71,25 +102,25 @@ def duplicate_fields(body: bytes, document: Any) -> list[str]:
         pairs = json.loads(stripped, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return []
-    return list(_find_duplicates(pairs, ""))
+    return [path for path, is_repeated in _walk(pairs, "") if is_repeated]
 
 
 class _Pairs(list[tuple[str, Any]]):
     """The members of a JSON object as they stand in the text."""
 
 
-def _find_duplicates(node: Any, path: str) -> Iterator[str]:
+def _walk(node: Any, path: str) -> Iterator[tuple[str, bool]]:
+    """Every key of a document: its path and whether it was there before."""
     if isinstance(node, _Pairs):
         seen: set[str] = set()
         for key, value in node:
             where = f"{path}.{key}" if path else key
-            if key in seen:
-                yield where
+            yield where, key in seen
             seen.add(key)
-            yield from _find_duplicates(value, where)
+            yield from _walk(value, where)
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            yield from _find_duplicates(value, f"{path}[{index}]")
+            yield from _walk(value, f"{path}[{index}]")
 
 
 class _YamlLoader(yaml.CSafeLoader):

@@ -36,8 +36,8 @@ def encode(document: Json) -> bytes:
 
 _PRIMITIVE: Final = (
     "type:string format:string items:PrimitivesItems collectionFormat:string default:Any maximum:double "
-    "exclusiveMaximum:bool minimum:double exclusiveMinimum:bool maxLength:int64 minLength:int64 pattern:string "
-    "maxItems:int64 minItems:int64 uniqueItems:bool enum:[]Any multipleOf:double "
+    "exclusiveMaximum:bool minimum:double exclusiveMinimum:bool maxLength:int64 minLength:int64 "
+    "pattern:string maxItems:int64 minItems:int64 uniqueItems:bool enum:[]Any multipleOf:double "
 )
 _PARAMETER: Final = "required:bool in:string description:string name:string "
 #: Members in the order of their numbers. "[]" is a repeated field, "{}" a message with a list of names and
@@ -60,8 +60,8 @@ _MESSAGES: Final[dict[str, str]] = {
     "head:Operation patch:Operation parameters:[]ParametersItem x-",
     "Operation": (
         "tags:[]string summary:string description:string externalDocs:ExternalDocs operationId:string "
-        "produces:[]string consumes:[]string parameters:[]ParametersItem responses:Responses schemes:[]string "
-        "deprecated:bool security:[]SecurityRequirement x-"
+        "produces:[]string consumes:[]string parameters:[]ParametersItem responses:Responses "
+        "schemes:[]string deprecated:bool security:[]SecurityRequirement x-"
     ),
     "JsonReference": "$ref:string description:string",
     "BodyParameter": "description:string name:string in:string required:bool schema:Schema x-",
@@ -264,7 +264,7 @@ def _double(value: Any) -> bytes | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        return struct.pack("<d", value)
+        return struct.pack("<d", float(value))
     except OverflowError:
         return None
 

@@ -1,4 +1,4 @@
-"""OpenAPI documents: v3 per group version (kubectl explain, validation), v2 in one piece.
+"""OpenAPI documents: v3 per group version (kubectl explain, validation), v2 in one piece, also as protobuf.
 
 Built-in schemas come from the type table, custom ones from their CRDs. Descriptions of built-in
 fields are not shipped. Documents are built on first use and cached until a CRD changes.
@@ -6,11 +6,13 @@ fields are not shipped. Documents are built on first use and cached until a CRD 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from typing import Any
 
 import msgspec
 
+from . import gnostic
 from .builtin import typetable
 from .http import Request, Response
 from .resource import BuiltinResource, Resource
@@ -19,9 +21,23 @@ from .schema import openapi as custom_schema
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
+_KINDS = "x-kubernetes-group-version-kind"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1."
 _REF = "#/components/schemas/"
 _YEAR = 365 * 24 * 3600
+_JSON = "application/json"
+_PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+#: What clients call the formats of v2, in the order of our preference.
+_V2_FORMATS = {
+    _JSON: _JSON,
+    "application/com.github.proto-openapi.spec.v2@v1.0+protobuf": _PROTOBUF,
+    _PROTOBUF: _PROTOBUF,
+}
+#: Also numbers; v2 cannot say so, and its readers take numbers for strings.
+_V2_STRINGS = {
+    "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+}
 _PATCH_TYPES = (
     "application/apply-patch+yaml",
     "application/json-patch+json",
@@ -55,15 +71,20 @@ class OpenApi:
         if path == "/openapi/v3":
             return Response(200, _encode(self._index()))
         if path == "/openapi/v2":
-            if (
-                "proto-openapi" in request.headers.get("accept", "")
-                and "json" not in request.headers["accept"]
-            ):
-                return Response(406, b"406: Not Acceptable\n", content_type="text/plain")
-            return Response(200, self._v2())
+            return self._serve_v2(request)
         if path.startswith("/openapi/v3/"):
             return self._serve_v3(request, path.removeprefix("/openapi/v3/"))
         return None
+
+    def _serve_v2(self, request: Request) -> Response:
+        media = _v2_format(request.headers.get("accept", ""))
+        if media is None:
+            return Response(406, content_type="text/plain", headers=[("Vary", "Accept")])
+        body, digest = self._v2() if media == _JSON else self._v2_protobuf()
+        headers = [("ETag", f'"{digest}"'), ("Vary", "Accept")]
+        if request.headers.get("if-none-match", "").strip('"') == digest:
+            return Response(304, headers=headers)
+        return Response(200, body, content_type=media, headers=headers)
 
     def _serve_v3(self, request: Request, name: str) -> Response | None:
         found = self._document(name)
@@ -128,7 +149,7 @@ class OpenApi:
             "components": {"schemas": dict(sorted(schemas.found.items()))},
         }
 
-    def _v2(self) -> bytes:
+    def _v2(self) -> tuple[bytes, str]:
         key = "v2"
         if key not in self._documents:
             definitions: Json = {}
@@ -137,28 +158,78 @@ class OpenApi:
                 found = self._document(name)
                 assert found is not None
                 document = msgspec.json.decode(found[0])
-                definitions.update(document["components"]["schemas"])
+                _merge(definitions, document["components"]["schemas"])
                 for path, item in document["paths"].items():
-                    paths[path] = {
-                        verb: {
-                            part: operation[part]
-                            for part in ("x-kubernetes-action", "x-kubernetes-group-version-kind")
-                            if part in operation
-                        }
-                        | {"responses": {"200": {"description": "OK"}}}
-                        for verb, operation in item.items()
-                        if verb != "parameters"
-                    }
+                    paths[path] = {verb: _v2_operation(operation) for verb, operation in item.items()}
+            definitions = custom_schema.to_v2(definitions)
+            for name in _V2_STRINGS & definitions.keys():
+                definitions[name]["type"] = "string"
             body = _encode(
                 {
                     "swagger": "2.0",
                     "info": {"title": "Kubernetes", "version": self._version},
                     "paths": paths,
-                    "definitions": custom_schema.to_v2(definitions),
+                    "definitions": definitions,
                 }
             ).replace(b'"#/components/schemas/', b'"#/definitions/')
-            self._documents[key] = (body, "")
-        return self._documents[key][0]
+            self._documents[key] = (body, hashlib.sha512(body).hexdigest().upper())
+        return self._documents[key]
+
+    def _v2_protobuf(self) -> tuple[bytes, str]:
+        key = "v2+protobuf"
+        if key not in self._documents:
+            body, digest = self._v2()
+            # One digest for both formats, as upstream: the answers vary by Accept.
+            self._documents[key] = (gnostic.encode(msgspec.json.decode(body)), digest)
+        return self._documents[key]
+
+
+def _v2_format(accept: str) -> str | None:
+    """The media type to answer /openapi/v2 with; None if the client takes none of ours."""
+    choices = []
+    for clause in (accept or "*/*").split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        quality = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                with contextlib.suppress(ValueError):
+                    quality = float(parameter[2:])
+        choices.append((-quality, media.count("*"), media))
+    for _, _, media in sorted(choices, key=lambda each: each[:2]):
+        if media in _V2_FORMATS:
+            return _V2_FORMATS[media]
+        if media in ("*", "*/*", "application/*"):
+            return _JSON
+    return None
+
+
+def _merge(definitions: Json, more: Json) -> None:
+    """Add the schemas of a document; a model of several documents has the kinds of all of them."""
+    for name, schema in more.items():
+        if name not in definitions:
+            definitions[name] = schema
+        elif _KINDS in schema:
+            kinds = definitions[name].setdefault(_KINDS, [])
+            kinds.extend(kind for kind in schema[_KINDS] if kind not in kinds)
+
+
+def _v2_operation(operation: Json) -> Json:
+    found = {part: operation[part] for part in ("x-kubernetes-action", _KINDS) if part in operation}
+    parameters = [
+        {"name": each["name"], "in": each["in"], **each["schema"]} for each in operation.get("parameters", ())
+    ]
+    content = operation.get("requestBody", {}).get("content")
+    if content:
+        found["consumes"] = list(content)
+        schema = next(iter(content.values()))["schema"]
+        parameters.insert(0, {"name": "body", "in": "body", "required": True, "schema": schema})
+    if parameters:
+        found["parameters"] = parameters
+    found["responses"] = {
+        code: {"description": answer["description"], "schema": answer["content"][_JSON]["schema"]}
+        for code, answer in operation["responses"].items()
+    }
+    return found
 
 
 class _Schemas:
@@ -173,7 +244,7 @@ class _Schemas:
         if name not in self.found:
             self._add_builtin(name)
         if kinds:
-            known = self.found[name].setdefault("x-kubernetes-group-version-kind", [])
+            known = self.found[name].setdefault(_KINDS, [])
             known.extend(kind for kind in kinds if kind not in known)
 
     def add_custom(self, name: str, schema: Json) -> None:
@@ -216,7 +287,7 @@ def _add_paths(paths: Json, resource: Resource, schemas: _Schemas) -> None:
             schemas.add_kind(list_model, [{**kind, "kind": f"{resource.kind}List"}])
     else:
         raw = resource.version_spec.get("schema", {}).get("openAPIV3Schema", {})  # type: ignore[attr-defined]
-        schemas.add_custom(model, {**custom_schema.publish(raw), "x-kubernetes-group-version-kind": [kind]})
+        schemas.add_custom(model, {**custom_schema.publish(raw), _KINDS: [kind]})
         list_model = f"{'.'.join(model.split('.')[:-1])}.{resource.list_kind}"
         schemas.add_custom(list_model, _list_schema(model, {**kind, "kind": resource.list_kind}))
     root = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
@@ -255,7 +326,7 @@ def _operation(action: str, kind: Json, model: str, resource: Resource) -> Json:
     operation: Json = {
         "responses": {"200": {"description": "OK", "content": {"application/json": {"schema": schema}}}},
         "x-kubernetes-action": action,
-        "x-kubernetes-group-version-kind": kind,
+        _KINDS: kind,
     }
     if action in ("post", "put", "patch", "delete", "deletecollection"):
         operation["parameters"] = [_parameter("dryRun")]
@@ -285,5 +356,5 @@ def _list_schema(model: str, kind: Json) -> Json:
             "kind": {"type": "string"},
             "metadata": {"allOf": [{"$ref": f"{_REF}{_META}ListMeta"}]},
         },
-        "x-kubernetes-group-version-kind": [kind],
+        _KINDS: [kind],
     }

@@ -97,6 +97,11 @@ class Resource:
         """`apps/v1, Kind=Deployment`, as Go prints a GroupVersionKind."""
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
+    @property
+    def kind_group(self) -> str:
+        """The group of the kind in validation errors: there is one Event, whatever group serves it."""
+        return "" if self.group == "events.k8s.io" else self.group
+
     def not_found(self, name: str) -> status.StatusError:
         return status.not_found(self.plural, self.group, name)
 
@@ -183,13 +188,7 @@ class BuiltinResource(Resource):
         )
 
     def decode_problem(self, api_version: str, kind: str) -> str:
-        """Why a body of another type cannot be taken for this kind, in Go's words."""
-        group, _, version = api_version.rpartition("/")
-        try:
-            struct_for(group, version, kind)
-        except KeyError:
-            return not_registered(api_version, kind)
-        return f"converting ({version}.{kind}) to ({_internal(self.group)}.{self.kind}): unknown conversion"
+        return decode_problem(self.group, self.kind, api_version, kind)
 
     def raw_body(self, entry: Entry) -> bytes | None:
         return entry.body if self._converter is None else None
@@ -215,6 +214,16 @@ class BuiltinResource(Resource):
         from .ownership import builtin_field_manager
 
         return builtin_field_manager(self)
+
+
+def decode_problem(group: str, kind: str, api_version: str, given: str) -> str:
+    """Why a body of type `given` cannot be taken for `kind` of `group`, in Go's words."""
+    given_group, _, version = api_version.rpartition("/")
+    try:
+        struct_for(given_group, version, given)
+    except KeyError:
+        return not_registered(api_version, given)
+    return f"converting ({version}.{given}) to ({_internal(group)}.{kind}): unknown conversion"
 
 
 def not_registered(api_version: str, kind: str) -> str:
@@ -252,9 +261,7 @@ def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) ->
             raise document.unrecognized(kind, str(error), body) from None
     if media == document.PROTOBUF_TYPE and not is_custom:
         return _parse_protobuf(body, kind), False
-    accepted = "application/json, application/yaml"
-    if not is_custom:
-        accepted += ", application/vnd.kubernetes.protobuf"
+    accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     raise status.unsupported_media_type(
         f"the body of the request was in an unknown format - accepted media types include: {accepted}"
     )

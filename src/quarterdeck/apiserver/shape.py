@@ -323,6 +323,9 @@ def _time(kind: str, name: str) -> _Decode:
         found = _RFC3339.fullmatch(value)
         if found is None:
             raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+        if micro and len(found[3] or "") != 7:  # exactly six digits
+            rest = (found[3] or "") + found[4]
+            raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as ".000000"')
         try:
             fraction = (found[3] or ".0")[:7].ljust(7, "0")
             zone = "+00:00" if found[4] == "Z" else found[4]

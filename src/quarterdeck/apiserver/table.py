@@ -25,6 +25,10 @@ class Printer(Protocol):
 
     def cells(self, obj: Json, now: datetime) -> list[Any]: ...
 
+    def conditions(self, obj: Json) -> list[Json]:
+        """What marks the row of an object, such as that a pod is finished."""
+        ...
+
 
 class PrintedResource(Protocol):
     """What a printer is chosen by."""
@@ -49,6 +53,9 @@ class BuiltinPrinter:
 
     def cells(self, obj: Json, now: datetime) -> list[Any]:
         return printers.cells(self._group, self._resource, obj, now)
+
+    def conditions(self, obj: Json) -> list[Json]:
+        return printers.row_conditions(self._group, self._resource, obj)
 
 
 NAME_COLUMN: Json = {
@@ -88,6 +95,9 @@ class CustomPrinter:
     def cells(self, obj: Json, now: datetime) -> list[Any]:
         return [obj["metadata"].get("name", ""), *(cell(obj, now) for cell in self._cells)]
 
+    def conditions(self, obj: Json) -> list[Json]:
+        return []
+
 
 def _cell(path: JsonPath, kind: str) -> Callable[[Json, datetime], Any]:
     def render(obj: Json, now: datetime) -> Any:
@@ -96,7 +106,7 @@ def _cell(path: JsonPath, kind: str) -> Callable[[Json, datetime], Any]:
             return None
         value = values[0]
         if kind == "date":
-            return printers.age(value, now) if isinstance(value, str) else "<unknown>"
+            return _age(value, now) if isinstance(value, str) else "<unknown>"
         if kind == "integer":
             if isinstance(value, float) and value.is_integer():
                 return int(value)
@@ -112,6 +122,12 @@ def _cell(path: JsonPath, kind: str) -> Callable[[Json, datetime], Any]:
         return gostyle.json_text(value) if isinstance(value, dict | list) else gostyle.scalar(value)
 
     return render
+
+
+def _age(text: str, now: datetime) -> str:
+    """The age of a date; what is no date has no valid one."""
+    shown = printers.age(text, now)
+    return "<invalid>" if shown == "<unknown>" else shown
 
 
 _builtin: dict[tuple[str, str], BuiltinPrinter] = {}

@@ -84,11 +84,10 @@ def _documents(file: str) -> Iterable[Any]:
     class Loader(yaml.SafeLoader):
         """YAML as Kubernetes reads it: times stay text."""
 
-        yaml_implicit_resolvers = {
-            first: [entry for entry in resolvers if entry[0] != "tag:yaml.org,2002:timestamp"]
-            for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-        }
-
+    Loader.yaml_implicit_resolvers = {
+        first: [entry for entry in resolvers if entry[0] != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
     try:
         documents = [one for one in yaml.load_all(_content(file), Loader=Loader) if one is not None]
     except (yaml.YAMLError, ValueError, RecursionError) as error:

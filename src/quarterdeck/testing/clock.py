@@ -27,7 +27,6 @@ before each jump.
 import asyncio
 import contextvars
 import selectors
-import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
@@ -82,7 +81,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual = 1000.0  # not 0: code that takes 0 for "never" should not pass by luck
         self.patience: Final = patience
         self._busy = 0
-        self._busy_lock: Final = threading.Lock()
         selector = _JumpingSelector()
         super().__init__(selector)
         selector.loop = self
@@ -103,28 +101,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     @property
     def busy_threads(self) -> int:
         """Calls that threads are working on for this loop."""
-        with self._busy_lock:
-            return self._busy
+        return self._busy
 
     def run_in_executor(  # type: ignore[override]  # typeshed ties the arguments to the callable
         self, executor: Executor | None, func: Callable[..., T], *args: Any
     ) -> "asyncio.Future[T]":
-        """As always, but the clock stands still until the call ends."""
+        """As always, but the clock stands still until the result has arrived."""
+        self._busy += 1
+        future: asyncio.Future[T] = super().run_in_executor(executor, func, *args)
+        future.add_done_callback(self._release)
+        return future
 
-        def call() -> T:
-            try:
-                return func(*args)
-            finally:
-                # Back on the loop before the clock may move: the result is delivered the same way.
-                self.call_soon_threadsafe(self._release)
-
-        with self._busy_lock:
-            self._busy += 1
-        return super().run_in_executor(executor, call)
-
-    def _release(self) -> None:
-        with self._busy_lock:
-            self._busy -= 1
+    def _release(self, _future: "asyncio.Future[Any]") -> None:
+        self._busy -= 1
 
     def describe_tasks(self) -> str:
         """Which tasks wait, and where."""

@@ -55,7 +55,8 @@ class NamespaceStrategy(BuiltinStrategy):
 
     def is_held(self, obj: Json) -> bool:
         # the first delete always leaves it, for its content to go first
-        return "deletionTimestamp" not in obj["metadata"] or bool((obj.get("spec") or {}).get("finalizers"))
+        is_new = "deletionTimestamp" not in (obj.get("metadata") or {})
+        return is_new or bool((obj.get("spec") or {}).get("finalizers"))
 
     def mark_deleted(self, obj: Json, ctx: WriteContext) -> None:
         section(obj, "status")["phase"] = "Terminating"

@@ -117,10 +117,8 @@ class DefinitionLifecycle:
         current = crd.setdefault("status", {})
         if current.get("conditions") is None:
             current["conditions"] = []
-        wanted = spec["names"]
-        conflict = self._name_conflict(crd)
-        if conflict is None:
-            current["acceptedNames"] = wanted
+        reason, message = self._accept_names(crd)
+        if not reason:
             self._set(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
             if _conditions(crd).get("Established", {}).get("status") != "True":
                 self._set(
@@ -131,7 +129,6 @@ class DefinitionLifecycle:
                     "the initial names have been accepted",
                 )
         else:
-            reason, message = conflict
             self._set(crd, "NamesAccepted", "False", reason, message)
             if _conditions(crd).get("Established", {}).get("status") != "True":
                 self._set(crd, "Established", "False", "NotAccepted", "not all names are accepted")
@@ -159,41 +156,56 @@ class DefinitionLifecycle:
         elif text:
             self._set(crd, kind, "True", "ApprovedAnnotation", f"approved in {text}")
 
-    def _name_conflict(self, crd: Json) -> tuple[str, str] | None:
-        """(reason, message) when another definition of the group already uses one of the names."""
-        spec = crd["spec"]
-        names = spec["names"]
+    def _accept_names(self, crd: Json) -> tuple[str, str]:
+        """Accepts every name that no other definition of the group uses; (reason, message) of a conflict.
+
+        Of several conflicts the last one is told, as upstream does.
+        """
+        wanted = crd["spec"]["names"]
+        accepted = dict(crd["status"].get("acceptedNames") or {})
+        resources, kinds = self._names_in_use(crd)
+        reason = message = ""
+        for key, used in (
+            ("plural", resources),
+            ("singular", resources),
+            ("shortNames", resources),
+            ("kind", kinds),
+            ("listKind", kinds),
+        ):
+            own = wanted.get(key) or ""
+            names = own if isinstance(own, list) else [own]
+            held = accepted.get(key) or ""
+            taken = [name for name in names if name in used and name not in held]
+            if taken:
+                reason = f"{key[0].upper()}{key[1:]}Conflict"
+                texts = ", ".join(f'"{name}" is already in use' for name in taken)
+                message = f"[{texts}]" if len(taken) > 1 else texts
+            elif own:
+                accepted[key] = own
+            else:
+                accepted.pop(key, None)
+        accepted.pop("categories", None)
+        if wanted.get("categories"):
+            accepted["categories"] = wanted["categories"]
+        crd["status"]["acceptedNames"] = accepted
+        return reason, message
+
+    def _names_in_use(self, crd: Json) -> tuple[set[str], set[str]]:
+        """The resource names and the kinds that other definitions of the group have been given."""
+        group = crd["spec"]["group"]
         resources: set[str] = set()
         kinds: set[str] = set()
         for other in self._bucket.scan():
-            if other.name == crd["metadata"]["name"] or not other.name.endswith("." + spec["group"]):
+            if other.name == crd["metadata"]["name"] or not other.name.endswith("." + group):
                 continue
             document = other.document()
-            if document["spec"]["group"] != spec["group"]:
+            if document["spec"]["group"] != group:
                 continue
-            accepted = (document.get("status") or {}).get("acceptedNames") or {}
-            resources.update(
-                name
-                for name in (
-                    accepted.get("plural"),
-                    accepted.get("singular"),
-                    *(accepted.get("shortNames") or ()),
-                )
-                if name
-            )
-            kinds.update(name for name in (accepted.get("kind"), accepted.get("listKind")) if name)
-        checks = [
-            ("PluralConflict", [names["plural"]], resources),
-            ("SingularConflict", [names.get("singular", "")], resources),
-            ("ShortNamesConflict", names.get("shortNames") or [], resources),
-            ("KindConflict", [names["kind"]], kinds),
-            ("ListKindConflict", [names.get("listKind", "")], kinds),
-        ]
-        for reason, own, taken in checks:
-            clashes = [name for name in own if name in taken]
-            if clashes:
-                return reason, ", ".join(f'"{name}" is already in use' for name in clashes)
-        return None
+            names = (document.get("status") or {}).get("acceptedNames") or {}
+            plural, singular = names.get("plural") or "", names.get("singular") or ""
+            resources.update((plural, singular, *(names.get("shortNames") or ())))
+            kinds.update((names.get("kind") or "", names.get("listKind") or ""))
+        return resources - {""}, kinds - {""}
 
     def _set(self, crd: Json, kind: str, value: str, reason: str, message: str) -> None:
         set_condition(crd["status"], kind, value, reason, message, self._now())

@@ -150,8 +150,11 @@ def build_table(
         elif include == "Object":
             shown = obj
         else:
-            shown = partial(obj)
-        rows.append({"cells": printer.cells(obj, now), "object": shown})
+            shown = partial(obj, request.output.version)
+        row: Json = {"cells": printer.cells(obj, now)}
+        if conditions := printer.conditions(obj):
+            row["conditions"] = conditions
+        rows.append({**row, "object": shown})
     return {
         "kind": "Table",
         "apiVersion": f"meta.k8s.io/{request.output.version or 'v1'}",
@@ -173,7 +176,7 @@ def _table_bytes(request: ApiRequest, entries: Sequence[Entry], list_metadata: J
     """A Table whose rows carry the stored metadata as it is: a third of the cost of encoding it again."""
     resource = request.resource
     include = request.param("includeObject") or "Metadata"
-    if include not in ("Metadata", "None") or request.output.yaml:
+    if include not in ("Metadata", "None") or request.output.yaml or request.output.version != "v1":
         return None
     printer = table.printer_for(resource)
     now = datetime.now(UTC)
@@ -182,7 +185,10 @@ def _table_bytes(request: ApiRequest, entries: Sequence[Entry], list_metadata: J
         body = resource.raw_body(entry)
         if body is None:
             return None
-        cells = _encode(printer.cells(entry.document(), now))
+        document = entry.document()
+        cells = _encode(printer.cells(document, now))
+        if conditions := printer.conditions(document):
+            cells += b',"conditions":' + _encode(conditions)
         if include == "None":
             rows.append(b'{"cells":%b,"object":null}' % cells)
         else:

@@ -12,7 +12,7 @@ from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
 from .request import ApiRequest, WriteOptions
 
 Json = dict[str, Any]
-_MAX_PROBLEMS = 100
+MAX_PROBLEMS = 100
 _TYPE_META = (
     'type struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
     'Kind string "json:\\"kind,omitempty\\"" }'
@@ -38,7 +38,17 @@ def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
     if is_json and options.field_validation != "Ignore":
         duplicates = document.duplicate_fields(http.body, parsed)
     obj, unknown = resource.decode(parsed)
-    check_problems(request, options, duplicates, unknown)
+    if not (is_json or resource.is_custom):
+        unknown.sort()  # upstream reads YAML by way of JSON with sorted keys
+    problems = problem_texts(duplicates, unknown)
+    if duplicates and unknown and not resource.is_custom:
+        problems = [
+            f'{"duplicate" if is_repeated else "unknown"} field "{path}"'
+            for path, is_repeated in document.in_document_order(http.body, set(unknown))
+        ]
+    if not is_json and options.field_validation != "Ignore":
+        check_yaml_duplicates(request, options, problems)
+    check_problems(request, options, problems)
     check_namespace(request, obj)
     return obj
 
@@ -82,13 +92,26 @@ def wrong_version(resource: Resource, api_version: str, kind: str) -> status.Sta
     )
 
 
-def check_problems(
-    request: ApiRequest, options: WriteOptions, duplicates: list[str], unknown: list[str]
-) -> None:
-    """Unknown and duplicate fields: refused, warned about or ignored."""
-    if not (duplicates or unknown) or options.field_validation == "Ignore":
+def check_yaml_duplicates(request: ApiRequest, options: WriteOptions, problems: list[str]) -> None:
+    """Puts repeated keys of a YAML body before its other problems: one error, or one warning each."""
+    media = document.media_type(request.http.headers.get("content-type", ""))
+    if media != document.YAML_TYPE or not (repeated := document.yaml_duplicates(request.http.body)):
         return
-    problems = problem_texts(duplicates, unknown)
+    if options.field_validation == "Strict":
+        repeated = [yaml_problem(repeated)]
+    problems[:0] = repeated
+
+
+def yaml_problem(repeated: list[str]) -> str:
+    return "yaml: unmarshal errors:\n  " + "\n  ".join(repeated)
+
+
+def check_problems(request: ApiRequest, options: WriteOptions, problems: list[str]) -> None:
+    """Unknown and duplicate fields: refused, warned about or ignored."""
+    if not problems or options.field_validation == "Ignore":
+        return
+    if not request.resource.is_custom:  # those come from a decoder that stops counting
+        problems = problems[:MAX_PROBLEMS]
     if options.field_validation == "Strict":
         resource = request.resource
         raise status.bad_request(
@@ -102,7 +125,7 @@ def check_problems(
 def problem_texts(duplicates: list[str], unknown: list[str]) -> list[str]:
     problems = [f'duplicate field "{path}"' for path in duplicates]
     problems += [f'unknown field "{path}"' for path in unknown]
-    return problems[:_MAX_PROBLEMS]
+    return problems
 
 
 def check_namespace(request: ApiRequest, obj: Json) -> None:

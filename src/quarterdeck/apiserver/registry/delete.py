@@ -14,7 +14,7 @@ from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.shape import ShapeError, normalize
-from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
+from quarterdeck.apiserver.storage import Store, WriteConflict
 from quarterdeck.apiserver.strategy import ClusterState
 
 from .answer import document_response, list_document, object_response
@@ -99,6 +99,34 @@ class DeleteOptions:
             options["dryRun"] = list(values)
         return options
 
+    def check_preconditions(self, resource: Resource, old: Json) -> None:
+        """Raises Conflict unless the object is the one the client means."""
+        uid = self.preconditions.get("uid")
+        meta = old["metadata"]
+        name, stored_uid, stored_rev = meta["name"], meta["uid"], meta["resourceVersion"]
+        if uid is not None and uid != stored_uid:
+            if not resource.strategy.delete_records_grace:  # these delete in their own way
+                raise status.conflict(
+                    resource.plural,
+                    resource.group,
+                    name,
+                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}",
+                )
+            raise _precondition_failed(
+                resource,
+                name,
+                f"the UID in the precondition ({uid}) does not match the UID in record ({stored_uid}). "
+                "The object might have been deleted and then recreated",
+            )
+        rev = self.preconditions.get("resourceVersion")
+        if rev is not None and rev != stored_rev:
+            raise _precondition_failed(
+                resource,
+                name,
+                f"the ResourceVersion in the precondition ({rev}) does not match the ResourceVersion in "
+                f"record ({stored_rev}). The object might have been modified",
+            )
+
     def finalizers(self, existing: list[str], *, orphans_by_default: bool) -> list[str]:
         """The finalizers an object has after this delete was asked for."""
         policy = self.policy
@@ -115,6 +143,21 @@ class DeleteOptions:
         if policy == "Foreground":
             return [*kept, FOREGROUND]
         return kept
+
+
+def _precondition_failed(resource: Resource, name: str, why: str) -> status.StatusError:
+    # deletes name the Kind where updates name the resource
+    return status.StatusError(
+        409,
+        f"Operation cannot be fulfilled on {status.qualified(resource.kind, resource.group)} "
+        f"{gostyle.quote(name)}: {why}",
+        reason="Conflict",
+        details={
+            "name": name,
+            **({"group": resource.group} if resource.group else {}),
+            "kind": resource.kind,
+        },
+    )
 
 
 class Deleter:
@@ -157,7 +200,7 @@ class Deleter:
                 # admission does not see the names of a deletecollection
                 await self._admit(request, "" if of_collection else name, old, options)
                 admitted = True
-            self._check_preconditions(resource, entry, old, options)
+            options.check_preconditions(resource, old)
             context = Context(request, self._cluster, dry_run=options.dry_run)
             obj, is_gone = self._mark(resource, old, options, context)
             if options.dry_run:
@@ -222,49 +265,6 @@ class Deleter:
                 meta["generation"] += 1
         strategy.mark_deleted(obj, context)
         return obj, is_gone
-
-    def _check_preconditions(
-        self, resource: Resource, entry: Entry, old: Json, options: DeleteOptions
-    ) -> None:
-        uid = options.preconditions.get("uid")
-        stored_uid = old["metadata"]["uid"]
-        name = old["metadata"]["name"]
-        if uid is not None and uid != stored_uid:
-            if not resource.strategy.delete_records_grace:  # these delete in their own way
-                raise status.conflict(
-                    resource.plural,
-                    resource.group,
-                    name,
-                    f"Precondition failed: UID in precondition: {uid}, UID in object meta: {stored_uid}",
-                )
-            raise self._precondition_failed(
-                resource,
-                name,
-                f"the UID in the precondition ({uid}) does not match the UID in record ({stored_uid}). "
-                "The object might have been deleted and then recreated",
-            )
-        rev = options.preconditions.get("resourceVersion")
-        if rev is not None and rev != str(entry.rev):
-            raise self._precondition_failed(
-                resource,
-                name,
-                f"the ResourceVersion in the precondition ({rev}) does not match the ResourceVersion in "
-                f"record ({entry.rev}). The object might have been modified",
-            )
-
-    def _precondition_failed(self, resource: Resource, name: str, why: str) -> status.StatusError:
-        # deletes name the Kind where updates name the resource
-        return status.StatusError(
-            409,
-            f"Operation cannot be fulfilled on {status.qualified(resource.kind, resource.group)} "
-            f"{gostyle.quote(name)}: {why}",
-            reason="Conflict",
-            details={
-                "name": name,
-                **({"group": resource.group} if resource.group else {}),
-                "kind": resource.kind,
-            },
-        )
 
     async def _admit(self, request: ApiRequest, name: str, old: Json, options: DeleteOptions) -> None:
         resource = request.resource

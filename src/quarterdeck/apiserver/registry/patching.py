@@ -15,7 +15,14 @@ from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.strategy import Strategy
 
-from .body import check_identity, check_namespace, check_problems, problem_texts
+from .body import (
+    MAX_PROBLEMS,
+    check_identity,
+    check_namespace,
+    check_problems,
+    problem_texts,
+    yaml_problem,
+)
 from .request import ApiRequest, WriteOptions
 from .write import Context, Writer, deep_copy
 
@@ -54,6 +61,7 @@ class Patcher:
     async def _apply(self, request: ApiRequest, rules: Strategy | None) -> Response:
         options = WriteOptions(request, "PatchOptions", is_apply=True)
         config = parse_apply(request)
+        _check_repeated_keys(request, options, config)
         resource = request.resource
 
         async def transform(old: Json | None, context: Context) -> Json:
@@ -67,7 +75,7 @@ class Patcher:
                 now=context.now,
             )
             obj, unknown = resource.decode(merged, applied=True)
-            check_problems(request, options, [], unknown)
+            check_problems(request, options, problem_texts([], unknown))
             resource.default(obj, applied=True)
             return obj
 
@@ -141,7 +149,7 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
         obj, unknown = resource.decode(patched)
     except status.StatusError as error:
         raise change.invalid(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
-    problems = change.unknown + problem_texts(change.duplicates, unknown)
+    problems = (change.unknown + problem_texts(change.duplicates, unknown))[:MAX_PROBLEMS]
     if problems and options.field_validation == "Strict":
         raise change.invalid(patched, "strict decoding error: " + ", ".join(problems))
     if options.field_validation == "Warn":
@@ -250,6 +258,21 @@ def parse_apply(request: ApiRequest) -> Json:
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     return config
+
+
+def _check_repeated_keys(request: ApiRequest, options: WriteOptions, config: Json) -> None:
+    """Field validation of an apply's text, in which the last of several equal keys counts."""
+    body = request.http.body
+    if options.field_validation == "Ignore" or (
+        body[:1] == b"{" and not document.duplicate_fields(body, config)
+    ):
+        return
+    repeated = document.yaml_duplicates(body)
+    if repeated and options.field_validation == "Strict":
+        why = f"error converting YAML to JSON: {yaml_problem(repeated)}"
+        raise status.bad_request(f"error strict decoding YAML: {why}")
+    for text in repeated:
+        request.warn(text)
 
 
 def _group_version(config: Json) -> str:

@@ -10,7 +10,7 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin import eviction, podsubresource
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import Resource, parse_body
+from quarterdeck.apiserver.resource import Resource, decode_problem, parse_body
 from quarterdeck.apiserver.resourcetable import ResourceTable
 from quarterdeck.apiserver.shape import ShapeError, normalize
 
@@ -44,6 +44,7 @@ class PodActions:
         pods = self._pods()
 
         def assign(pod: Json) -> None:
+            self._writer.check_same(pods, pod, binding)
             podsubresource.bind(pod, binding, timestamp())
 
         if options.dry_run:
@@ -66,6 +67,7 @@ class PodActions:
             given["dryRun"] = ["All"]
         delete_options = DeleteOptions(given)
         await self._respect_budgets(pod, namespace, dry_run=delete_options.dry_run)
+        delete_options.check_preconditions(pods, pod)  # a pod that is not evicted must not look as if
         if not delete_options.dry_run:
             await self._writer.update_stored(pods, namespace, name, lambda stored: _mark_evicted(stored))
         scoped = request.for_object(namespace, name)
@@ -141,8 +143,10 @@ def parse_as(request: ApiRequest, group: str, version: str, kind: str) -> Json:
         raise status.bad_request(f"the body is not a {kind}")
     given = parsed.get("kind") or kind
     if given != kind:
+        api_version = parsed.get("apiVersion") or version
         raise status.bad_request(
-            f'{given} in version "{parsed.get("apiVersion", version)}" cannot be handled as a {kind}'
+            f'{given} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: '
+            + decode_problem(group, kind, api_version, given)
         )
     parsed.setdefault("kind", kind)
     parsed.setdefault("apiVersion", f"{group}/{version}" if group else version)

@@ -59,6 +59,8 @@ class Subresources:
                 raise request.resource.not_found(info.name)
             raise status.resource_not_found()
         if first in _UNSUPPORTED:
+            if request.resource.bucket.get(info.namespace, info.name) is None:
+                raise request.resource.not_found(info.name)
             raise status.bad_request(f"{first} is not supported by the embedded API server")
         if info.verb not in known.verbs:
             raise self._odd_verb(request)

@@ -237,7 +237,7 @@ class Writer:
         )
         errors += strategy.validate_create(obj, context)
         if errors:
-            raise status.invalid(resource.kind, resource.group, obj["metadata"].get("name", ""), errors)
+            raise status.invalid(resource.kind, resource.kind_group, obj["metadata"].get("name", ""), errors)
         for text in strategy.warnings(obj, None):
             context.warn(text)
 
@@ -353,9 +353,8 @@ class Writer:
                 f"uid mismatch: the provided object specified uid {meta['uid']}, "
                 "and no existing object was found",
             )
-        if not is_apply and meta.get("resourceVersion"):
-            # a PUT that names a version expects the object to be there
-            raise resource.not_found(request.info.name)
+        if version := meta.pop("resourceVersion", ""):  # of an object that is no longer there
+            parse_rev(version, on_update=True)
         return new
 
     async def _store_update(
@@ -475,6 +474,11 @@ class Writer:
                 f"UID in object meta: {old_meta['uid']}",
             )
 
+    def check_same(self, resource: Resource, stored: Json, given: Json) -> None:
+        """A uid or resourceVersion in the metadata of `given` names the stored object it is for."""
+        meta, old_meta = given.get("metadata") or {}, stored["metadata"]
+        self._check_uid(resource, old_meta["name"], meta, old_meta, is_patch=False)
+
     def _unconditional(self, resource: Resource, name: str) -> status.StatusError:
         return status.invalid(
             resource.plural,
@@ -504,7 +508,7 @@ class Writer:
         else:
             errors += strategy.validate_update(new, old, context)
         if errors:
-            raise status.invalid(resource.kind, resource.group, old["metadata"]["name"], errors)
+            raise status.invalid(resource.kind, resource.kind_group, old["metadata"]["name"], errors)
         for text in strategy.warnings(new, old):
             context.warn(text)
 

@@ -22,6 +22,7 @@ class Projection:
         tree: dict[str, Any] = {}
         for path in paths:
             _plant(tree, tuple(path))
+        self._tree: Final = tree
         self._decoder: Final = msgspec.json.Decoder(_shape(tree))
 
     def __call__(self, raw: bytes) -> bytes:
@@ -34,7 +35,9 @@ class Projection:
             one, two = self(left), self(right)
         except msgspec.ValidationError:
             return bool(_plain.decode(left) == _plain.decode(right))
-        return one == two or bool(_plain.decode(one) == _plain.decode(two))
+        if one == two:
+            return True
+        return bool(_pruned(_plain.decode(one), self._tree) == _pruned(_plain.decode(two), self._tree))
 
 
 def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> None:
@@ -48,6 +51,18 @@ def _plant(tree: dict[str, Any], path: tuple[str, ...]) -> None:
     if below is None:
         below = tree[first] = {}
     _plant(below, rest)
+
+
+def _pruned(document: Any, tree: dict[str, Any]) -> Any:
+    """Without objects that are empty only because nothing of them was named."""
+    if not tree:
+        return document
+    if isinstance(document, list):
+        return [_pruned(item, tree.get("*", {})) for item in document]
+    if not isinstance(document, dict):
+        return document
+    parts = {key: _pruned(value, tree[key]) for key, value in document.items()}
+    return {key: value for key, value in parts.items() if value != {} or not tree[key]}
 
 
 def _shape(tree: dict[str, Any]) -> Any:

@@ -7,12 +7,12 @@ A manager uses ``ThreadedElector``; ``LeaderElector`` is the election itself, fo
 from quarterdeck.runtime.election.elector import LeaderElector, LeaseOverdue
 from quarterdeck.runtime.election.options import LeaderElection, find_namespace, make_identity
 from quarterdeck.runtime.election.shard import ShardedElector, rendezvous, shard_of
-from quarterdeck.runtime.election.thread import LeadershipLost, ThreadedElector, election_client
+from quarterdeck.runtime.election.thread import ElectionFailed, ThreadedElector, election_client
 
 __all__ = [
+    "ElectionFailed",
     "LeaderElection",
     "LeaderElector",
-    "LeadershipLost",
     "LeaseOverdue",
     "ShardedElector",
     "ThreadedElector",

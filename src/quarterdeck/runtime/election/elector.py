@@ -212,6 +212,8 @@ class LeaderElector:
         else:
             self._lease = lease  # same record, perhaps a newer version (somebody labelled it)
         holder = _holder(lease)
+        if holder != self.identity:
+            self._renewed_at = None  # whatever we thought: somebody else was faster, or took it by force
         if holder and holder != self.identity and self._is_valid(lease, self._clock.monotonic()):
             self._log.debug("Lease is held by and has not yet expired", holder=holder)
             return False

@@ -4,7 +4,7 @@ import os
 import socket
 import uuid
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -34,8 +34,6 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds between two tries."""
     release_on_cancel: bool = True
     """Give the Lease back on a clean stop, so that the next leader need not wait for it to expire."""
-    on_lost: Literal["exit", "restart"] = "exit"
-    """After losing the Lease: end the manager, or stop what leads and campaign again."""
     stall_limit: float = 60.0
     """Seconds the main event loop may be blocked before the Lease is no longer renewed on its behalf."""
     labels: dict[str, str] = {}

@@ -5,8 +5,8 @@ shards moves only the keys that must move. A ``ShardedElector`` campaigns for ev
 exactly one leader, and all of the guarantees of ``LeaderElector`` hold per shard.
 
 Replicas share the shards without talking to each other: each keeps a Lease of its own that says it is alive,
-and for each shard the same hash names one live replica that should have it. Who should not have a shard does not
-campaign for it, and gives it back once the right one has been alive for a lease duration. A replica that
+and for each shard the same hash names one live replica that should have it. Who should not have a shard does
+not campaign for it, and gives it back once the right one has been alive for a lease duration. A replica that
 dies stops renewing; its shards move to the others, the rest stay where they are.
 """
 

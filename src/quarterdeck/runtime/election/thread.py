@@ -25,7 +25,7 @@ from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.seam import Recorder
 
-__all__ = ["LeadershipLost", "ThreadedElector", "election_client"]
+__all__ = ["ElectionFailed", "ThreadedElector", "election_client"]
 
 STOP_GRACE: Final = 5.0
 """Seconds beyond the renew deadline that the thread may take to end."""
@@ -35,11 +35,8 @@ Callback: TypeAlias = Callable[[], Awaitable[None]]
 Connect: TypeAlias = Callable[[], Client]
 
 
-class LeadershipLost(QuarterdeckError):
-    """The Lease could not be renewed in time; somebody else may lead by now."""
-
-    def __init__(self) -> None:
-        super().__init__("leader election lost")
+class ElectionFailed(QuarterdeckError):
+    """The election itself broke down (a bug, an impossible configuration), not the Lease."""
 
 
 def election_client(config: Config, options: LeaderElection) -> Connect:
@@ -93,26 +90,23 @@ class ThreadedElector:
             self._elector.check()
 
     async def run(self, on_started: Callback, on_stopped: Callback) -> None:
-        """Campaign until cancelled; see ``Elector``.
+        """Campaign until cancelled; returns when the Lease is lost, after ``on_stopped``.
 
-        Raises ``LeadershipLost`` after ``on_stopped`` when the Lease was lost and ``on_lost`` says exit.
-        Cancelled, it gives the Lease back if so configured: by then everything that leads must have stopped.
+        Call it again to campaign again. Cancelled, it gives the Lease back if so configured: by then
+        everything that leads must have stopped. Raises ``ElectionFailed`` and what ``on_started`` raises.
         """
-        while True:
-            term = _Term(self)
-            term.start()
-            try:
-                await self._serve_term(term, on_started, on_stopped)
-            finally:
-                await asyncio.shield(term.stop())
-            if self.options.on_lost == "exit":
-                raise LeadershipLost
+        term = _Term(self)
+        term.start()
+        try:
+            await self._serve_term(term, on_started, on_stopped)
+        finally:
+            await asyncio.shield(term.stop())
 
     async def _serve_term(self, term: "_Term", on_started: Callback, on_stopped: Callback) -> None:
         """From candidate to leader to loser; returns when the Lease is lost."""
         await asyncio.wait({term.won, term.lost}, return_when=asyncio.FIRST_COMPLETED)
         if not term.won.done():
-            raise LeadershipLost from term.error
+            raise ElectionFailed(f"leader election failed: {term.error}") from term.error
         starting = asyncio.ensure_future(on_started())
         try:
             await asyncio.wait({starting, term.lost}, return_when=asyncio.FIRST_COMPLETED)

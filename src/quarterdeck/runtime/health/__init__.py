@@ -3,23 +3,14 @@
 ::
 
     health = HealthServer(":8081")
-    health.readiness.add("caches", caches_synced(lambda: [cache]))
-    metrics = MetricsServer(runtime_metrics.registry, ":8080")
-    async with health, metrics:
-        ...
+    health.readiness.add_all(manager.checks.readiness())
+    health.liveness.add_all(manager.checks.liveness())
+    manager.add(health)
+    manager.add(MetricsServer(metrics.registry, ":8080"))
 """
 
 from quarterdeck.runtime.health.access import AccessReviewer
-from quarterdeck.runtime.health.check import (
-    Check,
-    HealthChecks,
-    Unhealthy,
-    caches_synced,
-    informers_allowed,
-    informers_heard,
-    loop_responsive,
-    ping,
-)
+from quarterdeck.runtime.health.check import Check, HealthChecks, ping
 from quarterdeck.runtime.health.server import HealthServer, MetricsServer, parse_address
 
 __all__ = [
@@ -28,11 +19,6 @@ __all__ = [
     "HealthChecks",
     "HealthServer",
     "MetricsServer",
-    "Unhealthy",
-    "caches_synced",
-    "informers_allowed",
-    "informers_heard",
-    "loop_responsive",
     "parse_address",
     "ping",
 ]

@@ -1,42 +1,29 @@
-"""Health checks: named functions that raise when something is wrong, and how they are shown.
+"""Health checks: named functions that say what is wrong, and how they are shown.
 
 The text is that of Kubernetes components: ``ok`` when all is well, else (or with ``?verbose``) one line per
 check. Reasons are withheld from plain answers, because probes are open to everybody who reaches the port; who
 asks with ``?verbose`` gets them.
 
-Checks that belong to a manager are made by the functions below; each takes just what it looks at.
+A check fails by raising, or by returning the reason. Those every manager comes with are in
+``quarterdeck.runtime.check``: ``readiness.add_all(manager.checks.readiness())``.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from inspect import isawaitable
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
-from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.webhook.http import Request, Response, text
 
-__all__ = [
-    "Check",
-    "HealthChecks",
-    "Unhealthy",
-    "caches_synced",
-    "informers_allowed",
-    "informers_heard",
-    "loop_responsive",
-    "ping",
-]
+__all__ = ["Check", "HealthChecks", "ping"]
 
 CHECK_TIMEOUT: Final = 10.0
 _log: Final = get_logger(__name__)
 
-Check: TypeAlias = Callable[[], Awaitable[None] | None]
-"""Raises, with the reason as its message, when something is wrong."""
-
-
-class Unhealthy(QuarterdeckError):
-    """A check failed; the message says why."""
+Check: TypeAlias = Callable[[], Awaitable[str | None] | str | None]
+"""Returns the reason, or raises with it, when something is wrong."""
 
 
 def ping() -> None:
@@ -56,6 +43,11 @@ class HealthChecks:
         if name in self._checks:
             raise ValueError(f'health check "{name}" exists already')
         self._checks[name] = check
+
+    def add_all(self, checks: Mapping[str, Check]) -> None:
+        """Add several checks; raises ``ValueError`` if a name is taken."""
+        for name, check in checks.items():
+            self.add(name, check)
 
     def remove(self, name: str) -> None:
         """Take a check away; harmless if there is none."""
@@ -112,85 +104,12 @@ class HealthChecks:
     async def _run(self, name: str) -> str:
         """The reason why a check fails; empty when it passes."""
         try:
-            pending = self._checks.get(name, ping)()
-            if isawaitable(pending):
+            reason = self._checks.get(name, ping)()
+            if isawaitable(reason):
                 async with asyncio.timeout(CHECK_TIMEOUT):
-                    await pending
+                    reason = await reason
         except TimeoutError:
             return f"no answer within {CHECK_TIMEOUT:.0f} s"
         except Exception as error:  # noqa: BLE001  supervision point: a broken check is a failed check
             return str(error) or type(error).__name__
-        return ""
-
-
-class Syncing(Protocol):
-    """Something with a first list, as ``quarterdeck.runtime.cache.Cache`` has one."""
-
-    @property
-    def has_synced(self) -> bool:
-        """Whether it is complete."""
-        ...
-
-
-class _HealthLike(Protocol):
-    @property
-    def is_blocked(self) -> bool: ...
-
-
-class InformerLike(Protocol):
-    """The part of an informer that checks look at."""
-
-    @property
-    def gvk(self) -> object:
-        """What it is about."""
-        ...
-
-    @property
-    def health(self) -> _HealthLike:
-        """How it is doing."""
-        ...
-
-
-def caches_synced(caches: Callable[[], Iterable[Syncing]]) -> Check:
-    """Ready once every cache holds its first list."""
-
-    def check() -> None:
-        if not all(cache.has_synced for cache in caches()):
-            raise Unhealthy("caches have not synced yet")
-
-    return check
-
-
-def informers_allowed(informers: Callable[[], Iterable[InformerLike]]) -> Check:
-    """Ready while no watch is refused: a missing permission, a missing CRD; the reason names which."""
-
-    def check() -> None:
-        blocked = [
-            f"{informer.gvk}: {informer.health}" for informer in informers() if informer.health.is_blocked
-        ]
-        if blocked:
-            raise Unhealthy("; ".join(blocked))
-
-    return check
-
-
-def informers_heard(silences: Callable[[], Iterable[tuple[str, float]]], limit: float) -> Check:
-    """Alive while no watch has been silent beyond its watchdog: pairs of kind and seconds of silence."""
-
-    def check() -> None:
-        silent = [f"{kind} for {seconds:.0f} s" for kind, seconds in silences() if seconds > limit]
-        if silent:
-            raise Unhealthy(f"no events, not even bookmarks: {', '.join(silent)}")
-
-    return check
-
-
-def loop_responsive(lag: Callable[[], float], limit: float = 5.0) -> Check:
-    """Alive while the event loop is late by less than ``limit`` seconds."""
-
-    def check() -> None:
-        late = lag()
-        if late >= limit:
-            raise Unhealthy(f"the event loop is {late:.1f} s late: something blocks it")
-
-    return check
+        return reason or ""

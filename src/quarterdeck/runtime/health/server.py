@@ -55,6 +55,11 @@ class _Server:
         return self._address is not None
 
     @property
+    def is_serving(self) -> bool:
+        """Whether connections are accepted; also true when it is switched off."""
+        return not self.is_enabled or self._http.is_serving
+
+    @property
     def address(self) -> tuple[str, int]:
         """Host and port listened on."""
         return self._http.address

@@ -125,8 +125,8 @@ class WebhookServer:
 
     @property
     def is_serving(self) -> bool:
-        """Whether connections are accepted."""
-        return self._http.is_serving
+        """Whether connections are accepted; also true when there is nothing to serve (port -1)."""
+        return self.options.port < 0 or self._http.is_serving
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -163,6 +163,8 @@ class WebhookServer:
 
     async def check(self) -> None:
         """A readiness check: raises unless a TLS handshake with this server succeeds within 10 s."""
+        if self.options.port < 0:
+            return
         if not self.is_serving:
             raise ConfigError("webhook server has not been started yet")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -162,8 +162,10 @@ def test_deletion_rules_of_single_kinds() -> None:
     assert not strategy_for("apps", "deployments").orphans_by_default
     assert strategy_for("", "pods").deletes_gracefully
     namespaces = strategy_for("", "namespaces")
-    assert namespaces.is_held({"spec": {"finalizers": ["kubernetes"]}})
-    assert not namespaces.is_held({"spec": {}})
+    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    assert namespaces.is_held({"metadata": {}, "spec": {}})
+    assert namespaces.is_held({"metadata": deleted, "spec": {"finalizers": ["kubernetes"]}})
+    assert not namespaces.is_held({"metadata": deleted, "spec": {}})
 
 
 CONTAINER = {"name": "c", "image": "i:1"}

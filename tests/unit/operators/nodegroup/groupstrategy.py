@@ -76,9 +76,7 @@ shared: Json = {
 }
 status: Json = {
     "engine": st.sampled_from(["None", "MCM", "CAPI"]),
-    **{
-        key: counts for key in ("ready", "nodes", "instances", "desired", "min", "max", "upToDate", "standby")
-    },
+    **dict.fromkeys(("ready", "nodes", "instances", "desired", "min", "max", "upToDate", "standby"), counts),
     "error": st.sampled_from(["", "broken"]),
     "kubernetesVersion": st.just("1.33"),
     "lastMachineFailures": st.lists(

@@ -1,6 +1,7 @@
-"""The controllers: one keeps the status of groups, one plays the cloud on an embedded cluster."""
+"""The controllers: status of groups, registration of webhooks, and the cloud of an embedded cluster."""
 
-from quarterdeck.operators.nodegroup.controllers.simulation import add_simulation
-from quarterdeck.operators.nodegroup.controllers.status import add_status
+from quarterdeck.operators.nodegroup.controllers.registration import registration_controller
+from quarterdeck.operators.nodegroup.controllers.simulation import simulation_controller
+from quarterdeck.operators.nodegroup.controllers.status import status_controller
 
-__all__ = ["add_simulation", "add_status"]
+__all__ = ["registration_controller", "simulation_controller", "status_controller"]

@@ -24,6 +24,7 @@ from quarterdeck.runtime.context import Context
 from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.handler import MapContext
 from quarterdeck.runtime.predicate import generation_changed
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Result
 
@@ -68,13 +69,14 @@ async def _provider_zones(ctx: Context[NodeGroup]) -> Sequence[str]:
         return ()
 
 
-def add_simulation(builder: Builder[Any]) -> Controller[NodeGroup]:
-    """Complete a builder that has no kind yet: ``add_simulation(manager.controller())``."""
+def simulation_controller() -> Controller[NodeGroup]:
+    """The controller, for ``manager.add``."""
     return (
-        builder.for_(NodeGroup, predicates=[generation_changed])
-        .named("nodegroup-simulation")
+        Builder(name="nodegroup-simulation")
+        .for_(NodeGroup, predicates=[generation_changed])
         .watches(Node, to=_groups_of_node)
         .watches(Secret, to=_every_group)
+        .rbac(Rule(groups=("",), resources=("nodes",), verbs=("create", "delete", "patch")))
         .options(field_manager=names.FIELD_MANAGER)
         .build(NodeSimulator())
     )

@@ -67,11 +67,11 @@ def status_patch(group: dict[str, Any], status: dict[str, Any]) -> MergePatch | 
     return MergePatch({"status": changes}) if changes else None
 
 
-def add_status(builder: Builder[Any]) -> Controller[NodeGroup]:
-    """Complete a builder that has no kind yet: ``add_status(manager.controller())``."""
+def status_controller() -> Controller[NodeGroup]:
+    """The controller, for ``manager.add``."""
     return (
-        builder.for_(NodeGroup, predicates=[_RELEVANT])
-        .named("nodegroup-status")
+        Builder(name="nodegroup-status")
+        .for_(NodeGroup, predicates=[_RELEVANT])
         .watches(Node, to=_group_of_node)
         .watches(Secret, to=_every_group)
         .watches(McmMachine, to=_group_of_mcm_machine, optional=True)

@@ -138,7 +138,24 @@ def _convert(document: Document, source: str, target: str, unresolved: list[Docu
         lost = differences(document, translate(result, target, source))
     if lost:
         memory[source] = lost
+    if names.V1 not in (source, target):
+        _pass_on_hub(document, result, memory)
     return _remember(result, memory, unresolved)
+
+
+def _pass_on_hub(document: Document, result: Document, memory: Memory) -> None:
+    """Between two old versions: what v1 would hold must be reachable from the new version, too.
+
+    The differences kept so far are relative to the source. Without this, v1 → v1alpha2 → v1alpha1 → v1 would
+    lose what v1alpha2 can hold and v1alpha1 cannot.
+    """
+    hub = translate(document, document["apiVersion"], names.V1)
+    entries = memory.pop(names.V1, None)
+    if entries:
+        hub = _restored(hub, entries, names.V1)
+    lost = differences(hub, translate(result, result["apiVersion"], names.V1))
+    if lost:
+        memory[names.V1] = lost
 
 
 def _remember(result: Document, memory: Memory, unresolved: list[Document]) -> Document:

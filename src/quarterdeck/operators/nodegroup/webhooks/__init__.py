@@ -6,7 +6,7 @@ from quarterdeck.operators.nodegroup.webhooks.registration import (
     conversion_stanza,
     validating_configuration,
 )
-from quarterdeck.operators.nodegroup.webhooks.state import ClusterReader, Reader
+from quarterdeck.operators.nodegroup.webhooks.state import ClusterReader, Reader, SyncedReader
 from quarterdeck.operators.nodegroup.webhooks.validation import policy_webhook, simple_webhook
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "ConversionWebhook",
     "Endpoint",
     "Reader",
+    "SyncedReader",
     "conversion_stanza",
     "policy_webhook",
     "simple_webhook",

@@ -13,12 +13,13 @@ import msgspec
 
 from quarterdeck.api import PartialObjectMetadata, Resource
 from quarterdeck.api.k8s import Endpoints, Node, Secret
-from quarterdeck.client import MetadataKind, metadata_of
+from quarterdeck.client import AnyKind, Client, MetadataKind, metadata_of
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic import clusterstate
 from quarterdeck.operators.nodegroup.logic.clusterstate import ClusterConfiguration, StateError
 from quarterdeck.operators.nodegroup.types import ModuleConfig
+from quarterdeck.runtime.cache import Cache
 
 R = TypeVar("R", bound=Resource)
 NODES: Final = metadata_of(Node)
@@ -34,6 +35,33 @@ class Reader(Protocol):
     async def list(self, kind: MetadataKind, *, labels: Mapping[str, str]) -> Sequence[PartialObjectMetadata]:
         """The heads of the objects with these labels."""
         ...
+
+
+class SyncedReader:
+    """Reads from a cache once it is filled, and from the server until then.
+
+    The API server may call while this process starts: an answer that waits for a cache would be late, and a
+    cache whose first list waits for that answer would never be filled.
+    """
+
+    def __init__(self, cache: Cache, client: Client) -> None:
+        self._cache: Final = cache
+        self._client: Final = client
+
+    async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
+        """One object; raises ``NotFound``."""
+        if self._is_filled(kind):
+            return await self._cache.get(kind, name, namespace)
+        return await self._client.get(kind, name, namespace)
+
+    async def list(self, kind: MetadataKind, *, labels: Mapping[str, str]) -> Sequence[PartialObjectMetadata]:
+        """The heads of the objects with these labels."""
+        if self._is_filled(kind):
+            return await self._cache.list(kind, labels=labels)
+        return await self._client.list(kind, labels=labels)
+
+    def _is_filled(self, kind: AnyKind) -> bool:
+        return self._cache.has_informer(kind) and self._cache.informer(kind).has_synced
 
 
 class ClusterReader:

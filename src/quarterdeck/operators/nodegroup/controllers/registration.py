@@ -1,0 +1,120 @@
+"""Tells the API server where the webhooks are.
+
+The authority that signs their certificate is in a Secret that somebody else writes (Helm, or the runtime's
+own certificates). Whenever it changes, the conversion stanza of the definition and the validating
+configuration are brought up to date; while it is missing, another look is taken every thirty seconds.
+Existing objects that are right are left alone.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import Any, Final
+
+from quarterdeck.api import DynamicObject, GroupVersionKind, Key, Resource
+from quarterdeck.api.k8s import Secret
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import NotFound
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.webhooks.registration import (
+    Endpoint,
+    conversion_stanza,
+    validating_configuration,
+)
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.source import TimerSource
+
+RETRY: Final = 30.0
+"""Seconds between two looks for a Secret that is not there."""
+PERIOD: Final = 600.0
+"""Seconds between two looks at what is registered."""
+_KEY: Final = Key(names.MODULE_NAMESPACE, names.WEBHOOK_TLS_SECRET)
+_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+class Registrar(Reconciler[Resource]):
+    """Keeps both registrations right."""
+
+    def __init__(self, url: str = "") -> None:
+        """``url`` instead of the Service, for webhooks that run outside of the cluster."""
+        self._url: Final = url
+
+    async def reconcile(self, ctx: Context[Resource]) -> Result | None:
+        """Register, if the authority is known."""
+        try:
+            secret = await ctx.get(Secret, _KEY.name, _KEY.namespace)
+        except NotFound:
+            return Requeue(after=RETRY, reason="no-certificate")
+        authority = secret.data.get(names.CA_KEY, b"")
+        if not authority:
+            return Requeue(after=RETRY, reason="no-authority")
+        endpoint = Endpoint(ca_bundle=authority, url=self._url)
+        await self._register_conversion(ctx, endpoint)
+        await ctx.apply(DynamicObject(validating_configuration(endpoint)))
+        return None
+
+    async def _register_conversion(self, ctx: Context[Resource], endpoint: Endpoint) -> None:
+        try:
+            definition = await ctx.client.get(_DEFINITION, names.CRD_NAME)
+        except NotFound:
+            return
+        if len(definition.at("spec", "versions", default=())) < 2:
+            return
+        wanted = conversion_stanza(endpoint).to_dict()
+        if is_registered(definition, wanted):
+            return
+        await ctx.client.patch(definition, MergePatch({"spec": {"conversion": wanted}}))
+
+
+def is_registered(definition: DynamicObject, wanted: dict[str, Any]) -> bool:
+    """Whether a definition names our endpoint and our authority; other settings may be somebody's choice."""
+    present = definition.at("spec", "conversion", "webhook", "clientConfig", default={})
+    client: dict[str, Any] = wanted["webhook"]["clientConfig"]
+    if present.get("caBundle") != client["caBundle"] or present.get("url") != client.get("url"):
+        return False
+    service, other = client.get("service") or {}, present.get("service") or {}
+    return all(service.get(key) == other.get(key) for key in ("name", "namespace"))
+
+
+def registration_controller(url: str = "") -> Controller[Resource]:
+    """The controller, for ``manager.add``; every replica may register."""
+    return (
+        Builder[Resource](name="nodegroup-registration")
+        .watches(Secret, to=_own_secret)
+        .source(TimerSource(PERIOD, [_KEY], at_start=True))
+        .rbac(
+            Rule(
+                groups=("apiextensions.k8s.io",),
+                resources=("customresourcedefinitions",),
+                verbs=("get", "patch"),
+            ),
+            Rule(
+                groups=("admissionregistration.k8s.io",),
+                resources=("validatingwebhookconfigurations",),
+                verbs=("create", "patch"),
+            ),
+        )
+        .options(need_leader_election=False, field_manager=names.FIELD_MANAGER)
+        .build(Registrar(url))
+    )
+
+
+def _own_secret(_: MapContext, secret: Secret) -> Iterable[Key]:
+    return (_KEY,) if secret.key == _KEY else ()
+
+
+def authority_secret(pem: bytes) -> dict[str, Any]:
+    """The Secret that this controller waits for, holding nothing but the authority."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": _KEY.name, "namespace": _KEY.namespace},
+        "data": {names.CA_KEY: base64.b64encode(pem).decode()},
+    }

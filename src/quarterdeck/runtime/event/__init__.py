@@ -1,0 +1,12 @@
+"""Events: what users see in ``kubectl describe``.
+
+::
+
+    async with EventBroadcaster(client) as events:
+        recorder = events.recorder("widget-controller")
+        recorder.event(widget, "Normal", "Scaled", "Scale", "scaled from 1 to 3")
+"""
+
+from quarterdeck.runtime.event.recorder import EventBroadcaster, EventRecorder, EventType
+
+__all__ = ["EventBroadcaster", "EventRecorder", "EventType"]

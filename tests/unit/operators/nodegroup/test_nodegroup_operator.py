@@ -1,0 +1,195 @@
+"""The whole operator on an embedded server in this process: webhooks over TLS, controllers, nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quarterdeck.api import DynamicObject, GroupVersionKind
+from quarterdeck.api.k8s import Node
+from quarterdeck.apiserver import ApiServer
+from quarterdeck.cases.hook import _certificates
+from quarterdeck.client import Client, MergePatch
+from quarterdeck.client.inprocess import InProcessTransport
+from quarterdeck.errors import ApiError, Forbidden, NotFound
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.assembly import add_controllers, add_webhooks, cached_kinds
+from quarterdeck.operators.nodegroup.controllers.registration import authority_secret
+from quarterdeck.operators.nodegroup.types import NodeGroup, definition
+from quarterdeck.operators.nodegroup.webhooks import ClusterReader, SyncedReader
+from quarterdeck.runtime.cache import CacheOptions
+from quarterdeck.runtime.certificate import FileCertificates
+from quarterdeck.runtime.manager import Manager, ManagerOptions
+from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+
+Json = dict[str, Any]
+OLD = GroupVersionKind(names.GROUP, "v1alpha1", names.KIND)
+PROBE = {"nodeType": "Static", "cri": {"type": "Docker"}}
+
+
+def document(name: str, version: str = names.V1, **spec: Any) -> DynamicObject:
+    return DynamicObject(
+        {"apiVersion": version, "kind": names.KIND, "metadata": {"name": name}, "spec": spec}
+    )
+
+
+def ephemeral(name: str, low: int, high: int) -> DynamicObject:
+    reference = {"kind": "AWSInstanceClass", "name": "worker"}
+    instances = {"minPerZone": low, "maxPerZone": high, "zones": ["a", "b"], "classReference": reference}
+    return document(name, nodeType="CloudEphemeral", cloudInstances=instances)
+
+
+async def until(holds: Callable[[], Awaitable[Any]]) -> Any:
+    async with asyncio.timeout(30):
+        while not (found := await holds()):  # noqa: ASYNC110  the state is on a server
+            await asyncio.sleep(0.02)
+    return found
+
+
+@asynccontextmanager
+async def operator() -> AsyncIterator[Client]:
+    """A client to a server whose NodeGroups are served by the operator."""
+    server = ApiServer()
+    await server.start(listen=False)
+    authority, chain, key = _certificates()
+    with tempfile.TemporaryDirectory() as folder:
+        _write_pair(Path(folder), chain, key)
+        webhooks = WebhookServer(
+            WebhookOptions(host="127.0.0.1", port=0, drain=1.0), certificates=FileCertificates(folder)
+        )
+        client = Client.over(InProcessTransport(server.local()))
+        try:
+            async with webhooks:
+                await client.create(DynamicObject(definition()))
+                await _namespace(client, names.MODULE_NAMESPACE)
+                await client.create(DynamicObject(authority_secret(authority)))
+                manager = Manager(
+                    client,
+                    cache=CacheOptions(by_kind=dict(cached_kinds())),
+                    options=ManagerOptions(watch_loop=False),
+                )
+                add_webhooks(webhooks, ClusterReader(SyncedReader(manager.cache, client), live=client))
+                url = f"https://127.0.0.1:{webhooks.port}"
+                add_controllers(manager, webhook_url=url, simulate_nodes=True)
+                async with manager, asyncio.TaskGroup() as tasks:
+                    tasks.create_task(manager.serve())
+                    try:
+                        await until(lambda: _refuses_docker(client))
+                        yield client
+                    finally:
+                        manager.request_stop()
+        finally:
+            await client.aclose()
+            await server.stop()
+
+
+def _write_pair(folder: Path, chain: bytes, key: bytes) -> None:
+    (folder / "tls.crt").write_bytes(chain)
+    (folder / "tls.key").write_bytes(key)
+
+
+async def _namespace(client: Client, name: str) -> None:
+    await client.create(DynamicObject({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+
+
+async def _refuses_docker(client: Client) -> bool:
+    """Whether both conversion and validation are registered."""
+    try:
+        await client.create(document("probe", names.V1ALPHA1, **PROBE), dry_run=True)
+    except Forbidden:
+        return True
+    except ApiError:
+        return False
+    return False
+
+
+async def _nodes(client: Client, group: str) -> list[str]:
+    return sorted(node.metadata.name for node in await client.list(Node, labels={names.GROUP_LABEL: group}))
+
+
+def run(story: Callable[[Client], Awaitable[None]]) -> None:
+    async def tell() -> None:
+        async with operator() as client:
+            await story(client)
+
+    asyncio.run(tell())
+
+
+def test_ephemeral_groups_get_nodes_in_their_range_and_a_status() -> None:
+    async def story(client: Client) -> None:
+        await client.create(ephemeral("gpu", 1, 2))
+        await until(lambda: _has_nodes(client, "gpu", ["gpu-a-0", "gpu-b-0"]))
+
+        async def is_ready() -> bool:
+            status = (await client.get(NodeGroup, "gpu")).to_dict().get("status") or {}
+            conditions = {one["type"]: one["status"] for one in status.get("conditions", ())}
+            counted = (status.get("nodes"), status.get("ready"), status.get("min"), status.get("max"))
+            return (
+                counted == (2, 2, 2, 4) and conditions["Ready"] == "True" and conditions["Scaling"] == "False"
+            )
+
+        await until(is_ready)
+        group = await client.get(NodeGroup, "gpu")
+        await client.patch(group, MergePatch({"spec": {"cloudInstances": {"minPerZone": 2}}}))
+        await until(lambda: _has_nodes(client, "gpu", ["gpu-a-0", "gpu-a-1", "gpu-b-0", "gpu-b-1"]))
+        smaller = MergePatch({"spec": {"cloudInstances": {"minPerZone": 0, "maxPerZone": 1}}})
+        await client.patch(group, smaller)
+        await until(lambda: _has_nodes(client, "gpu", ["gpu-a-0", "gpu-b-0"]))
+
+    run(story)
+
+
+async def _has_nodes(client: Client, group: str, expected: list[str]) -> bool:
+    return await _nodes(client, group) == expected
+
+
+def test_static_groups_adopt_nodes_their_selector_picks() -> None:
+    async def story(client: Client) -> None:
+        await client.create(
+            Node.from_dict(
+                {"metadata": {"name": "rack-1", "labels": {"rack": "1"}}, "spec": {}, "status": {}}
+            )
+        )
+        selector = {"labelSelector": {"matchLabels": {"rack": "1"}}}
+        await client.create(document("racks", nodeType="Static", staticInstances=selector))
+        await until(lambda: _has_nodes(client, "racks", ["rack-1"]))
+
+    run(story)
+
+
+def test_an_old_manifest_is_written_and_read_back_without_loss() -> None:
+    async def story(client: Client) -> None:
+        created = await client.create(
+            document(
+                "w", nodeType="CloudPermanent", update={"maxConcurrent": 3}, gpu={"sharing": "Exclusive"}
+            )
+        )
+        old = await client.get(OLD, "w")
+        assert old.at("spec", "nodeType") == "Hybrid"
+        assert old.at("spec", "gpu") is None
+        await client.patch(old, MergePatch({"spec": {"kubelet": {"maxPods": 50}}}))
+        new = (await client.get(NodeGroup, "w")).to_dict()
+        assert new["spec"]["kubelet"]["maxPods"] == 50
+        assert new["spec"]["gpu"] == {"sharing": "Exclusive"}
+        assert new["spec"]["update"] == {"maxConcurrent": 3}
+        assert new["spec"]["nodeType"] == "CloudPermanent"
+        assert created.metadata.uid == new["metadata"]["uid"]
+        assert "annotations" not in new["metadata"]
+
+    run(story)
+
+
+def test_denials_reach_the_user_and_nothing_is_stored() -> None:
+    async def story(client: Client) -> None:
+        with pytest.raises(Forbidden, match=r'webhook "nodegroup-policy\.deckhouse\.io" denied the re'):
+            await client.create(document("w", **PROBE))
+        with pytest.raises(NotFound):
+            await client.get(NodeGroup, "w")
+
+    run(story)

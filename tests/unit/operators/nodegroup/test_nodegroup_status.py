@@ -1,0 +1,248 @@
+"""The status of a group, and the nodes an embedded cluster plays for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.logic.simulation import (
+    NodePlan,
+    SimulatedNode,
+    adopts,
+    node_document,
+    plan_nodes,
+)
+from quarterdeck.operators.nodegroup.logic.status import Facts, MachineFailure, NodeFacts, Outcome, compute
+
+Json = dict[str, Any]
+NOW = "2026-01-01T00:00:00Z"
+LATER = "2026-01-01T01:00:00Z"
+READY = NodeFacts("n1", is_ready=True)
+
+
+def group(kind: str = "CloudEphemeral", status: Json | None = None, **instances: Any) -> Json:
+    spec: Json = {"nodeType": kind}
+    if kind == "CloudEphemeral":
+        reference = {"kind": "AWSInstanceClass", "name": "worker"}
+        spec["cloudInstances"] = {"minPerZone": 1, "maxPerZone": 2, "classReference": reference, **instances}
+    document: Json = {"apiVersion": names.V1, "kind": names.KIND, "metadata": {"name": "w"}, "spec": spec}
+    return {**document, "status": status} if status is not None else document
+
+
+def status_of(**facts: Any) -> Json:
+    return outcome_of(**facts).status
+
+
+def outcome_of(**facts: Any) -> Outcome:
+    return compute(Facts(**{"group": group(), "now": NOW, **facts}))
+
+
+def conditions(status: Json) -> dict[str, str]:
+    return {one["type"]: one["status"] for one in status["conditions"]}
+
+
+def test_bounds_are_per_zone_and_desired_is_at_least_the_minimum() -> None:
+    status = status_of(group=group(zones=["a", "b"]), replicas=1, machines=3)
+    assert (status["min"], status["max"], status["desired"], status["instances"]) == (2, 4, 2, 3)
+    status = status_of(provider_zones=["a", "b", "c"], replicas=5)
+    assert (status["min"], status["max"], status["desired"]) == (3, 6, 5)
+    assert status_of()["max"] == 0
+
+
+def test_other_types_have_no_machines_and_no_scaling_condition() -> None:
+    failure = MachineFailure(name="m", description="quota")
+    status = status_of(group=group("CloudStatic"), replicas=5, machines=3, failures=[failure])
+    assert [status[key] for key in ("desired", "min", "max", "instances")] == [0, 0, 0, 0]
+    assert "Scaling" not in conditions(status)
+    assert "lastMachineFailures" not in status
+    assert status["conditionSummary"] == {"statusMessage": "", "ready": "True"}
+
+
+def test_a_static_group_is_ready_when_all_its_nodes_are() -> None:
+    one = group("Static")
+    assert conditions(status_of(group=one, nodes=[READY]))["Ready"] == "True"
+    assert conditions(status_of(group=one, nodes=[READY, NodeFacts("n2")]))["Ready"] == "False"
+
+
+def test_new_nodes_count_as_ready_for_five_minutes_and_unschedulable_ones_never() -> None:
+    zoned = group(zones=["a"])
+    assert conditions(status_of(group=zoned, nodes=[NodeFacts("n", age=299.0)]))["Ready"] == "True"
+    assert conditions(status_of(group=zoned, nodes=[NodeFacts("n", age=300.0)]))["Ready"] == "False"
+    cordoned = NodeFacts("n", is_ready=True, is_unschedulable=True)
+    assert conditions(status_of(group=zoned, nodes=[cordoned]))["Ready"] == "False"
+
+
+def test_nodes_are_up_to_date_only_if_the_checksum_is_known() -> None:
+    node = NodeFacts("n", annotations={names.CONFIGURATION_CHECKSUM: "abc"})
+    assert status_of(nodes=[node], checksum="abc")["upToDate"] == 1
+    assert status_of(nodes=[NodeFacts("n", annotations={names.CONFIGURATION_CHECKSUM: ""})])["upToDate"] == 0
+
+
+def test_updating_and_waiting_follow_annotations() -> None:
+    required = NodeFacts("n", annotations={names.DISRUPTION_REQUIRED: ""})
+    found = conditions(status_of(nodes=[required]))
+    assert (found["Updating"], found["WaitingForDisruptiveApproval"]) == ("True", "True")
+
+
+@pytest.mark.parametrize(
+    ("facts", "is_scaling"),
+    [
+        ({"nodes": [READY], "machines": 1}, "False"),
+        ({"nodes": [], "machines": 1}, "True"),
+        ({"nodes": [READY], "machines": 2}, "True"),
+        ({"nodes": [NodeFacts("n", taints=[names.TO_BE_DELETED_TAINT])], "machines": 1}, "True"),
+    ],
+)
+def test_scaling_means_more_or_fewer_machines_than_wanted(facts: Json, is_scaling: str) -> None:
+    assert conditions(status_of(group=group(zones=["a"]), **facts))["Scaling"] == is_scaling
+
+
+@pytest.mark.parametrize(
+    ("facts", "error"),
+    [
+        ({"class_kind": "GCPInstanceClass"}, "Invalid classReference.kind 'AWSInstanceClass'. Expected 'GCP"),
+        (
+            {"class_kind": "AWSInstanceClass", "has_class": False},
+            "Instance class 'worker' of type 'AWSInstanceClass' not found.",
+        ),
+        ({"capacity_error": "no capacity"}, "no capacity"),
+        (
+            {"provider_zones": ["c", "b"]},
+            "Invalid zones specified: [a z]. Available zones: [b c]. Please update",
+        ),
+        ({"has_class": False}, ""),
+    ],
+)
+def test_references_are_checked_in_order(facts: Json, error: str) -> None:
+    found = status_of(group=group(zones=["a", "b", "z"] if "provider_zones" in facts else []), **facts)
+    assert found["error"].startswith(error)
+    assert bool(found["error"]) is bool(error)
+    assert conditions(found)["Error"] == ("True" if error else "False")
+
+
+def test_failures_are_sorted_and_the_newest_is_the_error() -> None:
+    old = MachineFailure(name="m1", description="quota", time="2025-01-01T00:00:00Z")
+    new = MachineFailure(name="m2", description="no subnet", time="2025-02-01T00:00:00Z", state="Processing")
+    silent = MachineFailure(name="m3", time="2025-03-01T00:00:00Z")
+    outcome = outcome_of(failures=[new, silent, old], capacity_error="full")
+    failures = outcome.status["lastMachineFailures"]
+    assert [one["name"] for one in failures] == ["m1", "m2"]
+    assert [one["lastOperation"]["state"] for one in failures] == ["Failed", "Processing"]
+    assert failures[0]["lastOperation"]["type"] == "Create"
+    error = next(one for one in outcome.status["conditions"] if one["type"] == "Error")
+    assert error["message"] == "full|no subnet"
+    assert outcome.status["conditionSummary"] == {
+        "statusMessage": "Machine creation failed. Check events for details.",
+        "ready": "False",
+    }
+    assert outcome.notice is not None
+    assert (outcome.notice.reason, outcome.notice.message) == ("MachineFailed", "full|no subnet")
+
+
+def with_error(message: str) -> Json:
+    error = {"type": "Error", "status": "True", "message": message, "lastTransitionTime": NOW}
+    return {"conditions": [error]}
+
+
+def test_a_frozen_deployment_keeps_the_previous_error() -> None:
+    frozen = status_of(group=group(status=with_error("quota")), is_frozen=True)
+    assert next(one for one in frozen["conditions"] if one["type"] == "Error")["message"] == "quota"
+    thawed = status_of(group=group(status=with_error("quota")))
+    assert conditions(thawed)["Error"] == "False"
+
+
+def test_a_new_attempt_does_not_hide_the_error_before_it() -> None:
+    started = [MachineFailure(description=names.MACHINE_CREATION_STARTED)]
+    kept = status_of(group=group(status=with_error("quota")), failures=started)
+    assert next(one for one in kept["conditions"] if one["type"] == "Error")["message"] == "quota"
+    outcome = outcome_of(failures=started)
+    assert outcome.notice is not None
+    assert (outcome.notice.reason, outcome.notice.is_warning) == ("MachineCreating", False)
+
+
+def test_the_same_error_is_told_once() -> None:
+    failures = [MachineFailure(description="x" * 2000)]
+    first = outcome_of(failures=failures)
+    assert first.notice is not None
+    assert len(first.notice.message) == 1024
+    assert outcome_of(group=group(status=first.status), failures=failures).notice is None
+
+
+def test_a_second_look_changes_nothing() -> None:
+    first = status_of(nodes=[READY], machines=1)
+    assert status_of(group=group(status=first), now=LATER, nodes=[READY], machines=1) == first
+
+
+def test_transition_times_move_only_with_status_or_message() -> None:
+    first = status_of(group=group(zones=["a"]))
+    second = status_of(group=group(zones=["a"], status=first), now=LATER, nodes=[READY])
+    moved = {one["type"]: one["lastTransitionTime"] for one in second["conditions"]}
+    assert (moved["Ready"], moved["Scaling"], moved["Updating"]) == (LATER, LATER, NOW)
+
+
+def test_the_checkpoint_moves_with_spec_and_rollout_id() -> None:
+    first = status_of()
+    changed = group(status=first)
+    changed["metadata"]["annotations"] = {names.MANUAL_ROLLOUT_ID: "2"}
+    second = compute(Facts(group=changed, now=LATER)).status
+    assert first["deckhouse"]["synced"] == "True"
+    assert first["deckhouse"]["observed"] == first["deckhouse"]["processed"]
+    assert second["deckhouse"]["processed"]["lastTimestamp"] == LATER
+    assert second["deckhouse"]["processed"]["checkSum"] != first["deckhouse"]["processed"]["checkSum"]
+
+
+def test_the_engine_is_never_overwritten_and_foreign_fields_stay() -> None:
+    status = status_of(group=group(status={"engine": "MCM", "standby": 3}), engine="CAPI")
+    assert (status["engine"], status["standby"]) == ("MCM", 3)
+    assert "engine" not in status_of()
+
+
+# -- simulated nodes -----------------------------------------------------------------------------------
+
+
+def nodes(zone: str, *numbers: int) -> list[SimulatedNode]:
+    return [SimulatedNode(zone, f"w-{zone}-{number}") for number in numbers]
+
+
+def test_missing_nodes_are_created_up_to_the_minimum_with_free_numbers() -> None:
+    plan = plan_nodes(group(zones=["a", "b"], minPerZone=2, maxPerZone=3), nodes("a", 1), [])
+    assert plan.create == [*nodes("a", 0), *nodes("b", 0, 1)]
+    assert plan.remove == []
+
+
+def test_nodes_inside_the_range_are_left_alone_and_those_beyond_it_go() -> None:
+    one = group(zones=["a"], minPerZone=1, maxPerZone=2)
+    assert plan_nodes(one, nodes("a", 0, 1), []) == NodePlan([], [])
+    assert plan_nodes(one, nodes("a", 0, 1, 2), []).remove == nodes("a", 2)
+    assert plan_nodes(one, [*nodes("a", 0), *nodes("b", 0)], []).remove == nodes("b", 0)
+
+
+def test_zones_of_the_provider_are_used_where_the_group_names_none() -> None:
+    assert plan_nodes(group(), [], ["x", "y"]).create == [*nodes("x", 0), *nodes("y", 0)]
+    assert plan_nodes(group(), [], []).create == [SimulatedNode("", "w-0")]
+
+
+def test_only_ephemeral_groups_get_nodes() -> None:
+    assert plan_nodes(group("CloudPermanent"), nodes("a", 0), ["a"]) == NodePlan()
+
+
+def test_a_simulated_node_carries_the_template() -> None:
+    one = group()
+    one["spec"]["nodeTemplate"] = {"labels": {"role": "gpu"}, "taints": [{"key": "dedicated"}]}
+    node = node_document(one, SimulatedNode("a", "w-a-0"))
+    labels = node["metadata"]["labels"]
+    assert (labels["role"], labels[names.GROUP_LABEL], labels[names.ZONE_LABEL]) == ("gpu", "w", "a")
+    assert node["spec"]["taints"] == [{"key": "dedicated"}]
+
+
+def test_static_groups_adopt_unowned_nodes_their_selector_picks() -> None:
+    one = group("Static")
+    assert not adopts(one, {"role": "w"})
+    expressions = [{"key": "zone", "operator": "NotIn", "values": ["b"]}]
+    selector = {"matchLabels": {"role": "w"}, "matchExpressions": expressions}
+    one["spec"]["staticInstances"] = {"labelSelector": selector}
+    assert adopts(one, {"role": "w"})
+    assert not adopts(one, {"role": "w", "zone": "b"})
+    assert not adopts(one, {"role": "w", names.GROUP_LABEL: "other"})

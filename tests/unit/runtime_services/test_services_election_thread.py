@@ -1,0 +1,144 @@
+"""The election on a thread of its own, against the embedded server over a real socket, in real time."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from typing import Any
+
+import yaml
+from servicekit import until
+
+from quarterdeck.api.k8s import Lease
+from quarterdeck.apiserver import ApiServer, ServerOptions
+from quarterdeck.client import Client, Config, MergePatch
+from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
+from quarterdeck.runtime.metrics import RuntimeMetrics
+
+OPTIONS = {"lease_duration": 3.0, "renew_deadline": 2.0, "retry_period": 1.0}
+
+
+def settings(identity: str, **changes: Any) -> LeaderElection:
+    return LeaderElection(
+        **{"name": "gangs", "namespace": "kube-system", "identity": identity, **OPTIONS, **changes}
+    )
+
+
+class Told:
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def event(
+        self, regarding: Any, type: str, reason: str, action: str, note: str, *, related: Any = None
+    ) -> None:
+        assert (regarding.kind, type, reason) == ("Lease", "Normal", "LeaderElection")
+        self.notes.append(note)
+
+
+class Run:
+    """An elector being run, and what it called."""
+
+    def __init__(self, elector: ThreadedElector) -> None:
+        self.elector = elector
+        self.calls: list[str] = []
+        self.task = asyncio.create_task(elector.run(self._started, self._stopped))
+
+    async def _started(self) -> None:
+        self.calls.append("started")
+
+    async def _stopped(self) -> None:
+        self.calls.append("stopped")
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.wait([self.task])
+
+
+def config_of(server: ApiServer, tmp_path: Any) -> Config:
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(server.kubeconfig()))
+    return Config.load(path)
+
+
+async def test_a_blocked_main_loop_does_not_cost_the_lease_and_a_stop_gives_it_back(tmp_path: Any) -> None:
+    """The server runs in a process of its own: nothing but the election's thread may work meanwhile."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "quarterdeck.cli", "apiserver", "--port", "0"),
+        *("--kubeconfig", str(tmp_path / "kubeconfig")),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stdout is not None
+    await process.stdout.readline()
+    try:
+        config = Config.load(tmp_path / "kubeconfig")
+        metrics = RuntimeMetrics()
+        told = Told()
+        mine = settings("first")
+        run = Run(ThreadedElector(mine, election_client(config, mine), recorder=told, metrics=metrics))
+        await until(lambda: run.calls == ["started"])
+        assert run.elector.may_write()
+        async with Client.connect(config) as client:
+            before = await client.get(Lease, "gangs", "kube-system")
+            time.sleep(3.5)  # noqa: ASYNC251  blocking the loop is the point
+            after = await client.get(Lease, "gangs", "kube-system")
+            assert after.spec.holder_identity == "first"
+            assert after.spec.renew_time != before.spec.renew_time
+            assert run.elector.may_write()
+            assert metrics.registry.value("leader_election_master_status", "gangs") == 1
+            await run.stop()
+            assert not run.elector.may_write()
+            released = await client.get(Lease, "gangs", "kube-system")
+            assert not released.spec.holder_identity
+        assert run.calls == ["started"], "a stop on request is no loss"
+        await asyncio.sleep(0)
+        assert told.notes == ["first became leader", "first stopped leading"]
+        assert metrics.registry.value("leader_election_master_status", "gangs") == 0
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def test_a_lost_lease_ends_the_run_after_telling(tmp_path: Any) -> None:
+    async with ApiServer(ServerOptions()) as server:
+        config = config_of(server, tmp_path)
+        mine = settings("first")
+        run = Run(ThreadedElector(mine, election_client(config, mine)))
+        await until(lambda: run.elector.is_leader)
+        async with Client.connect(config) as client:
+            while run.elector.is_leader:  # somebody takes it by force, as often as it takes
+                lease = await client.get(Lease, "gangs", "kube-system")
+                taken = {"spec": {"holderIdentity": "thief", "leaseDurationSeconds": 60}}
+                await client.patch(lease, MergePatch(taken))
+                await asyncio.sleep(0.05)
+        await asyncio.wait([run.task])
+        assert run.task.exception() is None
+        assert run.calls == ["started", "stopped"]
+        assert not run.elector.may_write()
+        assert run.elector.holder == "thief"
+
+
+async def test_a_main_loop_that_stays_blocked_loses_the_lease(tmp_path: Any) -> None:
+    async with ApiServer(ServerOptions()) as server:
+        config = config_of(server, tmp_path)
+        mine = settings("first", stall_limit=1.0)
+        run = Run(ThreadedElector(mine, election_client(config, mine)))
+        await until(lambda: run.calls == ["started"])
+        time.sleep(2.5)  # noqa: ASYNC251  blocking the loop is the point
+        await asyncio.wait([run.task])
+        assert run.calls == ["started", "stopped"]
+
+
+async def test_a_candidate_can_be_stopped_while_it_waits(tmp_path: Any) -> None:
+    async with ApiServer(ServerOptions()) as server:
+        config = config_of(server, tmp_path)
+        one, two = settings("one"), settings("two")
+        leader = Run(ThreadedElector(one, election_client(config, one)))
+        await until(lambda: leader.elector.is_leader)
+        waiting = Run(ThreadedElector(two, election_client(config, two)))
+        await until(lambda: waiting.elector.holder == "one")
+        await waiting.stop()
+        assert waiting.calls == []
+        assert leader.elector.may_write()
+        await leader.stop()
