@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
-FILES ?= tests/cases/*.json
+FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
 .PHONY: help demo up test check bench docs cases kube conformance format
@@ -28,7 +28,7 @@ up: $(STAMP) ## embedded server, controllers and operators in one process
 	@$(BIN)/quarterdeck up $(ARGS)
 
 test: $(STAMP) ## all tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts
 	@$(BIN)/ruff format --check src tests tools benchmarks examples
@@ -43,11 +43,11 @@ format: $(STAMP)
 bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(STAMP) ## regenerate the generated pages and check the examples in the docs
+docs: $(STAMP) ## rebuild generated pages, run the examples in the docs
 	@$(BIN)/python tools/docs.py $(ARGS)
 
-cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json"
-	@$(BIN)/python -m quarterdeck.cases $(ARGS) $(FILES)
+cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json" [KUBECONFIG=file]
+	@$(BIN)/python -m quarterdeck.cases $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS) $(FILES)
 
 kube: ## build the real kube-apiserver, etcd, kubectl and Go peers, once, into a cache
 	@bash tools/kube/build.sh $(ARGS)

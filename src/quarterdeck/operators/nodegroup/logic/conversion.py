@@ -189,6 +189,8 @@ def _restored(plain: Document, entries: list[Entry], target: str) -> Document:
     and it means no more than the cluster's default.
     """
     restored = restore(plain, entries)
+    if target == names.V1 and is_valid(restored):
+        return restored
     try:
         restored = fit(target, restored)
     except ShapeError:

@@ -145,11 +145,14 @@ def _compare(path: str, truth: Any, returned: Any, entries: list[Entry]) -> None
         if not are_equal(truth, returned):
             entries.append(Entry(path, truth, returned))
         return
+    known = 0
     for key, value in truth.items():
         other = returned.get(key, UNSET)
+        if other is not UNSET:
+            known += 1
         if other is not value:
             _compare(f"{path}/{_escape(key)}", value, other, entries)
-    if returned.keys() - truth.keys():
+    if known < len(returned):
         for key, value in returned.items():
             if key not in truth:
                 entries.append(Entry(f"{path}/{_escape(key)}", UNSET, value))
@@ -170,7 +173,10 @@ def restore(document: Document, entries: list[Entry]) -> Document:
         if steps[0] not in _ROOTS:
             continue
         parent = tree.parent(steps)
-        if parent is not None and are_equal(parent.get(steps[-1], UNSET), entry.was):
+        if parent is None:
+            continue
+        present = parent.get(steps[-1], UNSET)
+        if present is entry.was or are_equal(present, entry.was):
             tree.set(steps, entry.value)
     return tree.root
 

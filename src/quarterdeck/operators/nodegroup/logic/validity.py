@@ -67,7 +67,10 @@ def _compile_logic(node: Mapping[str, Any]) -> Holds | None:
 
 def _children(checks: Sequence[tuple[str, Holds]]) -> Holds:
     def holds(value: Any) -> bool:
-        return all(key not in value or check(value[key]) for key, check in checks)
+        for key, check in checks:  # noqa: SIM110  all() over a generator costs twice as much
+            if key in value and not check(value[key]):
+                return False
+        return True
 
     return holds
 
