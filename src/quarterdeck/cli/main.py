@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
-from . import apiserver, demo, up
+from . import apiserver, convert, demo, up
 from .error import CommandError
 
 
@@ -30,6 +30,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (up, apiserver, demo):
+    for command in (up, apiserver, demo, convert):
         command.add_command(commands)
     return parser

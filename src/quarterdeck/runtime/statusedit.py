@@ -6,6 +6,7 @@ if there is any. ``observedGeneration`` is filled in where the status has such a
 condition that is set.
 """
 
+from functools import cache
 from types import UnionType
 from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -113,6 +114,7 @@ class StatusEdit(Generic[T]):
         return {"status": difference} if difference else {}
 
 
+@cache
 def _status_class(kind: type[Resource]) -> type[Model]:
     hint = get_type_hints(kind).get("status")
     for part in get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,):

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.api import UNSET, Maybe, Model, Resource, omitempty
+from quarterdeck.api import UNSET, DynamicObject, GroupVersionKind, Maybe, Model, Resource, omitempty
 from quarterdeck.api.model import EMPTY_MAP, Map, Seq
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Headers, InProcessTransport, Response, Stream, Transport
@@ -98,6 +98,21 @@ async def until(condition: Callable[[], Any], *, seconds: float = 10.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():
             await asyncio.sleep(0.01)
+
+
+DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+
+
+async def install(client: Client, definition: dict[str, Any]) -> None:
+    """Create a CRD and wait until it is served."""
+    await client.create(DynamicObject(definition))
+    async with asyncio.timeout(10):
+        while True:
+            found = await client.get(DEFINITION, definition["metadata"]["name"])
+            conditions = {each["type"]: each["status"] for each in found.at("status", "conditions") or ()}
+            if conditions.get("Established") == "True":
+                return
+            await asyncio.sleep(0.02)
 
 
 # -- certificates ------------------------------------------------------------------------------------

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from servicekit import Authority, Gang, GangSpec, Web, client_of, embedded
+from servicekit import Authority, Gang, GangSpec, Web, client_of, embedded, install
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta, crd
 from quarterdeck.api.k8s import ConfigMap
-from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import apply_json_patch
 from quarterdeck.errors import (
     ConfigError,
@@ -547,21 +546,6 @@ async def test_a_started_server_passes_its_own_check(tmp_path: Path) -> None:
 # -- through an API server ---------------------------------------------------------------------------
 
 
-async def install_gangs(server: ApiServer) -> None:
-    client = client_of(server)
-    from quarterdeck.api import DynamicObject
-
-    await client.create(DynamicObject(crd(Gang)))
-    definition = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-    async with asyncio.timeout(10):
-        while True:
-            found = await client.get(definition, "gangs.example.io")
-            conditions = {c["type"]: c["status"] for c in found.at("status", "conditions", default=())}
-            if conditions.get("Established") == "True":
-                return
-            await asyncio.sleep(0.02)
-
-
 async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Path) -> None:
     def check(admission: Admission, gang: Gang) -> None:
         admission.warn("checked")
@@ -571,11 +555,11 @@ async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Pat
     async with embedded() as server, serving(
         tmp_path, Defaulter(Gang, default_queue), Validator(Gang, check, operations=("CREATE",))
     ) as (hooks, _, authority):
-        await install_gangs(server)
+        await install(client_of(server), crd(Gang))
         client = client_of(server)
         target = UrlTarget(f"https://localhost:{hooks.port}")
-        install = WebhookInstaller(client, "gangs", target, webhooks=hooks.webhooks)
-        assert await install(authority.pem)
+        publish = WebhookInstaller(client, "gangs", target, webhooks=hooks.webhooks)
+        assert await publish(authority.pem)
         made = await client.create(
             Gang(metadata=ObjectMeta(name="a", namespace="default"), spec=GangSpec(replicas=2))
         )
@@ -589,7 +573,7 @@ async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Pat
             (await client.get(type(each), "gangs")).metadata.resource_version
             for each in webhook_configurations("gangs", hooks.webhooks, target)
         ]
-        assert await install(authority.pem), "applied again"
+        assert await publish(authority.pem), "applied again"
         after = [
             (await client.get(type(each), "gangs")).metadata.resource_version
             for each in webhook_configurations("gangs", hooks.webhooks, target)

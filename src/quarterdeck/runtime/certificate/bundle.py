@@ -89,7 +89,7 @@ def bundle_patch(obj: DynamicObject, bundle: bytes) -> list[dict[str, Any]]:
         if config is not None:
             places.append(("/spec/conversion/webhook/clientConfig/caBundle", config.get("caBundle")))
     else:
-        for index, webhook in enumerate(obj.at("webhooks", default=())):
+        for index, webhook in enumerate(obj.at("webhooks") or ()):
             known = (webhook.get("clientConfig") or {}).get("caBundle")
             places.append((f"/webhooks/{index}/clientConfig/caBundle", known))
     writes = [{"op": "add", "path": path, "value": encoded} for path, known in places if known != encoded]
