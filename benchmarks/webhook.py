@@ -25,11 +25,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, cast
 
 import uvloop
 
-from quarterdeck.api import UNSET, Condition, Maybe, Model, ObjectMeta, Resource, omitempty
+from quarterdeck.api import UNSET, Condition, Maybe, Model, Resource, omitempty
 from quarterdeck.api.marker import Int32
 from quarterdeck.api.model import EMPTY_MAP, Map, Seq
 from quarterdeck.runtime.certificate import FileCertificates
@@ -214,7 +214,9 @@ def to_new(old: OldNodeGroup) -> NodeGroup:
         metadata=metadata,
         spec=Spec(
             node_type=TO_NEW[spec.node_type],
-            cri=Cri(type="Docker", max_concurrent_downloads=docker.max_concurrent_downloads) if docker else UNSET,
+            cri=Cri(type="Docker", max_concurrent_downloads=docker.max_concurrent_downloads)
+            if docker
+            else UNSET,
             cloud_instances=spec.cloud_instances,
             node_template=spec.node_template,
             kubelet=spec.kubelet,
@@ -293,7 +295,9 @@ def admission_review() -> Json:
                             "apiVersion": "scheduling.run.ai/v2alpha2",
                             "time": now,
                             "fieldsType": "FieldsV1",
-                            "fieldsV1": {"f:spec": {".": {}, "f:minMember": {}, "f:queue": {}, "f:subGroups": {}}},
+                            "fieldsV1": {
+                                "f:spec": {".": {}, "f:minMember": {}, "f:queue": {}, "f:subGroups": {}}
+                            },
                         }
                     ],
                 },
@@ -381,9 +385,7 @@ def _post(path: str, document: Json) -> bytes:
 
 
 async def serve_ours(certs: Path, port: int) -> None:
-    server = WebhookServer(
-        WebhookOptions(host="127.0.0.1", port=port), certificates=FileCertificates(certs)
-    )
+    server = WebhookServer(WebhookOptions(host="127.0.0.1", port=port), certificates=FileCertificates(certs))
     server.add(Validator(PodGroup, check_pod_group))
     server.add_conversion(Conversion(NodeGroup, Spoke(OldNodeGroup, to_new, to_old)))
     async with server:
@@ -394,10 +396,10 @@ async def serve_ours(certs: Path, port: int) -> None:
 async def serve_kopf(certs: Path, port: int) -> None:
     """kopf's own server and admission engine; it has no conversion."""
     import kopf
+    from kopf._cogs.structs import references
     from kopf._core.engines import admission
     from kopf._core.intents.registries import OperatorRegistry
     from kopf._core.reactor.inventory import ResourceMemories
-    from kopf._cogs.structs import references
 
     registry = OperatorRegistry()
 
@@ -415,19 +417,19 @@ async def serve_kopf(certs: Path, port: int) -> None:
             verbs=frozenset({"list", "watch", "patch"}),
         )
     )  # fmt: skip
-    serve = functools.partial(
+    serve: Any = functools.partial(
         admission.serve_admission_request,
         settings=kopf.OperatorSettings(),
         memories=ResourceMemories(),
-        memobase=kopf.Memo(),
+        memobase=cast("Any", kopf.Memo()),
         registry=registry,
         insights=insights,
-        indices={},  # type: ignore[arg-type]  # no indices are declared
+        indices={},
     )
     server = kopf.WebhookServer(
         addr="127.0.0.1", port=port, certfile=str(certs / "tls.crt"), pkeyfile=str(certs / "tls.key")
     )
-    async for _ in server(serve):  # type: ignore[arg-type]  # a partial of the only implementation
+    async for _ in server(serve):
         print("ready", flush=True)
 
 
@@ -524,8 +526,8 @@ def _check_answers(running: Running) -> None:
             {"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(request, context=running.target.context) as answer:
-            document = json.load(answer)["response"]
-        return document
+            response: Json = json.load(answer)["response"]
+        return response
 
     good, bad = admission_review(), admission_review()
     bad["request"]["object"]["spec"]["subGroups"][0]["parent"] = "worker-group-19"

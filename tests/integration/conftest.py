@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,12 +31,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def embedded_outcomes() -> Callable[[Kubectl], dict[str, Outcome]]:
-    """What the script does on a fresh embedded server, run once for each kubectl."""
-    known: dict[str, dict[str, Outcome]] = {}
-
-    def outcomes(kubectl: Kubectl) -> dict[str, Outcome]:
-        if kubectl.version not in known:
-            known[kubectl.version] = on_embedded(STEPS, kubectl)
-        return known[kubectl.version]
-
-    return outcomes
+    """What the script does on a fresh embedded server, run once for each kubectl, all at the same time."""
+    with ThreadPoolExecutor() as pool:
+        runs = pool.map(lambda kubectl: on_embedded(STEPS, kubectl), KUBECTLS)
+        known = dict(zip((kubectl.version for kubectl in KUBECTLS), runs, strict=True))
+    return lambda kubectl: known[kubectl.version]

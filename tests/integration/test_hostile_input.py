@@ -3,14 +3,15 @@ the connection once. ``python tools/fuzz.py --seconds 600 --seed 7`` is the long
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 
 import pytest
 
 from fuzz import Fuzzer
-from hostile import media, wire
-from hostile.client import Client, Request
+from hostile import media, mutation, wire
+from hostile.client import PATIENCE, Client, Request
 from parity import server
 
 SEED = 1
@@ -80,6 +81,34 @@ def test_unreadable_body_is_a_bad_request(client: Client, content_type: str, bod
     response = client.send(Request("test", "POST", "/api/v1/namespaces/default/configmaps", headers, body))
     assert response.status == 400
     assert response.json()["reason"] == "BadRequest"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "content_type", "text"),
+    [
+        ("POST", "configmaps", "application/yaml", b"%s"),
+        ("POST", "configmaps", "application/json", b'{"data":%s}'),
+        (
+            "PATCH",
+            "configmaps/a?fieldManager=f",
+            "application/apply-patch+yaml",
+            b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":%s}',
+        ),
+    ],
+    ids=["yaml", "json", "apply"],
+)
+def test_nesting_beyond_the_limit_is_refused_at_once(
+    method: str, path: str, content_type: str, text: bytes
+) -> None:
+    # A server of its own: what overflows the stack takes the whole process with it.
+    with server.embedded() as own:
+        client = Client(own.kubeconfig)
+        for shape, depth in itertools.product(("array", "object", "both"), (10_001, 100_000)):
+            body = text % mutation.nested(depth, shape)
+            where = f"/api/v1/namespaces/default/{path}"
+            response = client.send(Request("test", method, where, media.headers(content_type), body))
+            assert (response.status, response.seconds < PATIENCE) == (400, True), (shape, depth)
+        client.close()
 
 
 def test_body_over_the_limit_is_too_large(client: Client) -> None:

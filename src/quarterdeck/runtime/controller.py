@@ -44,6 +44,7 @@ from quarterdeck.runtime.result import Wait
 from quarterdeck.runtime.seam import NoRecorder, ReconcileMetrics, Recorder
 from quarterdeck.runtime.source import KindSource, Source, SourceContext
 from quarterdeck.runtime.taskerror import unwrapped
+from quarterdeck.runtime.trace import NO_TRACER, Tracer
 from quarterdeck.runtime.worker import Worker
 
 __all__ = [
@@ -92,6 +93,8 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Points of priority a queued key gains per second; 0 gives strict bands."""
     errors: tuple[type[Exception], ...] = ()
     """Exceptions that are ordinary errors, not panics."""
+    recover_panic: bool = True
+    """Retry after a panic; otherwise it ends the controller, and the manager with it."""
     field_manager: str = ""
     """Field manager of this controller's writes; default its name."""
 
@@ -107,6 +110,7 @@ class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Asked before each write of a controller that needs leadership."""
     metrics: ReconcileMetrics | None = None
     queue_metrics: QueueMetrics | None = None
+    tracer: Tracer = NO_TRACER
     workers: int = 4
     """Workers, unless the controller's options say otherwise."""
 
@@ -178,6 +182,7 @@ class Controller(Generic[T]):
         self._environment: ControllerEnvironment | None = None
         self._queue: WorkQueue[Key] | None = None
         self._tracker: WriteTracker | None = None
+        self._worker: Worker[T] | None = None
         self._group: asyncio.TaskGroup | None = None
         self._synced = asyncio.Event()
         self._may_work = asyncio.Event()
@@ -294,6 +299,8 @@ class Controller(Generic[T]):
         self.queue.discard(belongs)
         if self._tracker is not None:
             self._tracker.discard(belongs)
+        if self._worker is not None:
+            self._worker.discard(belongs)
 
     def watch(self, source: Source) -> WatchHandle:
         """Attach one more source, before or after start."""
@@ -448,7 +455,7 @@ class Controller(Generic[T]):
         metrics = environment.metrics
         if metrics is not None:
             metrics.max_concurrent.set(count)
-        worker = Worker(
+        worker = self._worker = Worker(
             kind=self.kind,
             reconciler=self._reconciler,
             finalizers=self._finalizers,
@@ -460,7 +467,10 @@ class Controller(Generic[T]):
             log=self._log,
             timeout=self.options.reconcile_timeout,
             errors=self.options.errors,
+            recover_panic=self.options.recover_panic,
             metrics=metrics,
+            tracer=environment.tracer,
+            name=self.name,
             forget=self._tracker.forget if self._tracker is not None else _ignore,
         )
         self._log.info("Starting workers", **{"worker count": count})

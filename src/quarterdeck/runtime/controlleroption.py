@@ -20,4 +20,5 @@ class ControllerOptionArguments(TypedDict, total=False):
     backoff_cap: float
     age_rate: float
     errors: tuple[type[Exception], ...]
+    recover_panic: bool
     field_manager: str

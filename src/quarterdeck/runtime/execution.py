@@ -7,9 +7,8 @@ Processes get plain picklable arguments and know nothing of the program's state.
 import asyncio
 import contextvars
 import functools
-import multiprocessing
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any, Final, ParamSpec, TypeVar
 
 __all__ = ["Execution"]
@@ -45,6 +44,9 @@ class Execution:
     async def run_cpu(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in another process; function, arguments and result must be picklable."""
         if self._processes is None:
+            import multiprocessing  # late: few programs compute that heavily
+            from concurrent.futures import ProcessPoolExecutor
+
             # A fork would copy the event loop, its sockets and its locks.
             spawn = multiprocessing.get_context("spawn")
             self._processes = ProcessPoolExecutor(self._max_processes, mp_context=spawn)

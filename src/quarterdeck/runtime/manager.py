@@ -12,14 +12,14 @@ The first runnable that raises stops the manager, and its error is raised by ``s
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, cast
 
 import msgspec
 
-from quarterdeck.api import GroupKind, Resource, Scheme
+from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
 from quarterdeck.client import Client, Config, Observer
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
@@ -33,11 +33,16 @@ from quarterdeck.runtime.controller import Controller, ControllerEnvironment, Co
 from quarterdeck.runtime.execution import Execution
 from quarterdeck.runtime.looplag import LoopLag
 from quarterdeck.runtime.queue import QueueMetrics
-from quarterdeck.runtime.rbac import Rule, merge_rules
+from quarterdeck.runtime.rbac import ELECTION_RULES, EVENT_RULES, Rule, merge_rules, missing_permissions
 from quarterdeck.runtime.runnable import Group, Runnable, RunnableGroup, describe
-from quarterdeck.runtime.seam import Elector, NoRecorder, ReconcileMetrics, Recorder
+from quarterdeck.runtime.seam import Elector, NoRecorder, ReconcileMetrics, Recorder, RecorderSource
 from quarterdeck.runtime.stopsignal import stop_on_signals
 from quarterdeck.runtime.taskerror import unwrapped
+from quarterdeck.runtime.trace import NO_TRACER, Tracer
+
+if TYPE_CHECKING:
+    from quarterdeck.runtime.election import LeaderElection
+    from quarterdeck.runtime.metrics import RuntimeMetrics
 
 __all__ = [
     "GracePeriodExceeded",
@@ -86,10 +91,14 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to wait for caches before controllers start anyway and wait for what they need themselves."""
     blocked_kinds_are_ready: bool = False
     """Whether readiness ignores kinds that are forbidden or missing."""
+    check_permissions: bool = False
+    """Ask the server at start for every permission the controllers declare, and log what is missing."""
     threads: int = 16
     """Blocking calls at once."""
     processes: int = 2
     """Heavy computations at once."""
+    record_events: bool = True
+    """Write events to the cluster, unless the manager is given a recorder."""
     watch_loop: bool = True
     """Watch the event loop for blocking calls."""
     restart_on_lost_lease: bool = False
@@ -109,9 +118,10 @@ class Manager:
 
     - ``target``: where the cluster is (a ``Config``), or a client to it.
     - ``cache``: what the cache holds.
-    - ``leader_election``: an elector, or a function that makes one for this manager.
+    - ``leader_election``: how to campaign (a ``LeaderElection``), or an elector.
     - ``webhooks``: the webhook server.
-    - ``metrics``, ``recorder``, ``observer``: who is told what happens.
+    - ``recorder``: who records events; by default they are written to the cluster.
+    - ``metrics``, ``tracer``, ``observer``: who is told what happens.
     """
 
     def __init__(
@@ -119,10 +129,11 @@ class Manager:
         target: Config | Client,
         *,
         cache: CacheOptions | None = None,
-        leader_election: "Elector | Callable[[Manager], Elector] | None" = None,
+        leader_election: "LeaderElection | Elector | None" = None,
         webhooks: Runnable | None = None,
         metrics: ManagerMetrics | None = None,
-        recorder: Recorder | None = None,
+        recorder: Recorder | RecorderSource | None = None,
+        tracer: Tracer = NO_TRACER,
         scheme: Scheme | None = None,
         observer: Observer | None = None,
         options: ManagerOptions | None = None,
@@ -144,11 +155,12 @@ class Manager:
             owns_client=isinstance(target, Config),
         )
         self.metrics: Final = metrics
-        self.recorder: Final[Recorder] = recorder if recorder is not None else NoRecorder()
+        self._recorders: Final = self._make_recorders(recorder)
+        self._tracer: Final = tracer
         self.webhooks: Final = webhooks
         self.execution: Final = Execution(threads=self.options.threads, processes=self.options.processes)
         self.loop_lag: Final = LoopLag()
-        self._elector: Final = _make_elector(leader_election, self)
+        self.elector: Final = self._make_elector(leader_election)
         self._controllers: dict[str, Controller[Any]] = {}
         self._clusters: dict[str, Cluster] = {"": self.cluster}
         self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
@@ -158,6 +170,7 @@ class Manager:
         }
         self._tasks: asyncio.TaskGroup | None = None
         self._spawned: set[asyncio.Task[None]] = set()
+        self._recording: asyncio.Task[None] | None = None
         self._stop_requested: Final = asyncio.Event()
         self._error: Exception | None = None
         self._is_stopping = False
@@ -166,6 +179,42 @@ class Manager:
         self._skip_grace = False
         if webhooks is not None:
             self._groups[Group.WEBHOOKS].add(webhooks)
+
+    def _make_recorders(self, given: Recorder | RecorderSource | None) -> Recorder | RecorderSource:
+        if given is not None:
+            return given
+        if not self.options.record_events:
+            return NoRecorder()
+        from quarterdeck.runtime.event import EventBroadcaster  # late: it needs the built-in kinds
+
+        return EventBroadcaster(self.client, clock=self._clock, rng=self._random)
+
+    def _make_elector(self, given: "LeaderElection | Elector | None") -> Elector | None:
+        if given is None:
+            return None
+        from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
+
+        if not isinstance(given, LeaderElection):
+            return given
+        if self.config is None:
+            raise ConfigError(
+                "leader election needs a connection of its own: give the manager a Config, or an elector"
+            )
+        connect = election_client(self.config, given)
+        return ThreadedElector(
+            given,
+            connect,
+            recorder=self.recorder("leader-election"),
+            metrics=cast(
+                "RuntimeMetrics | None", self.metrics if hasattr(self.metrics, "election") else None
+            ),
+            rng=self._random,
+        )
+
+    def recorder(self, name: str) -> Recorder:
+        """The event recorder of a controller, or of anybody else under a name of their own."""
+        recorders = self._recorders
+        return recorders.recorder(name) if isinstance(recorders, RecorderSource) else recorders
 
     # -- contents -------------------------------------------------------------------------------------
 
@@ -226,10 +275,11 @@ class Manager:
         controller.attach(
             ControllerEnvironment(
                 execution=self.execution,
-                recorder=self.recorder,
+                recorder=self.recorder(name),
+                tracer=self._tracer,
                 clock=self._clock,
                 rng=self._random,
-                may_write=self._elector.may_write if self._elector is not None else None,
+                may_write=self.elector.may_write if self.elector is not None else None,
                 metrics=self.metrics.controller(name) if self.metrics is not None else None,
                 queue_metrics=self.metrics.queue(name) if self.metrics is not None else None,
                 workers=self._workers_for(controller),
@@ -259,8 +309,13 @@ class Manager:
             self._spawn(self._follow_provider(provider), "cluster provider")
 
     def rules(self) -> tuple[Rule, ...]:
-        """The permissions all controllers need, as derived from their declarations."""
-        return merge_rules(rule for controller in self._controllers.values() for rule in controller.rules)
+        """The permissions the manager needs, as derived from the declarations of its controllers."""
+        rules = [rule for controller in self._controllers.values() for rule in controller.rules]
+        if isinstance(self._recorders, RecorderSource):
+            rules += EVENT_RULES
+        if self.elector is not None:
+            rules += ELECTION_RULES
+        return merge_rules(rules)
 
     def statistics(self) -> ManagerStatistics:
         """Controllers and caches."""
@@ -355,11 +410,15 @@ class Manager:
 
     async def _start(self) -> "asyncio.Task[None] | None":
         groups = self._groups
+        if isinstance(self._recorders, RecorderSource):
+            self._recording = self._spawn(self._recorders.run(), "event recorder")
         if self.options.watch_loop:
             groups[Group.SERVERS].add(self.loop_lag)
         for group in (Group.SERVERS, Group.WEBHOOKS):
             groups[group].start()
             await self._unless_stopped(groups[group].wait_serving())
+        if self.options.check_permissions:
+            self._spawn(self._check_permissions(), "permission check")
         for cluster in self._clusters.values():
             self._start_cache(cluster)
         groups[Group.CACHES].start()
@@ -374,6 +433,18 @@ class Manager:
         if self._stop_requested.is_set():
             return None
         return self._spawn(self._campaign(), "leader election")
+
+    async def _check_permissions(self) -> None:
+        """Say which permissions are missing, long before a cache times out for lack of them."""
+        spaces = self.cache.options.namespaces
+        namespaces = () if isinstance(spaces, UnsetType) else tuple(name for name in spaces if name)
+        try:
+            missing = await missing_permissions(self.client, self.rules(), namespaces=namespaces)
+        except QuarterdeckError as error:
+            _log.warning("cannot check permissions", error)
+            return
+        if missing:
+            _log.error("permissions are missing", permissions=[str(each) for each in missing])
 
     async def _unless_stopped(self, step: Awaitable[None]) -> None:
         """Take a step of the start, but not longer than until somebody asks to stop."""
@@ -401,12 +472,12 @@ class Manager:
     # -- leadership -----------------------------------------------------------------------------------
 
     async def _campaign(self) -> None:
-        if self._elector is None:
+        if self.elector is None:
             await self._start_leading()
             return
         while True:
             try:
-                await self._elector.run(self._start_leading, self._lost_lease)
+                await self.elector.run(self._start_leading, self._lost_lease)
             except Exception as error:  # noqa: BLE001  supervision point: the manager decides
                 self._fail(error)
                 return
@@ -508,6 +579,9 @@ class Manager:
             # Only now may somebody else lead: nothing of ours acts any more.
             election.cancel()
             await asyncio.wait([election])
+        if self._recording is not None:
+            self._recording.cancel()
+            await asyncio.wait([self._recording])
         self._is_leading = False
         self._cancel_rest()
         return late
@@ -545,12 +619,6 @@ class Manager:
 
 async def _as_coroutine(work: Awaitable[None]) -> None:
     await work
-
-
-def _make_elector(given: "Elector | Callable[[Manager], Elector] | None", manager: Manager) -> Elector | None:
-    if given is None or hasattr(given, "may_write"):
-        return given  # type: ignore[return-value]  # an elector has may_write, a function has not
-    return given(manager)
 
 
 def _classify(runnable: Runnable) -> Group:

@@ -10,18 +10,16 @@ controller was seen to do in tests.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from quarterdeck.api import ObjectMeta, Resource
-from quarterdeck.api.k8s.authorization import (
-    ResourceAttributes,
-    SelfSubjectAccessReview,
-    SelfSubjectAccessReviewSpec,
-)
-from quarterdeck.api.k8s.rbac import ClusterRole, PolicyRule, Role
 from quarterdeck.client import AnyKind, Client, MetadataKind
 from quarterdeck.runtime.recording import Permission
+
+if TYPE_CHECKING:
+    from quarterdeck.api.k8s.rbac import ClusterRole, PolicyRule, Role
 
 __all__ = [
     "ELECTION_RULES",
@@ -38,7 +36,7 @@ __all__ = [
     "watch_rules",
 ]
 
-READ = ("get", "list", "watch")
+READ: Final = ("get", "list", "watch")
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,8 +131,11 @@ def merge_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     return tuple(merged)
 
 
-def policy_rules(rules: Iterable[Rule]) -> tuple[PolicyRule, ...]:
+def policy_rules(rules: Iterable[Rule]) -> "tuple[PolicyRule, ...]":
     """The rules as they stand in a Role."""
+    # Late, here and below: the built-in kinds take a while to import, and few processes print roles.
+    from quarterdeck.api.k8s.rbac import PolicyRule
+
     return tuple(
         PolicyRule(
             verbs=rule.verbs,
@@ -149,11 +150,13 @@ def policy_rules(rules: Iterable[Rule]) -> tuple[PolicyRule, ...]:
 
 def roles(
     name: str, rules: Iterable[Rule], *, namespaces: Sequence[str] = ()
-) -> tuple[ClusterRole | Role, ...]:
+) -> "tuple[ClusterRole | Role, ...]":
     """The roles to install: one Role per namespace of a namespaced cache, else one ClusterRole.
 
     Rules for one namespace become a Role there in either case. URLs are never namespaced.
     """
+    from quarterdeck.api.k8s.rbac import ClusterRole, Role
+
     by_namespace: dict[str, list[Rule]] = {}
     for rule in rules:
         if rule.urls or not (rule.namespace or namespaces):
@@ -177,6 +180,12 @@ async def missing_permissions(
     client: Client, rules: Iterable[Rule], *, namespaces: Sequence[str] = ()
 ) -> list[Permission]:
     """The permissions that the server says we do not have; asks once for each."""
+    from quarterdeck.api.k8s.authorization import (
+        ResourceAttributes,
+        SelfSubjectAccessReview,
+        SelfSubjectAccessReviewSpec,
+    )
+
     missing: list[Permission] = []
     for rule in merge_rules(rules):
         spaces = (rule.namespace,) if rule.namespace else (tuple(namespaces) or ("",))

@@ -5,11 +5,19 @@ controller runs without any of them.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from quarterdeck.api import Writable
 
-__all__ = ["AlwaysLeader", "Elector", "NoRecorder", "ReconcileMetrics", "ReconcileResult", "Recorder"]
+__all__ = [
+    "AlwaysLeader",
+    "Elector",
+    "NoRecorder",
+    "ReconcileMetrics",
+    "ReconcileResult",
+    "Recorder",
+    "RecorderSource",
+]
 
 ReconcileResult = Literal["success", "error", "requeue", "requeue_after"]
 Callback: TypeAlias = Callable[[], Awaitable[None]]
@@ -105,6 +113,19 @@ class Recorder(Protocol):
         related: Writable | None = None,
     ) -> None:
         """Queue an event for writing."""
+        ...
+
+
+@runtime_checkable
+class RecorderSource(Protocol):
+    """Makes the recorder of each controller and writes what they record."""
+
+    def recorder(self, controller: str) -> Recorder:
+        """The recorder of a controller."""
+        ...
+
+    async def run(self) -> None:
+        """Write until cancelled, then write what is queued."""
         ...
 
 

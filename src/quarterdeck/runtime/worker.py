@@ -22,6 +22,7 @@ import asyncio
 import inspect
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -40,6 +41,7 @@ from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.recording import NotLeading
 from quarterdeck.runtime.result import Result, Wait
 from quarterdeck.runtime.seam import ReconcileMetrics, ReconcileResult
+from quarterdeck.runtime.trace import Span, Tracer
 
 __all__ = ["Parking", "ReconcileTimeout", "Worker"]
 
@@ -75,7 +77,10 @@ class Worker(Generic[T]):
         log: FieldLogger,
         timeout: float | None,
         errors: tuple[type[Exception], ...],
+        recover_panic: bool,
         metrics: ReconcileMetrics | None,
+        tracer: Tracer,
+        name: str,
         forget: Callable[[Key], None],
     ) -> None:
         """``tools(cluster)`` finds the shared parts of a cluster; ``forget(key)`` drops recorded writes."""
@@ -93,7 +98,10 @@ class Worker(Generic[T]):
         self._log: Final = log
         self._timeout: Final = timeout
         self._errors: Final[tuple[type[Exception], ...]] = (QuarterdeckError, TimeoutError, *errors)
+        self._recover_panic: Final = recover_panic
         self._metrics: Final = metrics
+        self._tracer: Final = tracer
+        self._name: Final = name
         self._forget: Final = forget
         self._repeats: Final = RepeatGuard()
         self._uids: dict[Key, str] = {}
@@ -104,19 +112,44 @@ class Worker(Generic[T]):
         if tools is None:
             return  # the cluster has left meanwhile
         reconcile_id = str(uuid.uuid4())
-        with bound_fields(
-            **{self._kind_name: {"name": key.name, "namespace": key.namespace}},
-            namespace=key.namespace,
-            name=key.name,
-            reconcileID=reconcile_id,
+        with (
+            bound_fields(
+                **{self._kind_name: {"name": key.name, "namespace": key.namespace}},
+                namespace=key.namespace,
+                name=key.name,
+                reconcileID=reconcile_id,
+            ),
+            self._span(key, priority, reconcile_id) as span,
         ):
             started = perf_counter()
             try:
                 label = self._follow_up(key, priority, await self._run(key, priority, tools, reconcile_id))
             except Exception as error:  # noqa: BLE001  supervision point: user code
+                span.fail(error)
                 label = self._failed(key, priority, error)
             if self._metrics is not None:
                 self._metrics.reconciled(label, perf_counter() - started)
+
+    def discard(self, unwanted: Callable[[Key], bool]) -> None:
+        """Forget what is remembered about keys (a cluster left)."""
+        for key in [key for key in self._uids if unwanted(key)]:
+            del self._uids[key]
+
+    def _span(self, key: Key, priority: int, reconcile_id: str) -> AbstractContextManager[Span]:
+        if not self._tracer.is_enabled:
+            return self._tracer.span("reconcile")
+        return self._tracer.span(
+            "reconcile",
+            {
+                "controller": self._name,
+                "k8s.kind": self._kind_name,
+                "k8s.namespace": key.namespace,
+                "k8s.name": key.name,
+                "reconcileID": reconcile_id,
+                "attempt": self._queue.failures(key),
+                "priority": priority,
+            },
+        )
 
     # -- the run --------------------------------------------------------------------------------------
 
@@ -259,22 +292,24 @@ class Worker(Generic[T]):
         if isinstance(error, Terminal):
             if metrics is not None:
                 metrics.terminal()
-            self._report(error, "Reconciler error", trace=False, terminal=True)
+            self._report(key, error, "Reconciler error", trace=False, terminal=True)
             return "error"
         if isinstance(error, Conflict | NotLeading):
             # Somebody was faster; the next run starts from the new state.
             self._log.debug("reconcile met a conflict", cause=str(error))
         elif isinstance(error, self._errors):
-            self._report(error, "Reconciler error", trace=not isinstance(error, QuarterdeckError))
+            self._report(key, error, "Reconciler error", trace=not isinstance(error, QuarterdeckError))
         else:
             if metrics is not None:
                 metrics.panicked()
-            self._report(error, "Observed a panic", trace=True)
+            self._report(key, error, "Observed a panic", trace=True)
+            if not self._recover_panic:
+                raise error
         self._queue.add(key, rate_limited=True, priority=priority)
         return "error"
 
-    def _report(self, error: Exception, event: str, *, trace: bool, **fields: Any) -> None:
-        text = f"{event} {type(error).__name__} {error}"
+    def _report(self, key: Key, error: Exception, event: str, *, trace: bool, **fields: Any) -> None:
+        text = f"{key} {event} {type(error).__name__} {error}"
         repeated = self._repeats.admit(text, self._clock.monotonic())
         if repeated is None:
             return

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from cachekit import Recorder, running, until
-from fakeapi import Call, FakeApi
+from fakeapi import Call, FakeApi, status
 from runtimewidget import Widget, WidgetSpec
 
 from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata
@@ -122,6 +122,15 @@ async def test_reading_before_the_cache_runs_is_an_error_and_waits_once_it_does(
         cache.lookup(Widget, owner_uid("x"))
 
 
+async def test_reading_a_kind_that_cannot_be_listed_says_why_instead_of_hanging() -> None:
+    api = server("a1")
+    api.refuse("watch widgets", status(403, "Forbidden", "widgets is forbidden"), times=10**6)
+    async with running(api) as cache:
+        cache.informer(Widget)
+        with pytest.raises(NotSynced, match=r"cannot watch widgets\.example\.com"):
+            await cache.get(Widget, "a1", "ns")
+
+
 async def test_list_filters_by_namespace_labels_and_limit() -> None:
     api = server("a1", "a2", "b1")
     api.put("widgets", "a3", "other", metadata={"labels": {"app": "a"}})
@@ -191,9 +200,8 @@ async def test_index_added_after_start_is_built_from_the_store_and_can_go_again(
         informer = cache.informer(Widget)
         await informer.wait_synced()
         by_color = Index[Widget]("color", lambda w: [w.spec.color])
-        with pytest.raises(CacheError, match="add_index"):
-            informer.declare_index(by_color)
         await informer.add_index(by_color)
+        informer.declare_index(by_color)
         informer.declare_index(field("spec.color"))
         assert cache.index(Widget, by_color).count("b1") == 1
         assert cache.index(Widget, field("spec.color")).count("b1") == 1

@@ -23,7 +23,7 @@ from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.cluster import Cluster, ClusterEvent
 from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.manager import GracePeriodExceeded, LeaderElectionLost, Manager, ManagerOptions
+from quarterdeck.runtime.manager import GracePeriodExceeded, LeaderElectionLost, ManagerOptions
 from quarterdeck.runtime.recording import NotLeading
 from quarterdeck.runtime.runnable import Group
 from quarterdeck.runtime.stopsignal import stop_on_signals
@@ -445,12 +445,20 @@ async def test_statistics_and_idle_tell_the_state_of_the_queues() -> None:
         assert not manager.is_idle(until=asyncio.get_running_loop().time() + 90)
 
 
-def test_manager_takes_a_function_that_makes_the_elector() -> None:
-    made: list[Manager] = []
+async def test_leader_election_needs_a_connection_of_its_own() -> None:
+    from quarterdeck.runtime.election import LeaderElection
 
-    def make(manager: Manager) -> Election:
-        made.append(manager)
-        return Election()
+    with pytest.raises(ConfigError, match="leader election needs a connection of its own"):
+        manager_on(widgets(), leader_election=LeaderElection(name="x", namespace="ns"))
 
-    manager = manager_on(widgets(), leader_election=make)
-    assert made == [manager]
+
+async def test_events_are_written_and_flushed_before_the_manager_ends() -> None:
+    api = widgets("a")
+
+    def note(ctx: Context[Widget]) -> None:
+        ctx.event("Normal", "Seen", "hello")
+
+    async with serving(manager_on(api), Builder(Widget).build(Script(note))) as manager:
+        await until(lambda: manager.is_leading and manager.is_idle())
+    (event,) = api.objects["events"].values()
+    assert (event["reason"], event["note"], event["reportingController"]) == ("Seen", "hello", "widget")

@@ -285,6 +285,28 @@ async def test_silence_during_the_initial_events_falls_back_to_a_list() -> None:
     assert api.count("list widgets") == 1
 
 
+async def test_list_that_falls_silent_in_the_middle_is_tried_again() -> None:
+    api = filled("a")
+    original = api.whole
+    hung: list[int] = []
+
+    def hanging(code: int, doc: Any) -> Any:
+        from quarterdeck.client import Stream
+
+        async def chunks() -> Any:
+            hung.append(1)
+            yield b'{"items":['
+            await asyncio.get_running_loop().create_future()
+
+        return original(code, doc) if hung else Stream(200, chunks())
+
+    api.whole = hanging  # type: ignore[method-assign]
+    async with running(api, PLAIN) as cache:
+        await start(cache)
+        assert names(cache) == ["a"]
+        assert asyncio.get_running_loop().time() - 1000 == pytest.approx(61, abs=1)
+
+
 async def test_item_13_missing_permission_is_named_within_ten_seconds_and_heals() -> None:
     api = filled("a")
     denied = status(403, "Forbidden", 'widgets.example.com is forbidden: User "x" cannot list resource')

@@ -1,4 +1,4 @@
-"""Async tests run on uvloop in real time, or, marked ``virtual``, on virtual time; none may leave tasks behind."""
+"""Async tests run on uvloop in real time, or (marked ``virtual``) on virtual time; none may leave tasks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     if pyfuncitem.get_closest_marker("virtual") is not None:
-        run(_checked(pyfuncitem.obj, arguments, 1_000_000))
+        run(_checked(pyfuncitem.obj, arguments, 1e9))
         return True
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(_checked(pyfuncitem.obj, arguments, 60))

@@ -75,7 +75,9 @@ class Cable:
         timeout: float | None = None,
     ) -> Stream:
         await self._check(method, path, timeout)
-        return await self._inner.stream(method, path, query=query, headers=headers, body=body, timeout=timeout)
+        return await self._inner.stream(
+            method, path, query=query, headers=headers, body=body, timeout=timeout
+        )
 
     async def aclose(self) -> None:
         await self._inner.aclose()
@@ -96,7 +98,7 @@ def client_of(server: ApiServer) -> Client:
 async def until(condition: Callable[[], Any], *, seconds: float = 10.0) -> None:
     """Wait for something to become true."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  any condition
             await asyncio.sleep(0.01)
 
 
@@ -166,7 +168,9 @@ class Web:
         await self._writer.drain()
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
         length = next(
-            int(line.split(":")[1]) for line in head.split("\r\n") if line.lower().startswith("content-length")
+            int(line.split(":")[1])
+            for line in head.split("\r\n")
+            if line.lower().startswith("content-length")
         )
         return int(head.split()[1]), await self._reader.readexactly(length)
 

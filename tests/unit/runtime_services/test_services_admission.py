@@ -84,7 +84,9 @@ def review(
     }
 
 
-async def ask(webhook: AdmissionWebhook, body: Any, *, panics: RuntimeMetrics | None = None) -> dict[str, Any]:
+async def ask(
+    webhook: AdmissionWebhook, body: Any, *, panics: RuntimeMetrics | None = None
+) -> dict[str, Any]:
     endpoint = AdmissionEndpoint(webhook, panics=panics.webhook_panics if panics is not None else None)
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     answer = endpoint.handle(Request("POST", webhook.path, "", JSON, raw))
@@ -181,7 +183,9 @@ async def test_several_checks_stop_at_the_first_denial_sync_or_async() -> None:
 
     update = review(document(), old=document(), operation="UPDATE")
     for body in (review(document()), update):
-        answer = await ask(Validator(Gang, one, two, three, update=lambda a, o, n: ran.append("update")), body)
+        answer = await ask(
+            Validator(Gang, one, two, three, update=lambda a, o, n: ran.append("update")), body
+        )
         assert answer["response"]["status"]["message"] == "no"
     assert ran == ["one", "two", "one", "two"]
 
@@ -251,7 +255,12 @@ async def test_a_handler_sees_the_whole_request_and_logs_with_its_keys() -> None
 
     kind = {"group": "example.io", "version": "v1alpha1", "kind": "Gang"}
     body = review(
-        document(), old=document(queue="o"), operation="UPDATE", dryRun=True, subResource="scale", requestKind=kind
+        document(),
+        old=document(queue="o"),
+        operation="UPDATE",
+        dryRun=True,
+        subResource="scale",
+        requestKind=kind,
     )
     answer = await ask(AdmissionHandler("/any", handle), body)
     assert answer["response"]["status"] == {"metadata": {}, "code": 200, "message": "fine"}
@@ -347,7 +356,10 @@ async def test_changes_run_in_order_and_delete_asks_nobody() -> None:
 async def test_a_defaulter_that_forgets_to_return_is_a_panic_and_may_deny() -> None:
     forgetful = Defaulter(Gang, lambda admission, gang: None)  # type: ignore[arg-type,return-value]  # the point
     answer = await ask(forgetful, review(document()))
-    assert answer["response"]["status"]["message"] == "panic: a defaulting function must return the object [recovered]"
+    assert (
+        answer["response"]["status"]["message"]
+        == "panic: a defaulting function must return the object [recovered]"
+    )
 
     def deny(admission: Admission, gang: Gang) -> Gang:
         raise Denied("closed")
@@ -552,9 +564,14 @@ async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Pat
         if gang.spec.replicas > 5:
             raise Denied("too many replicas")
 
-    async with embedded() as server, serving(
-        tmp_path, Defaulter(Gang, default_queue), Validator(Gang, check, operations=("CREATE",))
-    ) as (hooks, _, authority):
+    async with (
+        embedded() as server,
+        serving(tmp_path, Defaulter(Gang, default_queue), Validator(Gang, check, operations=("CREATE",))) as (
+            hooks,
+            _,
+            authority,
+        ),
+    ):
         await install(client_of(server), crd(Gang))
         client = client_of(server)
         target = UrlTarget(f"https://localhost:{hooks.port}")
@@ -627,4 +644,6 @@ async def test_a_configuration_carries_every_option() -> None:
         }
     ]
     with pytest.raises(ConfigError, match="has no name or rules"):
-        webhook_configurations("name", [AdmissionHandler("/y", lambda admission: None)], UrlTarget("https://h"))
+        webhook_configurations(
+            "name", [AdmissionHandler("/y", lambda admission: None)], UrlTarget("https://h")
+        )

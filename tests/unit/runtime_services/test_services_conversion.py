@@ -78,9 +78,7 @@ def review(desired: str, *objects: Any, version: str = "v1") -> dict[str, Any]:
     }
 
 
-async def ask(
-    body: Any, *conversions: Conversion, metrics: RuntimeMetrics | None = None
-) -> dict[str, Any]:
+async def ask(body: Any, *conversions: Conversion, metrics: RuntimeMetrics | None = None) -> dict[str, Any]:
     endpoint = ConversionEndpoint(panics=metrics.conversion_panics if metrics is not None else None)
     for each in conversions or (conversion(),):
         endpoint.add(each)
@@ -167,9 +165,15 @@ async def test_one_bad_object_fails_the_whole_review() -> None:
             {"apiVersion": "apiextensions.k8s.io/v2", "kind": "ConversionReview", "request": {}},
             "failed to unmarshal conversion review",
         ),
-        ({"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}, "conversion review request is nil"),
+        (
+            {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"},
+            "conversion review request is nil",
+        ),
         (review(V1, "text"), "failed to convert object 0: parse object metadata: "),
-        (review(V1, {"apiVersion": OLD, "kind": "Lake"}), "failed to convert object 0: unsupported kind: Lake"),
+        (
+            review(V1, {"apiVersion": OLD, "kind": "Lake"}),
+            "failed to convert object 0: unsupported kind: Lake",
+        ),
         (
             review(V1, pool("example.io/v9")),
             "failed to convert object 0: convert to hub: unsupported source version: example.io/v9",
@@ -180,7 +184,10 @@ async def test_one_bad_object_fails_the_whole_review() -> None:
         ),
         (
             review("other.io/v1", pool(OLD)),
-            "failed to convert object 0: src example.io/v1alpha1 and dst other.io does not belong to same API Group",
+            (
+                "failed to convert object 0: "
+                "src example.io/v1alpha1 and dst other.io does not belong to same API Group"
+            ),
         ),
         (
             review(V1, pool(V1)),
@@ -273,7 +280,10 @@ async def test_functions_may_wait_and_preparation_fails_the_review_as_a_whole() 
 
 
 async def test_plain_dictionaries_are_converted_and_checked_too() -> None:
-    hub, spoke = GroupVersionKind("example.io", "v1", "Pool"), GroupVersionKind("example.io", "v1alpha1", "Pool")
+    hub, spoke = (
+        GroupVersionKind("example.io", "v1", "Pool"),
+        GroupVersionKind("example.io", "v1alpha1", "Pool"),
+    )
 
     def to_hub(document: dict[str, Any]) -> dict[str, Any]:
         document["apiVersion"] = V1
@@ -357,7 +367,9 @@ async def test_an_api_server_stores_the_hub_and_serves_the_spokes(tmp_path: Path
         target = UrlTarget(f"https://localhost:{hooks.port}")
         publish = WebhookInstaller(client, "pools", target, conversions=hooks.conversions)
         assert await publish(authority.pem)
-        assert (await client.get(DEFINITION, "pools.example.io")).at("spec", "conversion", "strategy") == "Webhook"
+        assert (await client.get(DEFINITION, "pools.example.io")).at(
+            "spec", "conversion", "strategy"
+        ) == "Webhook"
         for index in range(5):
             spec = PoolSpec(cidr=f"10.{index}.0.0/16", zone="z", sizes=(index,))
             metadata = ObjectMeta(name=f"p{index}", namespace="default")
@@ -367,7 +379,9 @@ async def test_an_api_server_stores_the_hub_and_serves_the_spokes(tmp_path: Path
         old = listed[2]
         await client.update(old.evolve(spec=old.spec.evolve(network="192.168.0.0/16")))
         back = await client.get(Pool, "p2", "default")
-        assert (back.spec.cidr, back.spec.zone) == ("192.168.0.0/16", "z"), "the zone survived in the annotation"
+        assert (back.spec.cidr, back.spec.zone) == ("192.168.0.0/16", "z"), (
+            "the zone survived in the annotation"
+        )
         assert (await client.get(BetaPool, "p2", "default")).spec.net == "192.168.0.0/16"
 
 
@@ -378,7 +392,9 @@ async def test_a_long_list_does_not_hold_up_the_loop(tmp_path: Path) -> None:
     hooks.add_conversion(conversion())
     async with hooks:
         web = await Web.connect(hooks.port, authority.client_context())
-        many = review(V1, *(pool(OLD, f"p{i}", network="10.0.0.0/8", sizes=list(range(40))) for i in range(5000)))
+        many = review(
+            V1, *(pool(OLD, f"p{i}", network="10.0.0.0/8", sizes=list(range(40))) for i in range(5000))
+        )
         turns = 0
 
         async def count() -> None:

@@ -53,7 +53,9 @@ class Nobody:
         pass
 
 
-async def test_the_other_leads_within_lease_and_retry_and_the_first_writes_nothing_after_its_deadline() -> None:
+async def test_the_other_leads_within_lease_and_retry_and_the_first_writes_nothing_after_its_deadline() -> (
+    None
+):
     async with embedded() as server:
         cable = cable_to(server)
         first, second = candidate(cable, "first"), candidate(cable_to(server), "second")
@@ -156,7 +158,7 @@ async def test_renewing_costs_one_request_each() -> None:
         assert gaps == pytest.approx([2.0] * len(gaps))
 
 
-async def test_a_foreign_change_of_the_lease_sends_the_leader_through_the_slow_path_and_it_keeps_leading() -> None:
+async def test_a_foreign_change_sends_the_leader_through_the_slow_path_and_it_keeps_leading() -> None:
     async with embedded() as server:
         metrics = RuntimeMetrics()
         elector = candidate(cable_to(server), "first", metrics=metrics.election("gangs"))
@@ -321,7 +323,9 @@ async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one
         assert sorted(shard for shards in held.values() for shard in shards) == list(range(8))
         assert all(held.values()), f"one replica has nothing to do: {held}"
         key = "team/job"
-        assert [name for name, (elector, _) in runs.items() if elector.owns(key)] == [leading[shard_of(key, 8)]]
+        assert [name for name, (elector, _) in runs.items() if elector.owns(key)] == [
+            leading[shard_of(key, 8)]
+        ]
 
         cables["b"].is_cut = True
         await asyncio.sleep(60)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import enum
 import random
-import threading
 from typing import Any
 
 import pytest
@@ -24,9 +23,7 @@ COMBINED = "(combined from similar events): "
 
 
 def gang(name: str = "train", namespace: str = "default", version: str = "7") -> Gang:
-    return Gang(
-        metadata=ObjectMeta(name=name, namespace=namespace, uid="1f6e6f7e", resource_version=version)
-    )
+    return Gang(metadata=ObjectMeta(name=name, namespace=namespace, uid="1f6e6f7e", resource_version=version))
 
 
 def broadcaster(client: Client, **options: Any) -> EventBroadcaster:
@@ -283,10 +280,7 @@ async def test_stopping_takes_no_longer_than_the_grace_period() -> None:
 async def test_events_may_be_recorded_from_a_thread() -> None:
     async with embedded() as server, broadcaster(client_of(server)) as events_:
         recorder = events_.recorder("c")
-        thread = threading.Thread(
-            target=lambda: recorder.event(gang("threaded"), "Normal", "Made", "Make", "")
-        )
-        await asyncio.to_thread(lambda: (thread.start(), thread.join()))
+        await asyncio.to_thread(recorder.event, gang("threaded"), "Normal", "Made", "Make", "")
         await asyncio.sleep(1)
         assert [event.regarding.name for event in await written(server)] == ["threaded"]
 

@@ -14,12 +14,12 @@ from quarterdeck.runtime.metrics.registry import format_number
 from quarterdeck.runtime.queue import WorkQueue
 
 RECONCILE = [
-    0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.25, 1.5,
-    1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60,
-]  # fmt: skip
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1),
+    *(1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60),
+]
 DECADES = [1e-8 * 10**i for i in range(12)]
 LATENCY = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2, 4, 8, 15, 30, 60]
-SIZES = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216]
+SIZES: list[float] = [64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216]
 INFORMER = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 OBJECT = ("name", "group", "version", "resource")
 
@@ -153,7 +153,9 @@ async def test_a_queue_reports_depth_by_priority_latency_and_running_ages() -> N
     found = samples(metrics.registry)
     assert found['workqueue_queue_duration_seconds_sum{name="gang",controller="gang"}'] == pytest.approx(2)
     assert found['workqueue_unfinished_work_seconds{name="gang",controller="gang"}'] == pytest.approx(3)
-    assert found['workqueue_longest_running_processor_seconds{name="gang",controller="gang"}'] == pytest.approx(3)
+    assert found[
+        'workqueue_longest_running_processor_seconds{name="gang",controller="gang"}'
+    ] == pytest.approx(3)
     queue.done("b")
     end()
     assert metrics.registry.value("workqueue_work_duration_seconds", "gang", "gang") == 1
@@ -167,7 +169,9 @@ def test_priorities_beyond_25_share_one_series_and_known_ones_keep_theirs() -> N
         recorder.ready(priority)
     for priority in range(40):
         recorder.taken(priority, 0.0)
-    depth = {key: value for key, value in samples(metrics.registry).items() if key.startswith("workqueue_depth")}
+    depth = {
+        key: value for key, value in samples(metrics.registry).items() if key.startswith("workqueue_depth")
+    }
     assert len(depth) == 26
     assert 'workqueue_depth{name="gang",controller="gang",priority="exceeded_cardinality_limit"}' in depth
     assert set(depth.values()) == {0.0}
@@ -184,7 +188,9 @@ def test_webhook_codes_200_and_500_exist_before_the_first_request() -> None:
 
 
 def test_client_details_are_recorded_only_when_asked_for() -> None:
-    record = RequestRecord("GET", "list", "api:443", "200", 0.3, 10, 5000, 1, LaneName.DEFAULT, "/api/v1/pods")
+    record = RequestRecord(
+        "GET", "list", "api:443", "200", 0.3, 10, 5000, 1, LaneName.DEFAULT, "/api/v1/pods"
+    )
     plain, detailed = RuntimeMetrics(), RuntimeMetrics(client_details=True)
     for metrics in (plain, detailed):
         metrics.observe_request(record)

@@ -20,6 +20,7 @@ from quarterdeck.operators.nodegroup.controllers import (
     simulation_controller,
     status_controller,
 )
+from quarterdeck.operators.nodegroup.metrics import NodeGroupMetrics
 from quarterdeck.operators.nodegroup.webhooks import (
     ClusterReader,
     ConversionWebhook,
@@ -43,9 +44,15 @@ def add_webhooks(server: WebhookServer, cluster: ClusterReader) -> None:
     server.add(policy_webhook(cluster), simple_webhook(cluster))
 
 
-def add_controllers(manager: Manager, *, webhook_url: str = "", simulate_nodes: bool = False) -> None:
+def add_controllers(
+    manager: Manager,
+    *,
+    webhook_url: str = "",
+    simulate_nodes: bool = False,
+    metrics: NodeGroupMetrics | None = None,
+) -> None:
     """Run the controllers; ``simulate_nodes`` is for embedded clusters, which have no cloud."""
     manager.add(registration_controller(webhook_url))
-    manager.add(status_controller())
+    manager.add(status_controller(metrics))
     if simulate_nodes:
         manager.add(simulation_controller())

@@ -359,7 +359,8 @@ class Cache:
     async def synced(self, kind: AnyKind) -> Informer:
         """The informer of a kind, once it holds its first list.
 
-        Raises ``NotCached`` for a kind nobody declared, ``NotSynced`` if the cache does not run.
+        Raises ``NotCached`` for a kind nobody declared, ``NotSynced`` if the cache does not run or the kind
+        cannot be listed.
         """
         if self.options.fail_on_uncached:
             informer = self._require(kind)
@@ -368,7 +369,7 @@ class Cache:
         if not informer.has_synced:
             if self._group is None:
                 raise NotSynced("the cache is not started, can not read objects")
-            await informer.wait_synced()
+            await informer.wait_readable()
         return informer
 
     def _require(self, kind: AnyKind) -> Informer:

@@ -7,6 +7,7 @@ run them. Handlers and indexes may come and go while it runs; what is removed le
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -15,7 +16,7 @@ from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetada
 from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.representation import AnyKind, MetadataKind
-from quarterdeck.errors import CacheError, NoKindMatch, QuarterdeckError
+from quarterdeck.errors import CacheError, NoKindMatch, NotSynced, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.cache.decoding import DecodingStatistics, ObjectDecoder
@@ -41,6 +42,8 @@ from quarterdeck.runtime.timeslice import TimeSlice
 __all__ = ["Informer", "InformerStatistics"]
 
 T = TypeVar("T")
+_HEALTH_PERIOD: Final = 0.25
+"""Seconds after which a waiting reader looks at the health again."""
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 _METADATA_LIST: Final = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 
@@ -123,6 +126,19 @@ class Informer:
         """Wait for the first list of every shard."""
         await self._synced.wait()
 
+    async def wait_readable(self) -> None:
+        """Wait for the first list of every shard; raises ``NotSynced`` if something keeps it from coming.
+
+        What keeps it is a missing permission or CRD, or bad credentials: nothing that a reader should wait
+        for without knowing.
+        """
+        while not self._synced.is_set():
+            if self.health.is_blocked:
+                raise NotSynced(f"{self.gvk} cannot be read: {self.health}")
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HEALTH_PERIOD):
+                    await self._synced.wait()
+
     @property
     def is_running(self) -> bool:
         """Whether ``run()`` is under way."""
@@ -193,6 +209,8 @@ class Informer:
         finally:
             self._group = None
             self._tasks.clear()
+            for registration in self._registrations:
+                registration.close()
 
     async def _find_mapping(self) -> ResourceMapping:
         backoff = EndlessBackoff(base=0.8, cap=30.0, jitter=1.0, clock=self._clock, rng=self._random)
@@ -248,6 +266,7 @@ class Informer:
                 stream_lists=plan.stream_lists,
                 bookmarks=plan.bookmarks,
                 silence=plan.silence,
+                internal_error_window=plan.internal_error_window,
             ),
             clock=self._clock,
             rng=self._random,
@@ -280,8 +299,9 @@ class Informer:
         while True:
             await self._clock.sleep(plan.verify_period * self._random.uniform(0.9, 1.1))
             try:
-                found = await find_differences(opener=self._opener, call=call, store=shard.store)
-            except QuarterdeckError as error:
+                async with asyncio.timeout(plan.verify_period):
+                    found = await find_differences(opener=self._opener, call=call, store=shard.store)
+            except (QuarterdeckError, TimeoutError) as error:
                 self._log.warning("cannot verify the cache", error)
                 continue
             if found:
@@ -365,12 +385,11 @@ class Informer:
     def declare_index(self, index: Index[Any]) -> None:
         """Keep an index; cheap before the informer has objects, and for label, owner and path indexes.
 
-        An index over a function decodes every object: use ``add_index`` once the informer holds some.
+        An index over a function decodes every object that is there already: with many of them, use
+        ``add_index``, which gives way while it builds.
         """
         if self._knows(index):
             return
-        if index.of_object is not None and any(len(shard.store) for shard in self._shards.values()):
-            raise CacheError(f"index {index.name} needs every object decoded: use 'await add_index(...)'")
         table = self._make_table(index)
         for entry in self.entries():
             self._index(table.insert, entry, table)

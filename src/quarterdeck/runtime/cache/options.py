@@ -45,6 +45,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without a byte after which a watch is reopened; default 70, 0 never."""
     stream_lists: bool | UnsetType = UNSET
     """Ask for the first list as a stream; default yes."""
+    internal_error_window: float | UnsetType = UNSET
+    """Seconds during which 500s in a stream do not cause a new list; default 0."""
     resync_period: float | UnsetType = UNSET
     """Seconds after which every object is reported as updated; default 0, never. Makes no request."""
     verify_period: float | UnsetType = UNSET
@@ -112,6 +114,7 @@ class ShardSettings(msgspec.Struct, frozen=True, kw_only=True):
     bookmarks: bool
     silence: float
     stream_lists: bool
+    internal_error_window: float
     resync_period: float
     verify_period: float
 
@@ -159,6 +162,7 @@ def _shard(namespace: str, layers: Sequence[Settings]) -> ShardSettings:
         bookmarks=pick("bookmarks", True),
         silence=pick("silence", 70.0),
         stream_lists=pick("stream_lists", True),
+        internal_error_window=pick("internal_error_window", 0.0),
         resync_period=pick("resync_period", 0.0),
         verify_period=pick("verify_period", 0.0),
     )

@@ -63,6 +63,8 @@ SHORT_WATCH: Final = 1.0
 MISSING_KIND_PERIOD: Final = 10.0
 RELIST_SPACING: Final = 10.0
 """A 410 sooner than this after the last list waits for the back-off: no storm of lists."""
+LIST_SILENCE: Final = 60.0
+"""Seconds without a byte in the middle of a list after which its connection counts as dead."""
 ERROR_WINDOW_QUIET: Final = 60.0
 OVERTIME: Final = 60.0
 """Seconds a watch may outlive the time the server was asked to end it at; then it is dead, alarm or not."""
@@ -446,8 +448,10 @@ class Reflector:
         stream = await self._opener.open(self._call("list", query, self._options.accept_list))
         splitter = ListSplitter()
         turn = TimeSlice()
-        async with stream:
+        silence = Silence(LIST_SILENCE, lifetime=LIST_SILENCE)
+        async with stream, silence:
             async for chunk in stream:
+                silence.broken()
                 for raw in splitter.feed(chunk):
                     entry = self._make(bytes(raw))
                     if entry is not None:

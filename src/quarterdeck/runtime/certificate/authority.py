@@ -37,7 +37,7 @@ def make_authority(name: str, *, now: datetime, life: timedelta) -> tuple[x509.C
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (
-        _begin(subject, subject, key.public_key(), now, life)
+        _begin(subject, subject, key.public_key(), now, now + life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(is_authority=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -54,13 +54,14 @@ def issue(
     now: datetime,
     life: timedelta,
 ) -> tuple[bytes, bytes]:
-    """A serving certificate for these names and its key, both as PEM."""
+    """A serving certificate for these names and its key, both as PEM; it does not outlive its authority."""
+    until = min(now + life, authority.not_valid_after_utc)
     signer = _load_key(authority_key)
     key = ec.generate_private_key(ec.SECP256R1())
     # Names of services may exceed the 64 characters of a common name; the alternative names count anyway.
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, dns_names[0][:64])])
     certificate = (
-        _begin(subject, authority.subject, key.public_key(), now, life)
+        _begin(subject, authority.subject, key.public_key(), now, until)
         .add_extension(
             x509.SubjectAlternativeName([x509.DNSName(name) for name in dns_names]), critical=False
         )
@@ -121,7 +122,7 @@ def lifetime_used(certificate: x509.Certificate, now: datetime) -> float:
 
 
 def _begin(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, life: timedelta
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, now: datetime, until: datetime
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -130,7 +131,7 @@ def _begin(
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - SKEW)
-        .not_valid_after(now + life)
+        .not_valid_after(until)
     )
 
 

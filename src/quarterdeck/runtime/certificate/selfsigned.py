@@ -23,7 +23,7 @@ from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, NotFound, Q
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.certificate.material import Life, Material
-from quarterdeck.runtime.certificate.pair import UsePair
+from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
 from quarterdeck.runtime.clock import Clock, LoopClock
 
 __all__ = ["Publish", "SelfSigned", "service_names"]
@@ -84,7 +84,9 @@ class SelfSigned:
         self._material: Material | None = None
         self._version = ""
         self._published = b""
-        self._wake = asyncio.Event()
+        self._served: KeyPair | None = None
+        self._serving: Final = asyncio.Lock()
+        self._wake: Final = asyncio.Event()
 
     def bind(self, client: Client, publish: Publish | None = None) -> None:
         """Give it the client, and the way to publish the bundle, unless it has them already."""
@@ -110,7 +112,7 @@ class SelfSigned:
     async def serve(self, use: UsePair) -> AsyncIterator[None]:
         """Serve the Secret's certificate; see ``CertificateSource``."""
         await self._renew()
-        await self._take(use, None)
+        await self._serve_newest(use)
         tasks = [
             asyncio.create_task(self._follow(use), name="certificate secret"),
             asyncio.create_task(self._check_regularly(use), name="certificate renewal"),
@@ -128,13 +130,14 @@ class SelfSigned:
     async def _renew(self) -> None:
         """Read the Secret, and write what is due; ends when there is nothing to write."""
         while True:
-            known = await self._read()
+            secret = await self._read()
+            known = self._adopt(secret) if secret is not None else None
             now = datetime.fromtimestamp(self._clock.time(), UTC)
             wanted = await asyncio.to_thread(self._decide, known, now)
             if wanted is None:
                 return
             try:
-                await self._write(wanted)
+                self._adopt(await self._write(secret, wanted))
             except (AlreadyExists, Conflict):
                 continue  # another replica was faster: see what it wrote
             _log.info("wrote serving certificate", secret=self._secret, namespace=self._namespace)
@@ -152,71 +155,63 @@ class SelfSigned:
             life=self._life,
         )
 
-    async def _read(self) -> Material | None:
+    async def _read(self) -> Secret | None:
         try:
-            secret = await self._need_client().get(Secret, self._secret, self._namespace)
+            return await self._need_client().get(Secret, self._secret, self._namespace)
         except NotFound:
-            self._material, self._version = None, ""
             return None
-        return self._adopt(secret)
 
     def _adopt(self, secret: Secret) -> Material | None:
+        """Remember what a Secret holds; ``None`` if that is nothing of ours."""
         data = secret.data
         self._version = secret.metadata.resource_version
-        if not any(data.get(field) for field in _FIELDS):
-            self._material = None
-        else:
-            self._material = Material(*(bytes(data.get(field, b"")) for field in _FIELDS))
+        is_empty = not any(data.get(field) for field in _FIELDS)
+        self._material = None if is_empty else Material(*(bytes(data.get(field, b"")) for field in _FIELDS))
         return self._material
 
-    async def _write(self, material: Material) -> None:
+    async def _write(self, before: Secret | None, material: Material) -> Secret:
+        """Create the Secret, or replace exactly the one that was read: its version is the lock."""
+        parts = (material.bundle, material.authority_key, material.certificate, material.key)
+        data = dict(zip(_FIELDS, parts, strict=True))
         client = self._need_client()
-        data = dict(
-            zip(
-                _FIELDS,
-                (material.bundle, material.authority_key, material.certificate, material.key),
-                strict=True,
-            )
-        )
+        if before is not None:
+            return await client.update(before.evolve(data={**before.data, **data}))
         metadata = ObjectMeta(name=self._secret, namespace=self._namespace)
-        if not self._version:
-            made = Secret(metadata=metadata, type="kubernetes.io/tls", data=data)
-            self._adopt(await client.create(made))
-            return
-        found = await client.get(Secret, self._secret, self._namespace)
-        if found.metadata.resource_version != self._version:
-            raise Conflict(f'secrets "{self._secret}" was changed meanwhile')
-        self._adopt(await client.update(found.evolve(data={**found.data, **data})))
+        return await client.create(Secret(metadata=metadata, type="kubernetes.io/tls", data=data))
 
-    async def _take(self, use: UsePair, before: Material | None) -> None:
-        material = self._material
-        if material is None:
-            raise ConfigError(f"Secret {self._namespace}/{self._secret} has no certificate")
-        if before is None or material.pair != before.pair:
-            await asyncio.to_thread(use, material.pair)
-        if before is not None and material.bundle != before.bundle:
-            self._wake.set()
+    async def _serve_newest(self, use: UsePair) -> None:
+        """Take the Secret's pair into use unless it is; raises ``ConfigError`` when it cannot be used."""
+        # The lock is held while a thread loads the pair: two pairs must not overtake each other.
+        async with self._serving:
+            material = self._material
+            if material is None:
+                raise ConfigError(f"Secret {self._namespace}/{self._secret} has no certificate")
+            if material.pair != self._served:
+                await asyncio.to_thread(use, material.pair)
+                self._served = material.pair
+            if material.bundle != self._published:
+                self._wake.set()
 
     # -- while it lasts -------------------------------------------------------------------------------
 
     async def _follow(self, use: UsePair) -> None:
         """Take over what any replica writes: a watch of one object, opened again whenever it ends."""
-        served = self._material
         while True:
             try:
-                served = await self._watch(use, served)
+                await self._watch(use)
                 self._backoff.reset()
             except QuarterdeckError as error:
-                _log.warning("watching the certificate's secret failed", error, secret=self._secret)
+                _log.warning("following the certificate's secret failed", error, secret=self._secret)
                 await self._clock.sleep(self._backoff.next())
             except TimeoutError:
                 continue  # the stream was silent for longer than the server promised: open it again
 
-    async def _watch(self, use: UsePair, served: Material | None) -> Material | None:
+    async def _watch(self, use: UsePair) -> None:
         client = self._need_client()
-        if await self._read() is None:
+        secret = await self._read()
+        if secret is None or self._adopt(secret) is None:
             await self._renew()
-        served = await self._serve_newest(use, served)
+        await self._serve_newest(use)
         watch = client.watch(
             Secret,
             namespace=self._namespace,
@@ -229,30 +224,17 @@ class SelfSigned:
                 if not isinstance(event, WatchEvent):
                     continue
                 if event.type == "DELETED":
-                    return served  # somebody removed it: the next round makes it anew
+                    return  # somebody removed it: the next round makes it anew
                 self._adopt(event.object)
-                served = await self._serve_newest(use, served)
-        return served
-
-    async def _serve_newest(self, use: UsePair, served: Material | None) -> Material | None:
-        if self._material is None or self._material == served:
-            return served
-        try:
-            await self._take(use, served)
-        except ConfigError as error:
-            _log.error("failed read certificate", error, trace=False, secret=self._secret)
-            return served
-        return self._material
+                await self._serve_newest(use)
 
     async def _check_regularly(self, use: UsePair) -> None:
         while True:
             # A rotation waits for the bundle to be everywhere: look again soon after it is.
             await self._clock.sleep(self._check_period if self.is_published else PUBLISH_PERIOD)
-            before = self._material
             try:
                 await self._renew()
-                if self._material != before:
-                    await self._take(use, before)
+                await self._serve_newest(use)
             except (QuarterdeckError, OSError) as error:
                 _log.error("renewing the serving certificate failed", error, trace=False)
 

@@ -82,6 +82,14 @@ def test_there_and_back_gives_the_same_manifest(tmp_path: Path, capsys: pytest.C
     assert converted(capsys, "-f", str(second), "--to", "v1") == [document]
 
 
+def test_unquoted_times_of_day_stay_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "window.yaml"
+    window = "disruptions: {approvalMode: Automatic, automatic: {windows: [{from: 8:00, to: 18:30}]}}"
+    path.write_text(MANIFEST.replace("nodeType: Hybrid", f"nodeType: Static\n  {window}"))
+    group = converted(capsys, "-f", str(path), "--to", "v1")[0]
+    assert group["spec"]["disruptions"]["automatic"]["windows"] == [{"from": "8:00", "to": "18:30"}]
+
+
 @pytest.mark.parametrize(
     ("content", "target", "message"),
     [

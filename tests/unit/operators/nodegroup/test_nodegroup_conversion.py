@@ -174,7 +174,7 @@ def failure(message: str, uid: str = "u-1") -> Json:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "failed to read request body"),
+        (b"", "failed to unmarshal conversion review"),
         (b"not json", "failed to unmarshal conversion review"),
         (b"[]", "failed to unmarshal conversion review"),
         (b'{"request": 7}', "failed to unmarshal conversion review"),
@@ -187,6 +187,13 @@ def failure(message: str, uid: str = "u-1") -> Json:
 )
 def test_bodies_that_are_no_review_are_answered_with_a_failure(body: bytes, message: str) -> None:
     assert ask(body) == failure(message, uid="")
+
+
+def test_a_body_beyond_the_limit_is_unreadable() -> None:
+    webhook = ConversionWebhook(ClusterReader(FakeCluster()))
+    request = Request("POST", names.CONVERT_PATH, is_too_large=True)
+    answer = json.loads(asyncio.run(webhook.handle(request)).body)
+    assert answer == failure("failed to read request body", uid="")
 
 
 def test_an_empty_list_is_an_empty_success() -> None:

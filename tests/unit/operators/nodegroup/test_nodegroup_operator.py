@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import Node
@@ -191,5 +192,22 @@ def test_denials_reach_the_user_and_nothing_is_stored() -> None:
             await client.create(document("w", **PROBE))
         with pytest.raises(NotFound):
             await client.get(NodeGroup, "w")
+
+    run(story)
+
+
+EXAMPLES = Path(__file__).parents[4] / "examples" / "nodegroup"
+
+
+def test_every_example_is_accepted() -> None:
+    manifests = [yaml.safe_load(path.read_text()) for path in sorted(EXAMPLES.glob("*.yaml"))]
+    assert len(manifests) == 4
+
+    async def story(client: Client) -> None:
+        for manifest in manifests:
+            await client.apply(DynamicObject(manifest), field_manager="example")
+        await until(lambda: _has_nodes(client, "gpu", ["gpu-zone-a-0", "gpu-zone-b-0"]))
+        legacy = await client.get(NodeGroup, "legacy")
+        assert legacy.spec.node_type == names.CLOUD_EPHEMERAL
 
     run(story)

@@ -352,7 +352,7 @@ def test_state_nobody_needs_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "new", [7, {}, {**group(), "kind": "Pod"}, {**group(), "spec": []}, group(nodeType=7)]
+    "new", [None, 7, {}, {**group(), "kind": "Pod"}, {**group(), "spec": []}, group(nodeType=7)]
 )
 @pytest.mark.parametrize("simple", [True, False])
 def test_objects_that_cannot_be_read_are_bad_requests(new: Any, simple: bool) -> None:

@@ -14,6 +14,7 @@ from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.client import MergePatch, merge_patch
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic.status import Notice, compute
+from quarterdeck.operators.nodegroup.metrics import NodeGroupMetrics
 from quarterdeck.operators.nodegroup.types import NodeGroup
 from quarterdeck.operators.nodegroup.types.machine import (
     CapiMachine,
@@ -22,7 +23,7 @@ from quarterdeck.operators.nodegroup.types.machine import (
     McmMachineDeployment,
 )
 from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.context import Context, DeleteContext
 from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.handler import MapContext
 from quarterdeck.runtime.predicate import annotations_changed, generation_changed
@@ -48,6 +49,9 @@ _RELEVANT: Final = generation_changed | annotations_changed
 class StatusReconciler(Reconciler[NodeGroup]):
     """Computes the status and writes it if it differs."""
 
+    def __init__(self, metrics: NodeGroupMetrics | None = None) -> None:
+        self._metrics: Final = metrics
+
     async def reconcile(self, ctx: Context[NodeGroup]) -> Result | None:
         """Look at one group."""
         group = ctx.obj.to_dict()
@@ -57,7 +61,14 @@ class StatusReconciler(Reconciler[NodeGroup]):
             await ctx.client.status.patch(ctx.obj, patch)
         if outcome.notice is not None:
             _tell(ctx, outcome.notice)
+        if self._metrics is not None:
+            self._metrics.observe(ctx.key.name, outcome.status)
         return Requeue(after=PERIOD, reason="periodic")
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """Stop counting a group that is gone."""
+        if self._metrics is not None:
+            self._metrics.forget(ctx.key.name)
 
 
 def status_patch(group: dict[str, Any], status: dict[str, Any]) -> MergePatch | None:
@@ -67,7 +78,7 @@ def status_patch(group: dict[str, Any], status: dict[str, Any]) -> MergePatch | 
     return MergePatch({"status": changes}) if changes else None
 
 
-def status_controller() -> Controller[NodeGroup]:
+def status_controller(metrics: NodeGroupMetrics | None = None) -> Controller[NodeGroup]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name="nodegroup-status")
@@ -79,7 +90,7 @@ def status_controller() -> Controller[NodeGroup]:
         .watches(McmMachineDeployment, to=_group_by_label, optional=True)
         .watches(CapiMachineDeployment, to=_group_by_label, optional=True)
         .options(field_manager=names.FIELD_MANAGER)
-        .build(StatusReconciler())
+        .build(StatusReconciler(metrics))
     )
 
 

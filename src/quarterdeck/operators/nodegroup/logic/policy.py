@@ -10,7 +10,7 @@ All objects are v1 documents.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
@@ -33,28 +33,17 @@ _TIME: Final = re.compile(names.WINDOW_TIME, re.ASCII)
 _EMPTY: Final[Document] = {}
 
 
-class Change(msgspec.Struct, frozen=True):
+class Change:
     """What somebody wants to do: create a group, or change ``old`` into ``new``."""
 
-    name: str
-    new: Document
-    old: Document | None = None
-    """Set for updates."""
+    __slots__ = ("is_update", "name", "old_spec", "spec")
 
-    @property
-    def spec(self) -> Document:
-        """The wanted spec."""
-        return self.new.get("spec") or _EMPTY
-
-    @property
-    def old_spec(self) -> Document:
-        """The present spec; empty for a new group."""
-        return (self.old or _EMPTY).get("spec") or _EMPTY
-
-    @property
-    def is_update(self) -> bool:
-        """Whether the group exists already."""
-        return self.old is not None
+    def __init__(self, *, name: str, new: Document, old: Document | None = None) -> None:
+        """``old`` is given for updates."""
+        self.name: Final = name
+        self.spec: Final[Document] = new.get("spec") or _EMPTY
+        self.old_spec: Final[Document] = (old or _EMPTY).get("spec") or _EMPTY
+        self.is_update: Final = old is not None
 
 
 class ClusterState(msgspec.Struct, frozen=True):
@@ -128,7 +117,9 @@ class Warned(str):
     __slots__ = ()
 
 
-Check = Callable[[Change, ClusterState], Iterator[str]]
+Findings = Sequence[str]
+Check = Callable[[Change, ClusterState], Findings]
+_NONE: Final[Findings] = ()
 
 
 def _needed(part: Known[T]) -> T:
@@ -164,111 +155,129 @@ def _wants_swap(spec: Document) -> bool:
 # -- checks, in order ----------------------------------------------------------------------------------
 
 
-def _name_length(change: Change, state: ClusterState) -> Iterator[str]:
+def _name_length(change: Change, state: ClusterState) -> Findings:
     configuration = state.configuration
     if change.is_update or configuration.cluster_type != names.CLOUD:
-        return
+        return _NONE
     longest = _LABEL_LENGTH - len(configuration.prefix.encode()) - 1 - _HASHES_LENGTH
     if len(change.name.encode()) > longest:
-        yield (
-            "it is forbidden for this cluster to set (cluster prefix + node group name) longer than "
-            f"{names.MAX_NAME_LENGTH} symbols; max nodegroup name length for this cluster is {longest}"
+        return (
+            (
+                "it is forbidden for this cluster to set (cluster prefix + node group name) longer than "
+                f"{names.MAX_NAME_LENGTH} symbols; max nodegroup name length for this cluster is {longest}"
+            ),
         )
+    return _NONE
 
 
-def _replica_range(change: Change, _: ClusterState) -> Iterator[str]:
+def _replica_range(change: Change, _: ClusterState) -> Findings:
     instances = change.spec.get("cloudInstances")
     if instances is not None and (instances.get("maxPerZone") or 0) < (instances.get("minPerZone") or 0):
-        yield "it is forbidden to set maxPerZone lower than minPerZone for NodeGroup"
+        return ("it is forbidden to set maxPerZone lower than minPerZone for NodeGroup",)
+    return _NONE
 
 
-def _max_pods(change: Change, state: ClusterState) -> Iterator[str]:
+def _max_pods(change: Change, state: ClusterState) -> Findings:
     pods = _kubelet(change.spec).get("maxPods")
     if pods is not None and 2 * pods > 2 ** (32 - state.configuration.node_prefix) - 3:
-        yield Warned(f".spec.kubelet.maxPods ({pods}) is too high: may lead to IP exhaustion")
+        return (Warned(f".spec.kubelet.maxPods ({pods}) is too high: may lead to IP exhaustion"),)
+    return _NONE
 
 
-def _known_zones(change: Change, state: ClusterState) -> Iterator[str]:
+def _known_zones(change: Change, state: ClusterState) -> Findings:
     zones = _zones(change.spec)
     known = _needed(state.zones) if zones else ()
     if known:
         for zone in zones:
             if zone not in known:
-                yield f'unknown zone "{zone}"'
-                return
+                return (f'unknown zone "{zone}"',)
+    return _NONE
 
 
-def _no_docker(change: Change, _: ClusterState) -> Iterator[str]:
+def _no_docker(change: Change, _: ClusterState) -> Findings:
     if (change.spec.get("cri") or _EMPTY).get("type") == names.DOCKER:
-        yield "it is forbidden to set cri type to Docker"
+        return ("it is forbidden to set cri type to Docker",)
+    return _NONE
 
 
-def _cri_section(change: Change, _: ClusterState) -> Iterator[str]:
+def _cri_section(change: Change, _: ClusterState) -> Findings:
     cri = change.spec.get("cri") or _EMPTY
     kind = cri.get("type")
     if not kind:
-        return
+        return _NONE
     for section, owner in (
         ("containerd", names.CONTAINERD),
         ("containerdV2", names.CONTAINERD_V2),
         ("docker", names.DOCKER),
     ):
         if cri.get(section) is not None and kind != owner:
-            yield f'it is forbidden to set .spec.cri.{section} without .spec.cri.type="{owner}"'
-            return
+            return (f'it is forbidden to set .spec.cri.{section} without .spec.cri.type="{owner}"',)
+    return _NONE
 
 
-def _master_cri(change: Change, state: ClusterState) -> Iterator[str]:
+def _master_cri(change: Change, state: ClusterState) -> Findings:
     if not change.is_update or change.name != names.MASTER:
-        return
+        return _NONE
     if not _is_cri_changed(change, state.configuration):
-        return
+        return _NONE
     if _needed(state.endpoints) < _ENDPOINTS_OF_A_SAFE_CLUSTER:
-        yield Warned(
-            "it is disruptive to change cri.type in master node group for cluster with "
-            f"apiserver endpoints < {_ENDPOINTS_OF_A_SAFE_CLUSTER}"
+        return (
+            Warned(
+                "it is disruptive to change cri.type in master node group for cluster with "
+                f"apiserver endpoints < {_ENDPOINTS_OF_A_SAFE_CLUSTER}"
+            ),
         )
+    return _NONE
 
 
-def _tolerated_taints(change: Change, state: ClusterState) -> Iterator[str]:
+def _tolerated_taints(change: Change, state: ClusterState) -> Findings:
     taints = _taints(change.spec)
     if not taints:
-        return
+        return _NONE
     tolerated = _needed(state.toleration_keys)
     keys = [taint.get("key") or "" for taint in taints]
     missing = [key for key in keys if key not in names.STANDARD_TAINT_KEYS and key not in tolerated]
     if missing:
-        yield (
-            "it is forbidden to create a NodeGroup resource with taints not specified in ModuleConfig "
-            '"global" in the array .spec.settings.modules.placement.customTolerationKeys, add: '
-            f"{', '.join(missing)} to customTolerationKeys"
+        return (
+            (
+                "it is forbidden to create a NodeGroup resource with taints not specified in ModuleConfig "
+                '"global" in the array .spec.settings.modules.placement.customTolerationKeys, add: '
+                f"{', '.join(missing)} to customTolerationKeys"
+            ),
         )
+    return _NONE
 
 
-def _rolling_update(change: Change, _: ClusterState) -> Iterator[str]:
+def _rolling_update(change: Change, _: ClusterState) -> Findings:
     mode = (change.spec.get("disruptions") or _EMPTY).get("approvalMode")
     if mode == names.ROLLING_UPDATE and change.spec.get("nodeType") != names.CLOUD_EPHEMERAL:
-        yield (
-            'it is forbidden to set .spec.disruptions.approvalMode to "RollingUpdate" when spec.nodeType '
-            'is not "CloudEphemeral"'
+        return (
+            (
+                'it is forbidden to set .spec.disruptions.approvalMode to "RollingUpdate" when spec.nodeType '
+                'is not "CloudEphemeral"'
+            ),
         )
+    return _NONE
 
 
-def _node_type(change: Change, _: ClusterState) -> Iterator[str]:
+def _node_type(change: Change, _: ClusterState) -> Findings:
     if change.is_update and change.spec.get("nodeType") != change.old_spec.get("nodeType"):
-        yield ".spec.nodeType field is immutable"
+        return (".spec.nodeType field is immutable",)
+    return _NONE
 
 
-def _static_selector(change: Change, _: ClusterState) -> Iterator[str]:
+def _static_selector(change: Change, _: ClusterState) -> Findings:
     if not change.is_update or change.spec.get("nodeType") not in (names.STATIC, names.CLOUD_STATIC):
-        return
+        return _NONE
     old, new = _selector(change.old_spec), _selector(change.spec)
     if not old or old == new:
-        return
+        return _NONE
     what = "modified" if new else "modified or removed"
-    yield (
-        f".spec.staticInstances.labelSelector can be added but cannot be {what} once set. "
-        "To change it, create a new NodeGroup"
+    return (
+        (
+            f".spec.staticInstances.labelSelector can be added but cannot be {what} once set. "
+            "To change it, create a new NodeGroup"
+        ),
     )
 
 
@@ -278,57 +287,72 @@ def _selector(spec: Document) -> Document:
     return {key: selector[key] for key in ("matchLabels", "matchExpressions") if selector.get(key)}
 
 
-def _duplicate_taints(change: Change, _: ClusterState) -> Iterator[str]:
+def _duplicate_taints(change: Change, _: ClusterState) -> Findings:
     taints = [(taint.get("key") or "", taint.get("effect") or "") for taint in _taints(change.spec)]
     if len(set(taints)) < len(taints):
-        yield ".spec.nodeTemplate.taints must contain only one taint with the same key and effect"
+        return (".spec.nodeTemplate.taints must contain only one taint with the same key and effect",)
+    return _NONE
 
 
-def _topology_manager(change: Change, _: ClusterState) -> Iterator[str]:
+def _topology_manager(change: Change, _: ClusterState) -> Findings:
     kubelet = _kubelet(change.spec)
     manager = kubelet.get("topologyManager") or _EMPTY
     is_on = manager.get("enabled")
     if is_on is None:
         is_on = manager.get("policy") not in (None, "", "None")
     if not is_on:
-        return
+        return _NONE
     reservation = kubelet.get("resourceReservation")
     if reservation is None or reservation.get("mode") == "Off":
-        yield ".spec.kubelet.resourceReservation must be enabled for .spec.kubelet.topologyManager to work"
-    elif reservation.get("mode") == "Static" and (reservation.get("static") or _EMPTY).get("cpu") is None:
-        yield (
-            'for .spec.kubelet.topologyManager and .spec.kubelet.resourceReservation.mode == "Static", '
-            ".spec.kubelet.resourceReservation.static.cpu must be specified"
+        return (
+            ".spec.kubelet.resourceReservation must be enabled for .spec.kubelet.topologyManager to work",
         )
+    if reservation.get("mode") == "Static" and (reservation.get("static") or _EMPTY).get("cpu") is None:
+        return (
+            (
+                'for .spec.kubelet.topologyManager and .spec.kubelet.resourceReservation.mode == "Static", '
+                ".spec.kubelet.resourceReservation.static.cpu must be specified"
+            ),
+        )
+    return _NONE
 
 
-def _custom_containerd(change: Change, state: ClusterState) -> Iterator[str]:
+def _custom_containerd(change: Change, state: ClusterState) -> Findings:
     if not change.is_update or not _is_cri_changed(change, state.configuration):
-        return
+        return _NONE
     nodes = _needed(state.custom_nodes)
     if nodes:
-        yield f"CRI cannot be changed because some nodes are using custom configuration: {' '.join(nodes)}"
+        return (
+            f"CRI cannot be changed because some nodes are using custom configuration: {' '.join(nodes)}",
+        )
+    return _NONE
 
 
-def _containerd_v2(change: Change, state: ClusterState) -> Iterator[str]:
+def _containerd_v2(change: Change, state: ClusterState) -> Findings:
     if not change.is_update or state.configuration.effective_cri(change.spec) != names.CONTAINERD_V2:
-        return
+        return _NONE
     if _needed_nodes(state, "containerd v2"):
-        yield (
-            f'It is forbidden for NodeGroup "{change.name}" to use CRI ContainerdV2 because it contains '
-            "nodes that do not support ContainerdV2. You can list them with: kubectl get node -l "
-            f"{names.CONTAINERD_V2_UNSUPPORTED_LABEL},{names.GROUP_LABEL}={change.name}"
+        return (
+            (
+                f'It is forbidden for NodeGroup "{change.name}" to use CRI ContainerdV2 because it contains '
+                "nodes that do not support ContainerdV2. You can list them with: kubectl get node -l "
+                f"{names.CONTAINERD_V2_UNSUPPORTED_LABEL},{names.GROUP_LABEL}={change.name}"
+            ),
         )
+    return _NONE
 
 
-def _memory_swap(change: Change, state: ClusterState) -> Iterator[str]:
+def _memory_swap(change: Change, state: ClusterState) -> Findings:
     if not change.is_update or not _wants_swap(change.spec):
-        return
+        return _NONE
     if _needed_nodes(state, "cgroup v2"):
-        yield (
-            f'memorySwap requires cgroup v2, but NodeGroup "{change.name}" contains nodes where cgroup v2 '
-            "is not supported"
+        return (
+            (
+                f'memorySwap requires cgroup v2, but NodeGroup "{change.name}" contains nodes where cgroup v2 '
+                "is not supported"
+            ),
         )
+    return _NONE
 
 
 def _needed_nodes(state: ClusterState, feature: str) -> Sequence[str]:
@@ -338,18 +362,22 @@ def _needed_nodes(state: ClusterState, feature: str) -> Sequence[str]:
     return nodes
 
 
-def _windows(change: Change, _: ClusterState) -> Iterator[str]:
-    disruptions = change.spec.get("disruptions") or _EMPTY
+def _windows(change: Change, _: ClusterState) -> Findings:
+    disruptions = change.spec.get("disruptions")
+    if not disruptions:
+        return _NONE
+    found: list[str] = []
     for mode in ("automatic", "rollingUpdate"):
         for index, window in enumerate((disruptions.get(mode) or _EMPTY).get("windows") or ()):
             path = f".spec.disruptions.{mode}.windows[{index}]"
             for end in ("from", "to"):
                 value = (window or _EMPTY).get(end) or ""
                 if not is_window_time(value):
-                    yield f'{path}.{end}: invalid time format "{value}", expected HH:MM'
+                    found.append(f'{path}.{end}: invalid time format "{value}", expected HH:MM')
             for day in (window or _EMPTY).get("days") or ():
                 if day not in names.DAYS:
-                    yield f'{path}.days: invalid day "{day}", expected one of {",".join(names.DAYS)}'
+                    found.append(f'{path}.days: invalid day "{day}", expected one of {",".join(names.DAYS)}')
+    return found
 
 
 def is_window_time(text: str) -> bool:

@@ -18,10 +18,14 @@ class _Frame(msgspec.Struct, gc=False, rename="camel"):
     kind: str = ""
     metadata: dict[str, msgspec.Raw] | None = None
     spec: Any = msgspec.UNSET
+
+
+class _WholeFrame(_Frame, gc=False):
     status: Any = msgspec.UNSET
 
 
 _frame: Final = msgspec.json.Decoder(_Frame).decode
+_whole_frame: Final = msgspec.json.Decoder(_WholeFrame).decode
 _plain: Final = msgspec.json.Decoder().decode
 _READ: Final = ("name", "annotations")
 
@@ -29,9 +33,24 @@ _READ: Final = ("name", "annotations")
 def read_document(raw: msgspec.Raw | bytes) -> Any:
     """A document without unknown top-level fields; what is no API object comes back as it is."""
     try:
-        frame = _frame(raw)
+        frame = _whole_frame(raw)
     except msgspec.ValidationError:
         return _plain(raw)
+    document = _document(frame)
+    if frame.status is not msgspec.UNSET:
+        document["status"] = frame.status
+    return document
+
+
+def read_without_status(raw: msgspec.Raw | bytes) -> Any:
+    """Like ``read_document``, for those who judge a spec."""
+    try:
+        return _document(_frame(raw))
+    except msgspec.ValidationError:
+        return _plain(raw)
+
+
+def _document(frame: _Frame) -> Document:
     document: Document = {"apiVersion": frame.api_version, "kind": frame.kind}
     if frame.metadata is not None:
         metadata: Document = frame.metadata
@@ -41,6 +60,4 @@ def read_document(raw: msgspec.Raw | bytes) -> Any:
         document["metadata"] = metadata
     if frame.spec is not msgspec.UNSET:
         document["spec"] = frame.spec
-    if frame.status is not msgspec.UNSET:
-        document["status"] = frame.status
     return document

@@ -24,7 +24,7 @@ from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.runtime.webhook.handler import AdmissionHandler
 from quarterdeck.runtime.webhook.registration import Rule
 
-from .document import read_document
+from .document import read_without_status
 from .state import ClusterReader
 
 T = TypeVar("T")
@@ -85,7 +85,9 @@ async def _read_change(admission: Admission, cluster: ClusterReader) -> Change:
 
 
 def _read(raw: bytes, batch: Batch) -> dict[str, Any]:
-    document = read_document(raw)
+    if not raw:
+        raise ConversionError("the request has no object")
+    document = read_without_status(raw)
     if check_head(document) == names.V1:
         return fit_to_version(document, names.V1)
     converted: dict[str, Any] = batch.add(document)
