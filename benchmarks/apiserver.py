@@ -336,7 +336,10 @@ def _compare(
 
 def print_memory(server: Server) -> None:
     grown, size = uvloop.run(memory_per_pod(server))
-    print(f"memory per stored pod {grown:,.0f} bytes, {grown / size:.1f}x its JSON of {size:,.0f} bytes (aim 3x)")
+    print(
+        f"memory per stored pod {grown:,.0f} bytes, "
+        f"{grown / size:.1f}x its JSON of {size:,.0f} bytes (aim 3x)"
+    )
 
 
 def _extra(mine: Figure, theirs: Figure | None) -> str:

@@ -19,12 +19,12 @@ _HEAD = """# Metrics
 
 Generated from `quarterdeck.runtime.metrics` by `tools/metrics_reference.py`; do not edit.
 
-Names, labels and buckets are those of controller-runtime and client-go, so dashboards made for them work here.
+Names, labels and buckets are those of controller-runtime and client-go: dashboards made for them work here.
 What upstream lacks begins with `quarterdeck_`. Counters of a controller, a queue and a webhook exist from the
 start, at zero. Metrics marked *opt-in* cost a series per verb and host and are recorded only with
 `RuntimeMetrics(client_details=True)`.
 
-A manager serves them at `/metrics`, on loopback unless told otherwise; operators register their own in the same
+A manager serves them at `/metrics`, on loopback unless told otherwise; operators add their own to the same
 registry (`metrics.registry`).
 """
 

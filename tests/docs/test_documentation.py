@@ -15,7 +15,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("page, number, code", EXAMPLES)
+@pytest.mark.parametrize(("page", "number", "code"), EXAMPLES)
 def test_example_runs(page: Path, number: int, code: str):
     assert docs.run_example(page, number, code) == ""
 

@@ -52,7 +52,6 @@ class WriteContext(Protocol):
     @property
     def username(self) -> str: ...
 
-
     def warn(self, text: str) -> None:
         """Adds a `Warning: 299` header to the answer."""
         ...

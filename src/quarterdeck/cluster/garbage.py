@@ -70,7 +70,9 @@ class GarbageCollector:
 
     async def _observe_all(self) -> None:
         """Keep an informer for every resource that can be collected; definitions come and go."""
-        self._cache.informer(metadata_of(_DEFINITIONS)).add_handler(_Signal(self._rescan), name="gc-definitions")
+        self._cache.informer(metadata_of(_DEFINITIONS)).add_handler(
+            _Signal(self._rescan), name="gc-definitions"
+        )
         while True:
             try:
                 await self._sync_informers()
@@ -239,7 +241,9 @@ class GarbageCollector:
                 return None
             value = [msgspec.json.decode(each.to_bytes()) for each in kept]
             path = "/metadata/ownerReferences"
-            return [{"op": "replace", "path": path, "value": value} if value else {"op": "remove", "path": path}]
+            return [
+                {"op": "replace", "path": path, "value": value} if value else {"op": "remove", "path": path}
+            ]
 
         await self._edit(node, change)
 
@@ -249,7 +253,9 @@ class GarbageCollector:
             if len(kept) == len(live.metadata.finalizers):
                 return None
             path = "/metadata/finalizers"
-            return [{"op": "replace", "path": path, "value": kept} if kept else {"op": "remove", "path": path}]
+            return [
+                {"op": "replace", "path": path, "value": kept} if kept else {"op": "remove", "path": path}
+            ]
 
         await self._edit(node, change)
 

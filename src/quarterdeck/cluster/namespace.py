@@ -227,7 +227,9 @@ class NamespaceController:
         finalizers = [each for each in document["spec"].get("finalizers") or () if each != "kubernetes"]
         document["spec"]["finalizers"] = finalizers
         try:
-            await self._client.subresource("finalize").update(Namespace.from_bytes(msgspec.json.encode(document)))
+            await self._client.subresource("finalize").update(
+                Namespace.from_bytes(msgspec.json.encode(document))
+            )
         except NotFound:
             return
 

@@ -348,8 +348,8 @@ def _memory_swap(change: Change, state: ClusterState) -> Findings:
     if _needed_nodes(state, "cgroup v2"):
         return (
             (
-                f'memorySwap requires cgroup v2, but NodeGroup "{change.name}" contains nodes where cgroup v2 '
-                "is not supported"
+                f'memorySwap requires cgroup v2, but NodeGroup "{change.name}" contains nodes where '
+                "cgroup v2 is not supported"
             ),
         )
     return _NONE
