@@ -123,6 +123,13 @@ def _walk(node: Any, path: str) -> Iterator[tuple[str, bool]]:
             yield from _walk(value, f"{path}[{index}]")
 
 
+_INTEGER = re.compile(r"(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
+_FLOAT = re.compile(
+    r"(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+    r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+
+
 class _YamlLoader(yaml.CSafeLoader):
     """YAML as Kubernetes reads it: what looks like a date stays a string."""
 
@@ -131,6 +138,12 @@ _YamlLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
+# base 60 (8:00 is 480) is YAML 1.1, but not Go's
+for _first, _resolvers in _YamlLoader.yaml_implicit_resolvers.items():
+    _YamlLoader.yaml_implicit_resolvers[_first] = [
+        (tag, _INTEGER if tag.endswith(":int") else _FLOAT if tag.endswith(":float") else pattern)
+        for tag, pattern in _resolvers
+    ]
 # Go's YAML library reads a lone y or n as a boolean, too
 _YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
 

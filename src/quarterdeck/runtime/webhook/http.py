@@ -7,7 +7,7 @@ requests. Bodies above a route's limit are thrown away while they arrive, and th
 HTTP/2 is not offered: kube-apiserver itself pins webhooks to HTTP/1.1 (one h2 connection would send all
 requests to one replica), and probes and scrapers speak HTTP/1.1.
 
-TLS is asyncio's. Contexts are given, not made here; see ``quarterdeck.runtime.certificate``.
+TLS is a layer below (``tls``). Contexts are given, not made here; see ``quarterdeck.runtime.certificate``.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ import httptools
 import msgspec
 
 from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.webhook.tls import ByteTransport, TlsLayer
 
 __all__ = ["MIB", "Handler", "HttpServer", "Request", "Response", "Route", "text"]
 
@@ -35,7 +36,6 @@ MAX_PIPELINED: Final = 16
 IDLE_TIMEOUT: Final = 120.0
 """Seconds a connection may be silent; kube-apiserver drops its own idle ones after 90."""
 SWEEP_PERIOD: Final = 30.0
-HANDSHAKE_TIMEOUT: Final = 10.0
 _LARGE: Final = 64 * 1024
 
 _REASONS: Final = {
@@ -154,14 +154,14 @@ class HttpServer:
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
         """Bind and accept; raises ``OSError`` when the address is taken."""
         loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: _Connection(self._find, self._connections, self._tasks),
-            host or None,
-            port,
-            ssl=tls,
-            backlog=1024,
-            ssl_handshake_timeout=HANDSHAKE_TIMEOUT if tls is not None else None,
-        )
+
+        def connection() -> _Connection:
+            return _Connection(self._find, self._connections, self._tasks)
+
+        def connect() -> asyncio.Protocol:
+            return connection() if tls is None else TlsLayer(tls, connection)
+
+        self._listener = await loop.create_server(connect, host or None, port, backlog=1024)
         name = self._listener.sockets[0].getsockname()
         self._address = (str(name[0]), int(name[1]))
         self._sweeper = loop.call_later(SWEEP_PERIOD, self._sweep)
@@ -239,7 +239,10 @@ class _Connection(asyncio.Protocol):
     # -- transport ------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)
+        self.attach(cast("asyncio.Transport", transport))
+
+    def attach(self, transport: ByteTransport) -> None:
+        self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._active = self._loop.time()
         self._parser = httptools.HttpRequestParser(self)
