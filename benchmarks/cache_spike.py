@@ -1,25 +1,39 @@
 """What does it cost to keep 50,000 pods in memory? Dictionaries, typed structs, or bytes with a header.
 
     python -m benchmarks.cache_spike [--pods 50000]
+    python -m benchmarks.cache_spike --sync stream|list [--pods 100000]
 
-Each representation runs in a process of its own, is fed the same list pages of 500 pods of about 3.7 kB,
-and reports the CPU time of turning pages into what it keeps, the growth of resident memory, and what
-reading every pod once more costs. The figures are in ``docs/adr/0003-cache-keeps-bytes.md``.
+The first: each representation runs in a process of its own, is fed the same list pages of 500 pods of about
+3.7 kB, and reports the CPU time of turning pages into what it keeps, the growth of resident memory, and what
+reading every pod once more costs. The second: the whole cache, with a label and a field index, filled over
+TLS from a server in another process that does nothing but send pods, streamed or as one list; it reports
+the CPU time and the resident memory of the caching process. The figures are in
+``docs/adr/0003-cache-keeps-bytes.md``.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import gc
+import ipaddress
 import json
+import ssl
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import uvloop
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 PAGE = 500
 OWNERS = 200
@@ -270,11 +284,138 @@ def measure(name: str, total: int) -> dict[str, float]:
     }
 
 
+class _PodServer(asyncio.Protocol):
+    """Answers every list, and every watch that asks for initial events, with all pods."""
+
+    def __init__(self, pods: list[bytes], tasks: asyncio.TaskGroup) -> None:
+        self._pods = pods
+        self._tasks = tasks
+        self._received = b""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport: Any = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        if b"\r\n\r\n" in self._received:
+            line, self._received = self._received.split(b"\r\n", 1)[0], b""
+            self._tasks.create_task(self._answer(b"watch=true" in line, b"sendInitialEvents" in line))
+
+    async def _answer(self, is_watch: bool, has_initial: bool) -> None:
+        self._transport.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+        if has_initial:
+            for item in self._pods:
+                await self._send(
+                    b'{"type":"ADDED","object":{"kind":"Pod","apiVersion":"v1",' + item[1:] + b"}\n"
+                )
+            end = {
+                "metadata": {
+                    "resourceVersion": "2000000",
+                    "annotations": {"k8s.io/initial-events-end": "true"},
+                }
+            }
+            await self._send(msgspec.json.encode({"type": "BOOKMARK", "object": end}) + b"\n")
+        elif not is_watch:
+            await self._send(b'{"kind":"PodList","metadata":{"resourceVersion":"2000000"},"items":[')
+            for i, item in enumerate(self._pods):
+                await self._send(item if i == 0 else b"," + item)
+            await self._send(b"]}")
+            self._transport.write(b"0\r\n\r\n")
+
+    async def _send(self, data: bytes) -> None:
+        self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+        while self._transport.get_write_buffer_size() > 4_000_000:  # noqa: ASYNC110  a benchmark's server
+            await asyncio.sleep(0.001)
+
+
+async def serve(total: int, directory: Path) -> None:
+    """Send pods to whoever asks; writes its port and certificate into ``directory``."""
+    pods = [bytes(raw) for page in pages(total) for raw in msgspec.json.decode(page, type=_Raw).items]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "crt", directory / "key")
+    async with asyncio.TaskGroup() as tasks:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: _PodServer(pods, tasks), "127.0.0.1", 0, ssl=context)
+        (directory / "port").write_text(str(server.sockets[0].getsockname()[1]))
+        await server.serve_forever()
+
+
+async def synchronise(port: int, authority: str, *, streamed: bool) -> None:
+    """Fill a cache and report what it took."""
+    from quarterdeck.api.k8s.pod import Pod
+    from quarterdeck.client import Client, HttpTransport, TlsOptions
+    from quarterdeck.runtime.cache import Cache, CacheOptions, label, node_name
+
+    transport = HttpTransport(f"https://127.0.0.1:{port}", tls=TlsOptions(ca_data=authority))
+    async with Client.over(transport) as client:
+        cache = Cache(client, client.mapper, options=CacheOptions(stream_lists=streamed))
+        informer = cache.informer(Pod)
+        informer.declare_index(node_name)
+        informer.declare_index(label("app"))
+        base, cpu, wall = resident(), time.process_time(), time.perf_counter()
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(cache.run())
+            await cache.wait_synced()
+            cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+            gc.collect()
+            held, how = cache.statistics(), "streamed" if streamed else "listed"
+            print(f"{held.objects} pods {how}: {cpu:.2f} s CPU, {wall:.1f} s elapsed")
+            megabytes = [f"{size / 1e6:.0f} MB" for size in (resident(), base, held.bytes)]
+            print("{} resident ({} before), {} of JSON kept".format(*megabytes))
+            running.cancel()
+
+
+def sync(total: int, *, streamed: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        make_certificate(directory)
+        command = [sys.executable, "-m", "benchmarks.cache_spike", "--serve", name, "--pods", str(total)]
+        server = subprocess.Popen(command)
+        try:
+            port = directory / "port"
+            while not port.exists() or not port.read_text():
+                time.sleep(0.1)
+            authority = (directory / "crt").read_text()
+            uvloop.run(synchronise(int(port.read_text()), authority, streamed=streamed))
+        finally:
+            server.kill()
+            server.wait()
+
+
+def make_certificate(directory: Path) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    (directory / "crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    (directory / "key").write_bytes(private)
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pods", type=int, default=50_000)
+    parser.add_argument("--pods", type=int, default=0)
     parser.add_argument("--variant", choices=tuple(VARIANTS))
+    parser.add_argument("--sync", choices=("stream", "list"))
+    parser.add_argument("--serve", type=Path)
     options = parser.parse_args(arguments)
+    if options.serve:
+        uvloop.run(serve(options.pods, options.serve))
+        return 0
+    if options.sync:
+        sync(options.pods or 100_000, streamed=options.sync == "stream")
+        return 0
+    options.pods = options.pods or 50_000
     if options.variant:
         print(json.dumps(measure(options.variant, options.pods)))
         return 0

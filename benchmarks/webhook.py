@@ -97,19 +97,18 @@ def check_tree(groups: Any) -> None:
     for name, parent in parents.items():
         if parent is not None and parent not in parents:
             raise Denied(f"parent {parent} of {name} was not found")
-    checked: set[str] = set()
+    checked: dict[str | None, bool] = {None: True}
     for start in parents:
-        seen: set[str] = set()
-        name = start
-        while name not in checked:
-            if name in seen:
-                raise Denied("cycle detected in subgroups")
-            seen.add(name)
-            above = parents[name]
-            if above is None:
-                break
-            name = above
-        checked |= seen
+        path = []
+        above: str | None = start
+        while above not in checked:
+            checked[above] = False
+            path.append(above)
+            above = parents[above]  # type: ignore[index]  # the root is among the checked
+        if not checked[above]:
+            raise Denied("cycle detected in subgroups")
+        for name in path:
+            checked[name] = True
 
 
 def check_pod_group(admission: Admission, group: PodGroup) -> None:

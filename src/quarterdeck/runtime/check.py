@@ -1,12 +1,12 @@
 """The health checks every manager comes with.
 
-Readiness: all caches synced, and no kind blocked by a missing permission or CRD (optional watches
-excepted). Liveness: the event loop runs, and no watch has been silent beyond its watchdog. Each check
-gives ``None`` when all is well and otherwise the reason, in words that name the kind, the verb and the
+Readiness: webhooks served, all caches synced, and no kind blocked by a missing permission or CRD (optional
+watches excepted). Liveness: the event loop runs, and no watch has been silent beyond its watchdog. Each
+check gives ``None`` when all is well and otherwise the reason, in words that name the kind, the verb and the
 resource.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import Any, Final, TypeAlias
 
 from quarterdeck.client import AnyKind
@@ -19,8 +19,8 @@ from quarterdeck.runtime.source import KindSource
 
 __all__ = ["BuiltinChecks", "Check"]
 
-Check: TypeAlias = Callable[[], str | None]
-"""``None`` when all is well, otherwise the reason."""
+Check: TypeAlias = Callable[[], Awaitable[str | None] | str | None]
+"""``None`` when all is well, otherwise the reason; it may also raise."""
 
 BLOCKED_LOOP: Final = 5.0
 """Seconds without a tick after which the process should be restarted."""
@@ -35,22 +35,27 @@ class BuiltinChecks:
         clusters: Callable[[], Collection[Cluster]],
         controllers: Callable[[], Collection[Controller[Any]]],
         loop_lag: LoopLag,
+        webhooks: object | None,
+        elector: object | None,
         clock: Clock,
         blocked_kinds_are_ready: bool,
     ) -> None:
         self._clusters: Final = clusters
         self._controllers: Final = controllers
         self._loop_lag: Final = loop_lag
+        self._webhooks: Final = webhooks
+        self._elector: Final = elector
         self._clock: Final = clock
         self._blocked_kinds_are_ready: Final = blocked_kinds_are_ready
 
     def readiness(self) -> dict[str, Check]:
         """Checks that say whether this replica can do its work."""
-        return {"caches": self._synced, "informers": self._blocked}
+        return {"caches": self._synced, "informers": self._blocked, **_own("webhook", self._webhooks)}
 
     def liveness(self) -> dict[str, Check]:
         """Checks that say whether a restart would help."""
-        return {"event-loop": self._loop, "watches": self._silent}
+        checks = {"event-loop": self._loop, "watches": self._silent}
+        return {**checks, **_own("leader-election", self._elector)}
 
     def _needed(self) -> Iterator[Informer]:
         """Informers, without those that only optional watches use."""
@@ -85,3 +90,9 @@ class BuiltinChecks:
             if informer.health.is_good and limit and last is not None and now - last > 3 * limit:
                 silent.append(f"{informer.gvk.group_kind} for {now - last:.0f}s")
         return f"silent: {', '.join(silent)}" if silent else None
+
+
+def _own(name: str, part: object | None) -> dict[str, Check]:
+    """The check that a part of the manager brings along, if it does."""
+    check: Check | None = getattr(part, "check", None)
+    return {name: check} if check is not None else {}

@@ -183,6 +183,7 @@ class Controller(Generic[T]):
         self._queue: WorkQueue[Key] | None = None
         self._tracker: WriteTracker | None = None
         self._worker: Worker[T] | None = None
+        self._end_follow: Callable[[], None] | None = None
         self._group: asyncio.TaskGroup | None = None
         self._synced = asyncio.Event()
         self._may_work = asyncio.Event()
@@ -235,6 +236,10 @@ class Controller(Generic[T]):
         queue = self._queue = WorkQueue(
             limiter=limiter, metrics=environment.queue_metrics, age_rate=options.age_rate
         )
+        if self._end_follow is not None:
+            self._end_follow()
+        follow = getattr(environment.queue_metrics, "follow", None)
+        self._end_follow = follow(queue.statistics) if follow is not None else None
         if options.consistency == "own-writes":
             self._tracker = WriteTracker(
                 release=lambda key, priority: queue.add(key, priority=priority),

@@ -15,7 +15,7 @@ import random
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import msgspec
 
@@ -32,17 +32,18 @@ from quarterdeck.runtime.cluster import Cluster, ClusterProvider
 from quarterdeck.runtime.controller import Controller, ControllerEnvironment, ControllerStatistics
 from quarterdeck.runtime.execution import Execution
 from quarterdeck.runtime.looplag import LoopLag
+from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
 from quarterdeck.runtime.queue import QueueMetrics
 from quarterdeck.runtime.rbac import ELECTION_RULES, EVENT_RULES, Rule, merge_rules, missing_permissions
 from quarterdeck.runtime.runnable import Group, Runnable, RunnableGroup, describe
 from quarterdeck.runtime.seam import Elector, NoRecorder, ReconcileMetrics, Recorder, RecorderSource
 from quarterdeck.runtime.stopsignal import stop_on_signals
 from quarterdeck.runtime.taskerror import unwrapped
-from quarterdeck.runtime.trace import NO_TRACER, Tracer
+from quarterdeck.runtime.trace import NO_TRACER, Tracer, trace_requests
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.election import LeaderElection
-    from quarterdeck.runtime.metrics import RuntimeMetrics
+    from quarterdeck.runtime.webhook import AdmissionWebhook, Conversion, WebhookServer
 
 __all__ = [
     "GracePeriodExceeded",
@@ -141,11 +142,15 @@ class Manager:
         rng: random.Random | None = None,
     ) -> None:
         self.options: Final = options if options is not None else ManagerOptions()
+        if isinstance(metrics, RuntimeMetrics) and observer is None:
+            observer = metrics.observe_request
         self._clock: Final = clock if clock is not None else LoopClock()
         self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
         self.config: Final = target if isinstance(target, Config) else None
         client = (
-            target if isinstance(target, Client) else Client.connect(target, scheme=scheme, observer=observer)
+            target
+            if isinstance(target, Client)
+            else Client.connect(target, scheme=scheme, observer=trace_requests(tracer, observer))
         )
         self.cluster: Final = Cluster(
             client,
@@ -159,7 +164,8 @@ class Manager:
         self._tracer: Final = tracer
         self.webhooks: Final = webhooks
         self.execution: Final = Execution(threads=self.options.threads, processes=self.options.processes)
-        self.loop_lag: Final = LoopLag()
+        lag = metrics.loop_lag.set if isinstance(metrics, RuntimeMetrics) else None
+        self.loop_lag: Final = LoopLag(observe=lag)
         self.elector: Final = self._make_elector(leader_election)
         self._controllers: dict[str, Controller[Any]] = {}
         self._clusters: dict[str, Cluster] = {"": self.cluster}
@@ -179,6 +185,11 @@ class Manager:
         self._skip_grace = False
         if webhooks is not None:
             self._groups[Group.WEBHOOKS].add(webhooks)
+        if isinstance(metrics, RuntimeMetrics):
+            follow_caches(metrics, self._caches_by_name, clock=self._clock)
+
+    def _caches_by_name(self) -> dict[str, Cache]:
+        return {name or "default": cluster.cache for name, cluster in self._clusters.items()}
 
     def _make_recorders(self, given: Recorder | RecorderSource | None) -> Recorder | RecorderSource:
         if given is not None:
@@ -187,7 +198,12 @@ class Manager:
             return NoRecorder()
         from quarterdeck.runtime.event import EventBroadcaster  # late: it needs the built-in kinds
 
-        return EventBroadcaster(self.client, clock=self._clock, rng=self._random)
+        return EventBroadcaster(
+            self.client,
+            metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
+            clock=self._clock,
+            rng=self._random,
+        )
 
     def _make_elector(self, given: "LeaderElection | Elector | None") -> Elector | None:
         if given is None:
@@ -205,9 +221,7 @@ class Manager:
             given,
             connect,
             recorder=self.recorder("leader-election"),
-            metrics=cast(
-                "RuntimeMetrics | None", self.metrics if hasattr(self.metrics, "election") else None
-            ),
+            metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
             rng=self._random,
         )
 
@@ -302,6 +316,21 @@ class Manager:
         names: GroupKind = controller.kind.type_info.gvk.group_kind
         return self.options.concurrency_by_kind.get(str(names), self.options.max_concurrent_reconciles)
 
+    def add_webhook(self, *webhooks: "AdmissionWebhook") -> None:
+        """Serve admission handlers; the manager must have a webhook server."""
+        self._webhook_server().add(*webhooks)
+
+    def add_conversion(self, *conversions: "Conversion") -> None:
+        """Serve conversions between versions of a kind; the manager must have a webhook server."""
+        self._webhook_server().add_conversion(*conversions)
+
+    def _webhook_server(self) -> "WebhookServer":
+        from quarterdeck.runtime.webhook import WebhookServer
+
+        if not isinstance(self.webhooks, WebhookServer):
+            raise ConfigError("the manager has no webhook server: pass webhooks=WebhookServer(...)")
+        return self.webhooks
+
     def add_provider(self, provider: ClusterProvider) -> None:
         """Serve the clusters a provider finds, with every controller."""
         self._providers.append(provider)
@@ -350,6 +379,8 @@ class Manager:
             clusters=lambda: self._clusters.values(),
             controllers=lambda: self._controllers.values(),
             loop_lag=self.loop_lag,
+            webhooks=self.webhooks,
+            elector=self.elector,
             clock=self._clock,
             blocked_kinds_are_ready=self.options.blocked_kinds_are_ready,
         )
@@ -499,20 +530,21 @@ class Manager:
         self._groups[Group.LEADER].start()
 
     async def _lost_lease(self) -> None:
-        """Stop what only the leader may do, at once."""
+        """Stop what only the leader may do, at once, and make it ready for another term."""
         self._is_leading = False
         if not self.options.restart_on_lost_lease:
             return
-        leader = self._groups[Group.LEADER]
-        runnables = leader.runnables
-        leader.request_stop()
-        await leader.wait_stopped(0)
-        await leader.wait_cancelled()
-        leader.reset()
-        for runnable in runnables:
-            if isinstance(runnable, Controller):
-                runnable.renew()
-            leader.add(runnable)
+        for group in (self._groups[Group.LEADER], self._groups[Group.WARMUP]):
+            runnables = group.runnables
+            group.request_stop()
+            await group.wait_stopped(0)
+            await group.wait_cancelled()
+            group.reset()
+            for runnable in runnables:
+                if isinstance(runnable, Controller):
+                    runnable.renew()
+                group.add(runnable)
+        self._groups[Group.WARMUP].start()
 
     # -- clusters -------------------------------------------------------------------------------------
 

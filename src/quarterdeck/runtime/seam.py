@@ -1,7 +1,6 @@
 """What the manager and controllers need from parts that are built elsewhere, as small protocols.
 
-Election, event recording and metrics plug in here; each has a stand-in that does nothing, so that a
-controller runs without any of them.
+Election, event recording and metrics plug in here; a controller runs without any of them.
 """
 
 from collections.abc import Awaitable, Callable
@@ -10,7 +9,6 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 from quarterdeck.api import Writable
 
 __all__ = [
-    "AlwaysLeader",
     "Elector",
     "NoRecorder",
     "ReconcileMetrics",
@@ -85,18 +83,6 @@ class Elector(Protocol):
     def may_write(self) -> bool:
         """Whether a write issued now is safe: the lease was renewed recently enough."""
         ...
-
-
-class AlwaysLeader:
-    """No election: this process leads from the start."""
-
-    async def run(self, on_started: Callback, on_stopped: Callback) -> None:
-        """Lead, and return."""
-        await on_started()
-
-    def may_write(self) -> bool:
-        """Always."""
-        return True
 
 
 class Recorder(Protocol):

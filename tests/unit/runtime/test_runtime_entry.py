@@ -210,9 +210,9 @@ def test_answer_that_is_no_list_is_a_protocol_error() -> None:
 @pytest.mark.parametrize("kind", ["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"])
 def test_line_is_split_in_the_usual_and_in_any_other_form(kind: str) -> None:
     for text in ('{"type":"%s","object":{"a":1}}', '{ "object": {"a":1}, "type": "%s" }'):
-        line = split_line((text % kind).encode())
-        assert line.type == kind
-        assert decode(line.object) == {"a": 1}
+        found, raw = split_line((text % kind).encode())
+        assert found == kind
+        assert decode(raw) == {"a": 1}
 
 
 def test_line_that_is_no_event_is_a_protocol_error() -> None:

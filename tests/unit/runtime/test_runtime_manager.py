@@ -321,7 +321,8 @@ async def test_writes_are_refused_when_the_lease_is_no_longer_sure() -> None:
     assert api.count("create configmaps") == 0
 
 
-async def test_restart_mode_stops_controllers_and_runs_them_again_in_the_next_term() -> None:
+@pytest.mark.parametrize("warm", [False, True])
+async def test_restart_mode_stops_controllers_and_runs_them_again_in_the_next_term(warm: bool) -> None:
     api, script = widgets("a"), Script()
     elections: list[Election] = []
 
@@ -336,7 +337,7 @@ async def test_restart_mode_stops_controllers_and_runs_them_again_in_the_next_te
 
     options = ManagerOptions(watch_loop=False, restart_on_lost_lease=True)
     manager = manager_on(api, leader_election=Terms(), options=options)
-    async with serving(manager, Builder(Widget).build(script)):
+    async with serving(manager, Builder(Widget).options(enable_warmup=warm).build(script)):
         await until(lambda: len(elections) == 1)
         elections[0].won.set()
         await until(lambda: script.names == ["a"])
@@ -462,3 +463,20 @@ async def test_events_are_written_and_flushed_before_the_manager_ends() -> None:
         await until(lambda: manager.is_leading and manager.is_idle())
     (event,) = api.objects["events"].values()
     assert (event["reason"], event["note"], event["reportingController"]) == ("Seen", "hello", "widget")
+
+
+async def test_metrics_of_controllers_queues_and_informers_are_exposed() -> None:
+    from quarterdeck.runtime.metrics import RuntimeMetrics
+
+    metrics = RuntimeMetrics()
+    api = widgets("a", "b")
+    async with serving(manager_on(api, metrics=metrics), Builder(Widget).build(Script())) as manager:
+        await until(lambda: manager.is_leading and manager.is_idle())
+        text = metrics.registry.expose().decode()
+    for line in (
+        'controller_runtime_reconcile_total{controller="widget",result="success"} 2',
+        'controller_runtime_max_concurrent_reconciles{controller="widget"} 4',
+        'workqueue_adds_total{name="widget",controller="widget"} 2',
+        'quarterdeck_informer_objects{kind="Widget.example.com"} 2',
+    ):
+        assert line in text, text

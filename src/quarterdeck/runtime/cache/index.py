@@ -11,8 +11,8 @@ the decoded object (decodes every object that arrives). Ready-made ones::
 ``IndexQuery`` is an index with a value, optionally in one namespace: ``owned_by(job)``, ``node_name("n1")``.
 """
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -122,49 +122,28 @@ def controlled_by(owner: Writable) -> IndexQuery:
     return controller_uid(owner.metadata.uid)
 
 
-class _Buckets:
-    """value → entries; one entry is kept bare, because most values of most indexes have one."""
+_Buckets: TypeAlias = dict[str, Entry | dict[Entry, None]]
+"""value → entries; one entry is kept bare, because most values of most indexes have one."""
 
-    __slots__ = ("_by_value",)
 
-    def __init__(self) -> None:
-        self._by_value: dict[str, Entry | dict[Entry, None]] = {}
+def _add(buckets: _Buckets, value: str, entry: Entry) -> None:
+    known = buckets.get(value)
+    if known is None:
+        buckets[value] = entry
+    elif isinstance(known, dict):
+        known[entry] = None
+    else:
+        buckets[value] = {known: None, entry: None}
 
-    def add(self, value: str, entry: Entry) -> None:
-        known = self._by_value.get(value)
-        if known is None:
-            self._by_value[value] = entry
-        elif isinstance(known, dict):
-            known[entry] = None
-        else:
-            self._by_value[value] = {known: None, entry: None}
 
-    def remove(self, value: str, entry: Entry) -> None:
-        known = self._by_value.get(value)
-        if isinstance(known, dict):
-            known.pop(entry, None)
-            if not known:
-                del self._by_value[value]
-        elif known is entry:
-            del self._by_value[value]
-
-    def get(self, value: str) -> tuple[Entry, ...]:
-        known = self._by_value.get(value)
-        if known is None:
-            return ()
-        return tuple(known) if isinstance(known, dict) else (known,)
-
-    def count(self, value: str) -> int:
-        known = self._by_value.get(value)
-        if known is None:
-            return 0
-        return len(known) if isinstance(known, dict) else 1
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._by_value)
-
-    def __bool__(self) -> bool:
-        return bool(self._by_value)
+def _remove(buckets: _Buckets, value: str, entry: Entry) -> None:
+    known = buckets.get(value)
+    if isinstance(known, dict):
+        known.pop(entry, None)
+        if not known:
+            del buckets[value]
+    elif known is entry:
+        del buckets[value]
 
 
 class IndexTable:
@@ -176,7 +155,7 @@ class IndexTable:
         """``slot`` is the position of a path index in ``Entry.fields``."""
         self.index: Final = index
         self._values: Final = self._source(index, slot, decode)
-        self._everywhere: Final = _Buckets()
+        self._everywhere: Final[_Buckets] = {}
         self._spaces: dict[str, _Buckets] = {}
         # A function may answer differently the second time: what it said first must be taken back.
         self._said: dict[Entry, Values] | None = {} if index.of_object is not None else None
@@ -205,35 +184,42 @@ class IndexTable:
         values = self._values(entry)
         if self._said is not None:
             values = self._said[entry] = tuple(values)
-        namespace = entry.namespace
         for value in values:
-            self._everywhere.add(value, entry)
-            if namespace:
-                space = self._spaces.get(namespace)
+            _add(self._everywhere, value, entry)
+            if entry.namespace:
+                space = self._spaces.get(entry.namespace)
                 if space is None:
-                    space = self._spaces[namespace] = _Buckets()
-                space.add(value, entry)
+                    space = self._spaces[entry.namespace] = {}
+                _add(space, value, entry)
 
     def remove(self, entry: Entry) -> None:
         """Take an entry out again; harmless if it was never in."""
         values = self._values(entry) if self._said is None else self._said.pop(entry, ())
         space = self._spaces.get(entry.namespace)
         for value in values:
-            self._everywhere.remove(value, entry)
+            _remove(self._everywhere, value, entry)
             if space is not None:
-                space.remove(value, entry)
+                _remove(space, value, entry)
         if space is not None and not space:
             del self._spaces[entry.namespace]
 
     def get(self, value: str, namespace: str = "") -> tuple[Entry, ...]:
         """The entries with a value, in one namespace or (empty) in all."""
-        buckets = self._spaces.get(namespace) if namespace else self._everywhere
-        return buckets.get(value) if buckets is not None else ()
+        known = self._known(value, namespace)
+        if known is None:
+            return ()
+        return tuple(known) if isinstance(known, dict) else (known,)
 
     def count(self, value: str, namespace: str = "") -> int:
         """How many entries have a value."""
+        known = self._known(value, namespace)
+        if known is None:
+            return 0
+        return len(known) if isinstance(known, dict) else 1
+
+    def _known(self, value: str, namespace: str) -> Entry | dict[Entry, None] | None:
         buckets = self._spaces.get(namespace) if namespace else self._everywhere
-        return buckets.count(value) if buckets is not None else 0
+        return buckets.get(value) if buckets is not None else None
 
     def values(self, namespace: str = "") -> tuple[str, ...]:
         """All values that occur."""

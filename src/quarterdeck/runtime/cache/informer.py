@@ -103,6 +103,7 @@ class Informer:
         self._decoders: dict[Any, ObjectDecoder[Any]] = {}
         self._indexes: dict[str, IndexTable] = {}
         self._building: dict[str, IndexTable] = {}
+        self._tables: tuple[IndexTable, ...] = ()
         self._registrations: list[Registration] = []
         self._tasks: dict[Registration, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -317,7 +318,7 @@ class Informer:
 
     def add_handler(self, handler: EventHandler, *, name: str = "") -> Registration:
         """Report changes to ``handler``, the present state first (as initial additions)."""
-        registration = Registration(handler, name=name or type(handler).__name__, clock=self._clock)
+        registration = Registration(handler, name=name or type(handler).__name__)
         self._registrations.append(registration)
         if self._mapping is not None:
             registration.expect(self._shards)
@@ -355,15 +356,20 @@ class Informer:
         if old is not None:
             for decoder in self._decoders.values():
                 decoder.forget(old)
-        for table in (*self._indexes.values(), *self._building.values()):
-            if old is not None:
-                self._index(table.remove, old, table)
-            if new is not None:
-                self._index(table.insert, new, table)
+        for table in self._tables:
+            try:
+                if old is not None:
+                    table.remove(old)
+                if new is not None:
+                    table.insert(new)
+            except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
+                entry = new or old
+                name = str(entry.key) if entry is not None else ""
+                self._log.error("index function failed", error, index=table.index.name, object=name)
 
-    def _index(self, operation: Callable[[Entry], None], entry: Entry, table: IndexTable) -> None:
+    def _insert(self, table: IndexTable, entry: Entry) -> None:
         try:
-            operation(entry)
+            table.insert(entry)
         except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
             self._log.error("index function failed", error, index=table.index.name, object=str(entry.key))
 
@@ -392,8 +398,12 @@ class Informer:
             return
         table = self._make_table(index)
         for entry in self.entries():
-            self._index(table.insert, entry, table)
+            self._insert(table, entry)
         self._indexes[index.name] = table
+        self._collect_tables()
+
+    def _collect_tables(self) -> None:
+        self._tables = (*self._indexes.values(), *self._building.values())
 
     async def add_index(self, index: Index[Any]) -> None:
         """Keep an index from now on, over the objects that are there as well; gives way while it builds."""
@@ -401,18 +411,23 @@ class Informer:
             return
         table = self._make_table(index)
         self._building[index.name] = table
+        self._collect_tables()
         try:
             turn = TimeSlice()
             for shard in self._shards.values():
                 for entry in list(shard.store.entries()):
                     # What changed since the pass began was indexed when it changed.
                     if shard.store.get(entry.namespace, entry.name) is entry:
-                        self._index(table.insert, entry, table)
+                        self._insert(table, entry)
                     if turn.is_over:
                         await turn.end()
-        finally:
+        except BaseException:
             del self._building[index.name]
+            self._collect_tables()
+            raise
+        del self._building[index.name]
         self._indexes[index.name] = table
+        self._collect_tables()
 
     def _knows(self, index: Index[Any]) -> bool:
         known = self._indexes.get(index.name) or self._building.get(index.name)
@@ -438,6 +453,7 @@ class Informer:
     def remove_index(self, name: str) -> None:
         """Stop keeping an index."""
         self._indexes.pop(name, None)
+        self._collect_tables()
 
     def table(self, name: str) -> IndexTable | None:
         """A filled index by name."""

@@ -17,7 +17,6 @@ import msgspec
 
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.store import Delta
-from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.timeslice import TimeSlice
 
 __all__ = ["EventHandler", "Registration", "RegistrationStatistics"]
@@ -57,10 +56,9 @@ class _Marker:
 class Registration:
     """A handler registered with an informer; made by ``Informer.add_handler``."""
 
-    def __init__(self, handler: EventHandler, *, name: str, clock: Clock) -> None:
+    def __init__(self, handler: EventHandler, *, name: str) -> None:
         self._handler: Final = handler
         self._name: Final = name
-        self._clock: Final = clock
         self._buffer: deque[Delta | _Marker] = deque()
         self._filled: Final = asyncio.Event()
         self._synced: Final = asyncio.Event()

@@ -5,13 +5,13 @@ the beginning and the object is the rest: no decoding. A line in any other form 
 result is the same.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
 from quarterdeck.errors import ApiError, ProtocolError
 
-__all__ = ["Line", "bookmark_of", "error_of", "split_line"]
+__all__ = ["bookmark_of", "error_of", "split_line"]
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
@@ -21,13 +21,6 @@ _PREFIXES: Final = tuple(
 )
 _BY_LETTER: Final = {prefix[9]: (kind, prefix, len(prefix)) for kind, prefix in _PREFIXES}
 """The first letter of the type is at position 9 and differs between all of them."""
-
-
-class Line(NamedTuple):
-    """One event: its type, and the object as JSON."""
-
-    type: str
-    object: bytes
 
 
 class _Event(msgspec.Struct):
@@ -48,19 +41,19 @@ _event: Final = msgspec.json.Decoder(_Event)
 _bookmark: Final = msgspec.json.Decoder(_Bookmark)
 
 
-def split_line(line: bytes) -> Line:
-    """Type and object of a line; raises ``ProtocolError`` if it is no event.
+def split_line(line: bytes) -> tuple[str, bytes]:
+    """Type of a line, and its object as JSON; raises ``ProtocolError`` if it is no event.
 
     The object is not checked here: whoever decodes it finds out whether it is JSON.
     """
     known = _BY_LETTER.get(line[9]) if len(line) > 9 else None
     if known is not None and line.startswith(known[1]) and line.endswith(b"}"):
-        return Line(known[0], line[known[2] : -1])
+        return known[0], line[known[2] : -1]
     try:
         event = _event.decode(line)
     except msgspec.DecodeError as error:
         raise ProtocolError(f"not a watch event: {error}") from error
-    return Line(event.type, bytes(event.object))
+    return event.type, bytes(event.object)
 
 
 def bookmark_of(raw: bytes) -> tuple[str, bool]:

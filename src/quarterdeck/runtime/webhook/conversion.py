@@ -15,6 +15,7 @@ Pass the source's ``metadata`` on as it is: that is also the fastest.
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
+from operator import attrgetter
 from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -31,6 +32,9 @@ Convert: TypeAlias = Callable[[Any], Any]
 
 R_co = TypeVar("R_co", bound=Resource, covariant=True)
 _VARIABLE: Final = ("labels", "annotations")
+_fixed_fields: Final = attrgetter(
+    *(name for name in cast("Any", ObjectMeta).__struct_fields__ if name not in _VARIABLE)
+)
 
 
 class Unconvertible(QuarterdeckError):
@@ -230,7 +234,7 @@ def _check_metadata(raw: msgspec.Raw, source: Any, result: Any) -> None:
     """Everything but labels and annotations must be as it was."""
     if isinstance(source, Resource) and isinstance(result, Resource):
         before, after = source.metadata, result.metadata
-        if after is before or after.evolve(labels=before.labels, annotations=before.annotations) == before:
+        if after is before or _fixed_fields(after) == _fixed_fields(before):
             return
         raise _changed(_metadata_fields(before), _metadata_fields(after))
     # A function of dictionaries may have changed the very document it was given: read it again.

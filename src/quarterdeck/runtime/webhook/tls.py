@@ -12,6 +12,7 @@ The inner protocol sees a transport with the methods it uses, and nothing of TLS
 import asyncio
 import ssl
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final, Protocol, cast
 
 from quarterdeck.runtime._logfield import get_logger
@@ -154,10 +155,8 @@ class TlsLayer(asyncio.Protocol):
         """Say goodbye and hang up once everything is sent."""
         if self._transport.is_closing():
             return
-        try:
+        with suppress(ssl.SSLError):  # the peer has not said goodbye yet, and need not
             self._session.unwrap()
-        except ssl.SSLError:
-            pass  # the peer has not said goodbye yet, and need not
         self._flush()
         self._transport.close()
 
