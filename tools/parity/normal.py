@@ -19,7 +19,7 @@ _RULES: Final[list[tuple[re.Pattern[str], str]]] = [
         # kubectl's own log lines: level, date, process id
         (r"^([EIWF])\d{4} [\d:.]+ +\d+ (\w+\.go):\d+\]", r"\1 \2]"),
         # whether client-go notices first that it is told to stop or that the stream has ended is chance
-        (r"^W reflector\.go\].* very short watch: .*\n", ""),
+        (r"^[WI] reflector\.go\].*very short watch: .*\n", ""),
         (r"\beyJ[\w-]+\.[\w-]+\.[\w-]+", "<token>"),
         (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "<uid>"),
         (r"X509SHA256=[0-9a-f]+", "X509SHA256=<hash>"),

@@ -22,6 +22,10 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 #: a YAML document may refer to parts of itself; expanded it must stay below this many nodes
 _YAML_NODE_LIMIT = 500_000
+_YAML_DEPTH = 1000
+_YAML_BRACKETS = re.compile(rb'"(?:\\.|[^"\\])*"|[\[\]{}]')
+#: nested block sequences and keys may begin on one line: "- - - a"
+_YAML_INDICATORS = re.compile(rb"^[ ?-]{1000,}", re.MULTILINE)
 
 JSON_TYPE = "application/json"
 YAML_TYPE = "application/yaml"
@@ -46,6 +50,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def parse_yaml(body: bytes) -> Any:
+    _check_yaml_depth(body)
     try:
         document = yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader without timestamps
     except yaml.MarkedYAMLError as error:
@@ -90,6 +95,22 @@ def in_document_order(body: bytes, unknown: Collection[str]) -> list[tuple[str, 
     """(path, whether it is a duplicate) of the unknown and the repeated keys of a JSON text as they come."""
     pairs = json.loads(body, object_pairs_hook=_Pairs)
     return [(path, is_repeated) for path, is_repeated in _walk(pairs, "") if is_repeated or path in unknown]
+
+
+def _check_yaml_depth(body: bytes) -> None:
+    """Refuse nesting that would overflow the C stack of the YAML parser, before it sees the text."""
+    depth = 0
+    for token in _YAML_BRACKETS.finditer(body):
+        char = token[0]
+        if char in b"[{":
+            depth += 1
+            if depth > _YAML_DEPTH:
+                raise ParseError("yaml: exceeded max depth")
+        elif char in b"]}":
+            depth -= 1
+    for indicators in _YAML_INDICATORS.finditer(body):
+        if indicators[0].count(b"-") + indicators[0].count(b"?") > _YAML_DEPTH:
+            raise ParseError("yaml: exceeded max depth")
 
 
 def duplicate_fields(body: bytes, document: Any) -> list[str]:

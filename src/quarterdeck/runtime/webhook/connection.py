@@ -69,7 +69,7 @@ class HeadCache:
         return data[: end + 4] if end > 0 else b""
 
     def keep(self, raw: bytes, head: _Head) -> None:
-        """Remember a head; one that never comes again (with a trace id) takes a place until all are dropped."""
+        """Remember a head; one with a trace id never comes again, and leaves when all are dropped."""
         for name, value in head.headers:
             key = name.lower()
             if key in (b"transfer-encoding", b"expect", b"connection", b"upgrade"):
