@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from base64 import b64decode
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from servicekit import Authority, Gang, GangSpec, Web, client_of, embedded, install
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta, crd
@@ -28,6 +30,7 @@ from quarterdeck.errors import (
 from quarterdeck.runtime._logfield import current_fields
 from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.trace import NoTracer
 from quarterdeck.runtime.webhook import (
     Admission,
     AdmissionHandler,
@@ -38,7 +41,6 @@ from quarterdeck.runtime.webhook import (
     Rule,
     UrlTarget,
     Validator,
-    WebhookInstaller,
     WebhookOptions,
     WebhookServer,
     webhook_configurations,
@@ -106,6 +108,29 @@ def patch_of(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 def accept(admission: Admission, gang: Gang) -> None:
     return None
+
+
+def json_documents() -> st.SearchStrategy[Any]:
+    names = st.sampled_from(
+        [
+            "apiVersion",
+            "kind",
+            "metadata",
+            "spec",
+            "name",
+            "queue",
+            "subGroups",
+            "tags",
+            "minMember",
+            "odd",
+            "request",
+        ]
+    )
+    words = st.sampled_from(["example.io/v1", "Gang", "AdmissionReview", "admission.k8s.io/v1", "a", "", "Ü"])
+    leaves = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | words
+    return st.recursive(
+        leaves, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=6)
+    )
 
 
 # -- validating --------------------------------------------------------------------------------------
@@ -203,6 +228,25 @@ async def test_an_undecodable_or_foreign_object_is_400() -> None:
     assert missing["response"]["status"]["code"] == 400
     version = await ask(validator, review({**document(), "apiVersion": "example.io/v2"}))
     assert version["response"]["status"]["message"] == "expected Gang of example.io/v1 but got example.io/v2"
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.binary(max_size=200) | json_documents().map(lambda value: json.dumps(value).encode()))
+def test_any_body_gets_a_review_with_a_client_error(body: bytes) -> None:
+    answer = asyncio.run(ask(Validator(Gang, accept), body))
+    assert answer["apiVersion"] == "admission.k8s.io/v1"
+    assert answer["response"]["allowed"] is False
+    assert answer["response"]["status"]["code"] == 400
+
+
+@settings(max_examples=300, deadline=None)
+@given(json_documents(), st.sampled_from(["CREATE", "UPDATE", "DELETE"]))
+def test_any_object_is_judged_or_refused_never_a_panic(obj: Any, operation: str) -> None:
+    body = review(obj, old=obj, operation=operation)
+    validator = Validator(Gang, accept, delete=accept)
+    for webhook in (validator, Defaulter(Gang, default_queue), Defaulter(DYNAMIC, lambda a, o: None)):
+        response = asyncio.run(ask(webhook, body))["response"]
+        assert response["allowed"] is True or response["status"]["code"] == 400, response
 
 
 async def test_a_panic_is_500_counted_and_does_not_stop_the_server() -> None:
@@ -431,6 +475,8 @@ async def test_bad_input_is_answered_inside_a_review_and_the_connection_lives_on
         (b"{}", {"Content-Type": "text/plain"}, 400, "contentType=text/plain, expected application/json"),
         (b"{not json", {}, 400, "couldn't get version/kind; json parse error: "),
         (b"[1]", {}, 400, "couldn't decode the AdmissionReview: "),
+        (b'{"kind":"\xff"}', {}, 400, "couldn't get version/kind; json parse error: "),
+        (b'{"a":' * 100_000, {}, 400, "couldn't get version/kind; json parse error: "),
         (b"{}", {}, 400, "Object 'Kind' is missing"),
         (json.dumps({**review(document()), "kind": "Pod"}).encode(), {}, 400, 'no kind "Pod" is registered'),
         (
@@ -550,6 +596,34 @@ async def test_a_server_without_certificate_does_not_start(tmp_path: Path) -> No
         await disabled.check()
 
 
+async def test_requests_are_traced_when_there_is_a_tracer(tmp_path: Path) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Tracer(NoTracer):
+        is_enabled = True  # type: ignore[misc]  # the point
+
+        @contextmanager
+        def span(self, name: str, attributes: Any = None, *, parent: str = "") -> Iterator[Any]:
+            span = {"name": name, **(attributes or {})}
+            seen.append(span)
+
+            class Span:
+                def set(self, key: str, value: Any) -> None:
+                    span[key] = value
+
+            yield Span()
+
+    server = WebhookServer(certificates=FileCertificates(tmp_path), tracer=Tracer())
+    server.add(Validator(Gang, accept))
+    route = server._routes["/validate-example-io-v1-gang"]
+    body = json.dumps(review(document())).encode()
+    answer: Any = route.handler(Request("POST", "/x", "", JSON, body))
+    assert json.loads((await answer).body)["response"]["allowed"] is True
+    assert seen == [
+        {"name": "webhook", "webhook": "/validate-example-io-v1-gang", "bytes": len(body), "code": 200}
+    ]
+
+
 async def test_a_started_server_passes_its_own_check(tmp_path: Path) -> None:
     async with serving(tmp_path, Validator(Gang, accept)) as (server, _, _):
         await server.check()
@@ -575,7 +649,7 @@ async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Pat
         await install(client_of(server), crd(Gang))
         client = client_of(server)
         target = UrlTarget(f"https://localhost:{hooks.port}")
-        publish = WebhookInstaller(client, "gangs", target, webhooks=hooks.webhooks)
+        publish = hooks.installer(client, "gangs", target)
         assert await publish(authority.pem)
         made = await client.create(
             Gang(metadata=ObjectMeta(name="a", namespace="default"), spec=GangSpec(replicas=2))

@@ -160,6 +160,12 @@ async def test_one_bad_object_fails_the_whole_review() -> None:
         (b"", "failed to read request body"),
         (b"{", "failed to unmarshal conversion review"),
         (b"[]", "failed to unmarshal conversion review"),
+        (b'{"kind":"\xff"}', "failed to unmarshal conversion review"),
+        (b"[" * 100_000, "failed to unmarshal conversion review"),
+        (
+            json.dumps(review(V1, "@")).encode().replace(b'"@"', b'{"a":' * 5000 + b"1" + b"}" * 5000),
+            "failed to unmarshal conversion review",
+        ),
         ({"apiVersion": "v1", "kind": "Pod"}, "failed to unmarshal conversion review"),
         (
             {"apiVersion": "apiextensions.k8s.io/v2", "kind": "ConversionReview", "request": {}},

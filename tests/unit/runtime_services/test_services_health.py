@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from pathlib import Path
 from typing import Any
 
 import pytest
-from servicekit import Authority, Web, cable_to, client_of, client_over, embedded
+from servicekit import Web, cable_to, client_of, client_over, embedded
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ClusterRole, ClusterRoleBinding
 from quarterdeck.api.k8s.rbac import PolicyRule, RoleRef, Subject
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime.certificate import FileCertificates
+from quarterdeck.runtime.certificate import EphemeralCertificates
 from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.health import (
     AccessReviewer,
@@ -162,19 +163,19 @@ async def grant_metrics(client: Any, user: str) -> None:
 async def test_secure_metrics_ask_the_api_server_who_it_is_and_what_they_may(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('scraper-token,scraper,1,"monitoring"\nstranger-token,stranger,2,""\n')
-    authority = Authority()
-    authority.issue(tmp_path)
+    certificates = EphemeralCertificates()
     async with embedded(token_file=tokens) as api:
         client = client_of(api)
         await grant_metrics(client, "scraper")
         server = MetricsServer(
             RuntimeMetrics().registry,
             "127.0.0.1:0",
-            certificates=FileCertificates(tmp_path),
+            certificates=certificates,
             reviewer=AccessReviewer(client),
         )
         async with server:
-            web = await Web.connect(server.address[1], authority.client_context())
+            context = ssl.create_default_context(cadata=certificates.bundle.decode())
+            web = await Web.connect(server.address[1], context)
 
             async def get(token: str, path: str = "/metrics") -> tuple[int, bytes]:
                 headers = {"Authorization": f"Bearer {token}"} if token else {}

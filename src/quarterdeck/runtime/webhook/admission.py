@@ -21,7 +21,7 @@ import msgspec
 from quarterdeck.api import GroupVersionKind, GroupVersionResource, Resource, decode, decode_json
 from quarterdeck.api.k8s.authentication import UserInfo
 from quarterdeck.errors import QuarterdeckError, SchemaError
-from quarterdeck.runtime.webhook.review import ReviewRequest
+from quarterdeck.runtime.webhook.review import UNREADABLE, ReviewRequest
 
 __all__ = ["MAX_WARNING", "Admission", "Denied", "Operation"]
 
@@ -205,7 +205,10 @@ def _read(raw: msgspec.Raw | bytes, kind: type[R]) -> R:
     info = kind.type_info
     if not raw:
         raise SchemaError("there is no content to decode")
-    obj = decode(raw, kind)
+    try:
+        obj = decode(raw, kind)
+    except UNREADABLE as error:
+        raise SchemaError(f"not JSON: {error}") from error
     if obj.kind != info.kind:
         raise SchemaError(f"expected a {info.kind} but got a {obj.kind or 'document without kind'}")
     if obj.api_version != info.gvk.api_version:
@@ -216,7 +219,10 @@ def _read(raw: msgspec.Raw | bytes, kind: type[R]) -> R:
 def _document(raw: bytes) -> dict[str, Any]:
     if not raw:
         raise SchemaError("there is no content to decode")
-    document = decode_json(raw)
+    try:
+        document = decode_json(raw)
+    except UNREADABLE as error:
+        raise SchemaError(f"not JSON: {error}") from error
     if type(document) is not dict:
         raise SchemaError("expected an object")
     return document

@@ -22,6 +22,7 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta, Resource, decode, decode_json, encode
 from quarterdeck.errors import ConfigError, QuarterdeckError, SchemaError
+from quarterdeck.runtime.webhook.review import UNREADABLE
 
 __all__ = ["Conversion", "Convertible", "Spoke", "Unconvertible"]
 
@@ -131,9 +132,12 @@ class _Version:
 
     def read(self, raw: msgspec.Raw) -> Any:
         """The object of this version in some JSON; raises ``SchemaError``."""
-        if self.cls is not None:
-            return decode(raw, self.cls)
-        document = decode_json(raw)
+        try:
+            if self.cls is not None:
+                return decode(raw, self.cls)
+            document = decode_json(raw)
+        except UNREADABLE as error:
+            raise SchemaError(f"not JSON: {error}") from error
         if type(document) is not dict:
             raise SchemaError("expected an object")
         return document
@@ -200,7 +204,10 @@ class Plan:
 
 
 def _has_head(raw: msgspec.Raw, version: _Version) -> bool:
-    head = decode_json(raw)
+    try:
+        head = decode_json(raw)
+    except (SchemaError, *UNREADABLE):
+        return True  # not even JSON: nobody else can read it either
     return (
         type(head) is dict
         and head.get("apiVersion") == version.api_version

@@ -16,6 +16,7 @@ from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.timeslice import TimeSlice
 from quarterdeck.runtime.webhook.conversion import Conversion, Plan, Unconvertible
 from quarterdeck.runtime.webhook.http import MIB, Request, Response
+from quarterdeck.runtime.webhook.review import UNREADABLE
 
 __all__ = ["BODY_LIMIT", "ConversionEndpoint"]
 
@@ -76,7 +77,7 @@ class ConversionEndpoint:
             return _failure(VERSIONS[0], "", "failed to read request body")
         try:
             review = _decode(request.body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             _log.warning("bad conversion request", error)
             return _failure(VERSIONS[0], "", "failed to unmarshal conversion review")
         if review.kind != "ConversionReview" or review.api_version not in VERSIONS:
@@ -127,7 +128,7 @@ class ConversionEndpoint:
     def _find(self, raw: msgspec.Raw, group: str) -> tuple[Conversion, str]:
         try:
             head = _decode_head(raw)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise Unconvertible(f"parse object metadata: {error}") from error
         conversion = self._conversions.get(GroupKind(GroupVersion.parse(head.api_version).group, head.kind))
         if conversion is None:

@@ -14,6 +14,8 @@ from quarterdeck.api import GroupVersionKind, GroupVersionResource
 __all__ = ["Review", "ReviewRequest", "ReviewUser", "read_review"]
 
 VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON, no UTF-8, or nested too deeply."""
 _ABSENT: Final = msgspec.Raw(b"")
 
 
@@ -107,7 +109,7 @@ def read_review(body: bytes) -> tuple[str, ReviewRequest]:
     """API version and request of a review; raises ``BadReview`` saying what is wrong with it."""
     try:
         review = _decode(body)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise _explain(body, error) from error
     request = review.request
     if request is None or review.kind != "AdmissionReview" or review.api_version not in VERSIONS:
@@ -115,12 +117,12 @@ def read_review(body: bytes) -> tuple[str, ReviewRequest]:
     return review.api_version, request
 
 
-def _explain(body: bytes, error: msgspec.DecodeError) -> BadReview:
+def _explain(body: bytes, error: Exception) -> BadReview:
     if not isinstance(error, msgspec.ValidationError):
         return BadReview(f"couldn't get version/kind; json parse error: {error}")
     try:
         head = _decode_head(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return BadReview(f"couldn't decode the AdmissionReview: {error}")
     if head.kind != "AdmissionReview" or head.api_version not in VERSIONS:
         return _refuse(head)

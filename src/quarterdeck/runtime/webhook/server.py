@@ -22,11 +22,20 @@ from typing import Final, Self
 
 import msgspec
 
+from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.certificate import CertificateSource, FileCertificates, ServingContext
+from quarterdeck.runtime.certificate import (
+    CertificateSource,
+    FileCertificates,
+    Publish,
+    SelfSigned,
+    ServingContext,
+)
 from quarterdeck.runtime.metrics import RuntimeMetrics, WebhookMetrics
+from quarterdeck.runtime.trace import NO_TRACER, Tracer
 from quarterdeck.runtime.webhook import convert_endpoint, endpoint
+from quarterdeck.runtime.webhook.configuration import Target, WebhookInstaller
 from quarterdeck.runtime.webhook.conversion import Conversion
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
@@ -65,11 +74,13 @@ class WebhookServer:
         *,
         certificates: CertificateSource | None = None,
         metrics: RuntimeMetrics | None = None,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         """``certificates`` default to ``tls.crt`` and ``tls.key`` in the usual temporary directory."""
         self.options: Final = options if options is not None else WebhookOptions()
         self._certificates: Final = certificates if certificates is not None else FileCertificates()
         self._metrics: Final = metrics if metrics is not None else RuntimeMetrics()
+        self._tracer: Final = tracer
         self._routes: Final[dict[str, Route]] = {}
         self._webhooks: Final[list[AdmissionWebhook]] = []
         self._conversion: ConversionEndpoint | None = None
@@ -98,7 +109,8 @@ class WebhookServer:
         check_path(path)
         if path in self._routes:
             raise ConfigError(f"can't register duplicate path: {path}")
-        self._routes[path] = Route(_instrumented(handler, self._metrics.webhook(path)), body_limit)
+        traced = _traced(handler, self._tracer, path) if self._tracer.is_enabled else handler
+        self._routes[path] = Route(_instrumented(traced, self._metrics.webhook(path)), body_limit)
         _log.info("Registering webhook", path=path)
 
     @property
@@ -115,6 +127,15 @@ class WebhookServer:
     def is_empty(self) -> bool:
         """Whether there is nothing to serve."""
         return not self._routes
+
+    def bind(self, client: Client, publish: Publish | None = None) -> None:
+        """Give self-signed certificates the client they need, and the way to publish their bundle."""
+        if isinstance(self._certificates, SelfSigned):
+            self._certificates.bind(client, publish)
+
+    def installer(self, client: Client, name: str, target: Target) -> WebhookInstaller:
+        """What keeps the configurations of everything served here in the cluster, under one name."""
+        return WebhookInstaller(client, name, target, webhooks=self.webhooks, conversions=self.conversions)
 
     # -- serving --------------------------------------------------------------------------------------
 
@@ -178,6 +199,19 @@ class WebhookServer:
         except (OSError, TimeoutError) as error:
             raise ConfigError(f"webhook server is not reachable: {error}") from error
         writer.transport.abort()
+
+
+def _traced(handler: Handler, tracer: Tracer, path: str) -> Handler:
+    """A span around every request."""
+
+    async def handle(request: Request) -> Response:
+        with tracer.span("webhook", {"webhook": path, "bytes": len(request.body)}) as span:
+            answer = handler(request)
+            response = answer if isinstance(answer, Response) else await answer
+            span.set("code", response.status)
+            return response
+
+    return handle
 
 
 def _instrumented(handler: Handler, metrics: WebhookMetrics) -> Handler:
