@@ -23,6 +23,8 @@ KNOWN: Final = [
         r"the spec replicas field \".*\" (does not exist|cannot be a non-integer)",  # 14.4
         r"^conversion webhook for ",  # 14.4
         r"failed calling webhook",  # 16
+        # strategic merge patches, seen on the real one
+        r"^expected a (map\[string\]|\[\])interface \{\}, but received a|does not contain declared merge key",
         r"^target\.(name|kind): ",  # a Binding's own validation, seen on the real one
     )
 ]

@@ -88,9 +88,8 @@ def _compare(steps: list[script.Step], kubectl: Kubectl, recorded: bool) -> int:
     for step in waived:
         print(f"== kubectl {step.run}\nonly the exit code is compared: {step.differs}\n")
     equal = len(found) - len(diffs) - len(waived)
-    print(
-        f"kubectl {kubectl.version}: {equal} steps equal, {len(diffs)} differ, {len(waived)} deviate on purpose"
-    )
+    counts = f"{equal} steps equal, {len(diffs)} differ, {len(waived)} deviate on purpose"
+    print(f"kubectl {kubectl.version}: {counts}")
     return len(diffs)
 
 

@@ -76,6 +76,23 @@ async def test_a_known_head_after_a_stray_beginning_is_no_request() -> None:
         assert b"q=1" not in answer
 
 
+async def test_requests_of_all_sizes_share_a_head_and_no_length_is_believed_twice() -> None:
+    async with serving() as server:
+        head = b"POST /echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: %s\r\n\r\n"
+        sizes = (5, 0, 17, 999, 5)
+        answer = await raw(server, *(head % str(size).encode() + b"x" * size for size in sizes))
+        assert bodies(answer) == [f"POST|/echo|q=1|{size}|False".encode() for size in sizes]
+        for hostile in (
+            b"POST /echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 7\r\n\r\nhello",
+            b"POST /echo?q=1 HTTP/1.1\r\nHost: x\r\ncontent-length: 7\r\nContent-Length: 5\r\n\r\nhello",
+            b"POST /echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: +5\r\n\r\nhello",
+            b"POST /echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: x\r\n\r\nhello",
+        ):
+            assert not [body for body in bodies(await raw(server, hostile)) if b"|5|" in body], hostile
+        lower = b"POST /echo HTTP/1.1\r\ncontent-length: 5\r\n\r\n"
+        assert bodies(await raw(server, lower + b"hello", lower + b"hello")) == [b"POST|/echo||5|False"] * 2
+
+
 async def test_bodies_above_the_limit_are_thrown_away_and_the_handler_is_told() -> None:
     async with serving() as server:
         for _ in range(2):  # the second time the head is known

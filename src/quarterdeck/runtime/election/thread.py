@@ -225,7 +225,9 @@ class _Term:
     def _tell(self, lease: Lease, note: str) -> None:
         recorder = self._owner._recorder
         if recorder is not None:
-            self._post(recorder.event, lease, "Normal", "LeaderElection", "LeaderElection", note)
+            # Different actions: events that differ in their note only would become one series.
+            action = "StopLeading" if note.endswith("stopped leading") else "BecomeLeader"
+            self._post(recorder.event, lease, "Normal", "LeaderElection", action, note)
 
     def _post(self, function: Callable[..., object], *arguments: object) -> None:
         with suppress(RuntimeError):  # the main loop is closed: nobody is left to tell

@@ -34,7 +34,7 @@ _NO_ROUTE: Final = Route(lambda _request: _NOT_FOUND, 0)
 
 
 class _Head(msgspec.Struct, frozen=True, gc=False):
-    """A head that was parsed before; ``length`` is that of the body."""
+    """A head that was parsed before."""
 
     method: str
     path: str
@@ -42,15 +42,22 @@ class _Head(msgspec.Struct, frozen=True, gc=False):
     headers: tuple[tuple[bytes, bytes], ...]
     route: Route
     length: int
+    """Size of the body; it counts only where the key still contains it."""
 
 
 class HeadCache:
-    """Heads of requests with a plain body on a connection that stays open."""
+    """Heads of requests with a plain body on a connection that stays open.
+
+    The length of the body is cut out of the key where it is spelled as Go and most others spell it, so that
+    requests of all sizes share one entry.
+    """
 
     __slots__ = ("_heads",)
 
     LIMIT: Final = 256
     LONGEST: Final = 2048
+    _LENGTH: Final = b"\r\nContent-Length: "
+    _NOT_PLAIN: Final = frozenset({b"transfer-encoding", b"expect", b"connection", b"upgrade"})
 
     def __init__(self) -> None:
         self._heads: Final[dict[bytes, _Head]] = {}
@@ -58,9 +65,20 @@ class HeadCache:
     def find(self, data: bytes) -> tuple[_Head, int] | None:
         """The head at the beginning of ``data`` and where its body begins, if ``data`` is that request."""
         raw = self.head_of(data)
-        head = self._heads.get(raw)
+        key, length = self._cut(raw)
+        head = self._heads.get(key)
+        if head is None:
+            return None
         start = len(raw)
-        return (head, start) if head is not None and len(data) == start + head.length else None
+        return (head, start) if len(data) == start + (head.length if length < 0 else length) else None
+
+    def keep(self, raw: bytes, head: _Head) -> None:
+        """Remember a head; one with a trace id never comes again, and leaves when all are dropped."""
+        if any(name.lower() in self._NOT_PLAIN for name, _ in head.headers):
+            return
+        if len(self._heads) >= self.LIMIT:
+            self._heads.clear()
+        self._heads[self._cut(raw)[0]] = head
 
     @classmethod
     def head_of(cls, data: bytes) -> bytes:
@@ -68,17 +86,17 @@ class HeadCache:
         end = data.find(b"\r\n\r\n", 0, cls.LONGEST)
         return data[: end + 4] if end > 0 else b""
 
-    def keep(self, raw: bytes, head: _Head) -> None:
-        """Remember a head; one with a trace id never comes again, and leaves when all are dropped."""
-        for name, value in head.headers:
-            key = name.lower()
-            if key in (b"transfer-encoding", b"expect", b"connection", b"upgrade"):
-                return
-            if key == b"content-length" and value != b"%d" % head.length:
-                return
-        if len(self._heads) >= self.LIMIT:
-            self._heads.clear()
-        self._heads[raw] = head
+    @classmethod
+    def _cut(cls, raw: bytes) -> tuple[bytes, int]:
+        """A head without the length of its body, and that length; -1 if it is not spelled as expected."""
+        start = raw.find(cls._LENGTH)
+        if start < 0:
+            return raw, -1
+        end = raw.find(b"\r\n", start + 2)
+        number = raw[start + len(cls._LENGTH) : end]
+        if not number.isdigit() or len(number) > 10:
+            return raw, -1
+        return raw[:start] + raw[end:], int(number)
 
 
 class HttpConnection(asyncio.Protocol):
@@ -161,7 +179,7 @@ class HttpConnection(asyncio.Protocol):
             self._refuse(str(error))
 
     def _serve_known(self, head: _Head, start: int, data: bytes) -> bool:
-        if head.length > head.route.body_limit:
+        if len(data) - start > head.route.body_limit:
             return False
         self._serve(head.route, Request(head.method, head.path, head.query, head.headers, data[start:]), True)
         return True
@@ -200,7 +218,8 @@ class HttpConnection(asyncio.Protocol):
         self._grow_head(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._headers.append((name, value))
+        if name.lower() != b"content-length":  # the body itself says how long it is
+            self._headers.append((name, value))
         self._grow_head(len(name) + len(value))
 
     def _grow_head(self, size: int) -> None:
