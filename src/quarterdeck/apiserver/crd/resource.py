@@ -159,7 +159,9 @@ class CustomResource(Resource):
         return self._printer
 
     def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
-        name = (obj.get("metadata") or {}).get("name", "")
+        meta = obj.get("metadata")
+        name = meta.get("name") if isinstance(meta, dict) else ""
+        name = name if isinstance(name, str) else ""
         return status.invalid(
             kind, self.group, name, [fielderror.invalid("kind", kind, f"must be {self.kind}")]
         )
