@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Final
 
-from quarterdeck.runtime._logfield import _fields as _task_fields
+from quarterdeck.runtime._logfield import _fields as _task_fields  # bound_fields() would build them at once
 from quarterdeck.runtime.webhook.admission import Admission
 
 __all__ = ["RequestFields"]

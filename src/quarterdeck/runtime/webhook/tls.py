@@ -125,6 +125,8 @@ class TlsLayer(asyncio.Protocol):
                 self._transport.close()
                 return
             inner.data_received(data)
+            if self._transport.is_closing():
+                return  # what comes after the last answer is nobody's
         self._flush()  # a key update of the peer is answered
 
     def _fail(self, error: ssl.SSLError) -> None:
