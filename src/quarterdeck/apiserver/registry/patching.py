@@ -77,6 +77,9 @@ class Patcher:
             obj, unknown = resource.decode(merged, applied=True)
             check_problems(request, options, problem_texts([], unknown))
             resource.default(obj, applied=True)
+            # what was merged is checked: a configuration may leave out the name of an object that exists
+            check_identity(request, obj)
+            check_namespace(request, obj)
             return obj
 
         return await self._writer.modify(
@@ -209,7 +212,7 @@ def invalid_patch(shown: str, why: str) -> status.StatusError:
 
 
 def parse_apply(request: ApiRequest) -> Json:
-    """The configuration of an apply: YAML (or JSON), of the request's type, with a name."""
+    """The configuration of an apply: YAML (or JSON), of the request's type."""
     resource = request.resource
     body = request.http.body
     try:
@@ -242,21 +245,6 @@ def parse_apply(request: ApiRequest) -> Json:
         meta = {}
     if "managedFields" in meta and meta["managedFields"] is not None:
         raise status.bad_request("metadata.managedFields must be nil")
-    name = meta.get("name")
-    if not name:
-        raise status.bad_request(
-            f"the name of the object ({request.info.name} based on URL) was undeterminable: "
-            "name must be provided"
-        )
-    if name != request.info.name:
-        raise status.bad_request(
-            f"the name of the object ({name}) does not match the name on the URL ({request.info.name})"
-        )
-    given = meta.get("namespace", "")
-    if given and resource.namespaced and given != request.info.namespace:
-        raise status.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
     return config
 
 

@@ -165,6 +165,7 @@ def _apply(request: ApiRequest) -> tuple[WriteOptions, _Change]:
             now=context.now,
         )
         scale, _ = scales.decode(merged)
+        check_identity(request, scale)
         return scale
 
     return options, change
