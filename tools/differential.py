@@ -211,8 +211,17 @@ def differences(real: Any, ours: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {len(real)} items, ours {len(ours)}"
         yield from (f"{path}: only real {_short(item)}" for item in real if item not in ours)
         yield from (f"{path}: only ours {_short(item)}" for item in ours if item not in real)
+    elif isinstance(real, str) and isinstance(ours, str) and real != ours:
+        start = _first_difference(real, ours)
+        yield f"{path}:\n      real {_short(real[start:])}\n      ours {_short(ours[start:])}"
     elif real != ours:
         yield f"{path}:\n      real {_short(real)}\n      ours {_short(ours)}"
+
+
+def _first_difference(left: str, right: str) -> int:
+    """Where to start showing two long texts: a little before they part."""
+    same = next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), 0)
+    return max(0, same - 120)
 
 
 def _code(value: Any) -> int:

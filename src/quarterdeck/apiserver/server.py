@@ -99,6 +99,8 @@ class ApiServer:
         self._connections: set[HttpConnection] = set()
         self._listener: asyncio.AbstractServer | None = None
         self._background: list[asyncio.Task[None]] = []
+        self._checks: dict[str, Callable[[], bool]] = {}
+        self._metric_sources: list[Callable[[], bytes]] = []
         self.is_ready = False
         self.port = self.options.port
 
@@ -112,6 +114,14 @@ class ApiServer:
     @property
     def url(self) -> str:
         return f"https://{self.options.host}:{self.port}"
+
+    def add_check(self, name: str, check: Callable[[], bool]) -> None:
+        """Make readiness depend on something else that runs in this process."""
+        self._checks[name] = check
+
+    def add_metrics(self, source: Callable[[], bytes]) -> None:
+        """Show metrics of something else that runs in this process, in the Prometheus text format."""
+        self._metric_sources.append(source)
 
     # -- start and stop --------------------------------------------------------------------
 
@@ -305,6 +315,7 @@ class ApiServer:
     def _health(self, request: Request, path: str) -> Response:
         name = path.split("/")[1]
         checks = {"ping": True, "storage": self.store.failure is None, "definitions": self.is_ready}
+        checks |= {check: holds() for check, holds in self._checks.items()}
         if name == "livez":
             checks = {"ping": True}
         good = all(checks.values())
@@ -337,7 +348,8 @@ class ApiServer:
                 lines.append(
                     f'apiserver_storage_objects{{resource="{resource.qualified}"}} {resource.bucket.count}'
                 )
-        return ("\n".join(dict.fromkeys(lines)) + "\n").encode()
+        own = ("\n".join(dict.fromkeys(lines)) + "\n").encode()
+        return own + b"".join(source() for source in self._metric_sources)
 
     # -- clients ---------------------------------------------------------------------------
 

@@ -39,12 +39,13 @@ class EmbeddedServer:
 def start_embedded() -> EmbeddedServer:
     """Start `quarterdeck up` on a free port and wait until it is ready.
 
+    Without operators: the cases of an operator bring it along, with settings of their own.
     Raises RuntimeError with the end of the server's output when it does not come up in 30 seconds.
     """
     directory = tempfile.TemporaryDirectory(prefix="quarterdeck-cases-")
     kubeconfig = Path(directory.name) / "kubeconfig"
     log = Path(directory.name) / "server.log"
-    command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0"]
+    command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--operators", "none"]
     with log.open("wb") as output:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             [*command, "--kubeconfig", str(kubeconfig)], stdout=output, stderr=subprocess.STDOUT

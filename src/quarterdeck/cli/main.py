@@ -8,16 +8,15 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
-from . import apiserver, convert, demo, up
+from . import apiserver, convert, demo, manifests, run, up
 from .error import CommandError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
     arguments = _parser().parse_args(argv)
-    run = arguments.run
     try:
-        code: int = run(arguments)
+        code: int = arguments.run(arguments)
     except KeyboardInterrupt:
         return 130
     except CommandError as error:
@@ -30,6 +29,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (up, apiserver, demo, convert):
+    for command in (up, apiserver, run, manifests, demo, convert):
         command.add_command(commands)
     return parser

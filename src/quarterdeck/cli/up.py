@@ -1,60 +1,115 @@
-"""`quarterdeck up`: the embedded server and the cluster's controllers in one process."""
+"""`quarterdeck up`: the embedded server, the cluster's controllers and the operators in one process."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import sys
-from typing import Any
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
 
 from .apiserver import add_server_arguments, server_options, stop_signal
 from .error import CommandError
+from .operators import add_operator_arguments, chosen_operators, operator_settings
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver import ApiServer, ServerOptions
+    from quarterdeck.runtime.operator import Operator
 
 DESCRIPTION = """\
-Run the embedded API server together with the controllers every cluster has (garbage collection, namespace
-termination). The kubeconfig is written when everything is ready. Ctrl-C or SIGTERM stops it cleanly.
+Run a whole cluster in this process: the embedded API server, the controllers every cluster has and the
+operators. The kubeconfig is written when everything is ready. Ctrl-C or SIGTERM stops it cleanly.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "up", help="the embedded server and its controllers in one process", description=DESCRIPTION
+        "up", help="the embedded server, its controllers and the operators", description=DESCRIPTION
     )
     add_server_arguments(parser)
+    add_operator_arguments(parser)
+    parser.add_argument("--log-level", default="WARNING", help="DEBUG, INFO, WARNING or ERROR")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     import uvloop
 
+    from quarterdeck.runtime.log import configure
+
+    configure(level=arguments.log_level)
     return uvloop.run(_up(arguments))
 
 
 async def _up(arguments: argparse.Namespace) -> int:
+    stopping = stop_signal()
+    operators = chosen_operators(arguments)
+    settings = operator_settings(arguments)
+    async with cluster(server_options(arguments), operators, settings, stopping) as server:
+        if arguments.kubeconfig is not None:
+            server.write_kubeconfig(arguments.kubeconfig)
+        where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
+        print(f"ready: {server.url}{where}", flush=True)
+        await stopping.wait()
+    print("stopped", file=sys.stderr, flush=True)
+    return 0
+
+
+@asynccontextmanager
+async def cluster(
+    options: ServerOptions,
+    operators: list[Operator],
+    settings: Any,
+    stopping: asyncio.Event,
+) -> AsyncIterator[ApiServer]:
+    """A running cluster, ready for use unless `stopping` was set before it was.
+
+    Raises CommandError for what the user can mend, and the error of the part that failed.
+    """
     from quarterdeck.apiserver import ApiServer, StorageError
     from quarterdeck.client import Client, InProcessTransport
-    from quarterdeck.cluster.controllers import ClusterControllers
+    from quarterdeck.cluster.controllers import add_controllers
+    from quarterdeck.errors import ConfigError
+    from quarterdeck.runtime.program import Program, ProgramOptions
+    from quarterdeck.runtime.taskerror import unwrapped
 
-    stopping = stop_signal()
-    server = ApiServer(server_options(arguments))
+    server = ApiServer(options)
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     try:
-        controllers = ClusterControllers(Client.over(InProcessTransport(server.local())))
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(controllers.run())
-            await controllers.cache.wait_synced()
-            if arguments.kubeconfig is not None:
-                server.write_kubeconfig(arguments.kubeconfig)
-            where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
-            print(f"ready: {server.url}{where}", flush=True)
-            await stopping.wait()
-            running.cancel()
+        program = Program(
+            Client.over(InProcessTransport(server.local())),
+            operators,
+            ProgramOptions(
+                is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings
+            ),
+        )
+        add_controllers(program.manager, root_ca=server.credentials.authority.certificate_pem)
+        server.add_check("operators", lambda: not program.not_ready)
+        server.add_metrics(program.metrics.registry.expose)
+        with unwrapped():
+            async with asyncio.TaskGroup() as group:
+                serving = group.create_task(program.serve())
+                await _first(program.wait_ready(), stopping.wait())
+                try:
+                    yield server
+                finally:
+                    program.manager.request_stop()
+                    await asyncio.wait([serving])
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
     finally:
         await server.stop()
-    print("stopped", file=sys.stderr, flush=True)
-    return 0
+
+
+async def _first(*steps: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the first of several; the others are given up."""
+    tasks = [asyncio.ensure_future(step) for step in steps]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,26 +1,101 @@
-"""The controllers of `quarterdeck.cluster` as one runnable."""
+"""The controllers of `quarterdeck.cluster`, for a manager to run."""
 
 from __future__ import annotations
 
-import asyncio
+from typing import Final
 
 from quarterdeck.client import Client
-from quarterdeck.cluster.garbage import GarbageCollector
-from quarterdeck.cluster.namespace import NamespaceController
-from quarterdeck.runtime.cache import Cache
+from quarterdeck.cluster import garbage
+from quarterdeck.cluster.aggregation import aggregation_controller
+from quarterdeck.cluster.event import DEFAULT_TTL, event_ttl_controller
+from quarterdeck.cluster.garbage import garbage_collector
+from quarterdeck.cluster.namespace import namespace_controller
+from quarterdeck.cluster.rootca import root_ca_controller
+from quarterdeck.cluster.serviceaccount import service_account_controller
+from quarterdeck.cluster.token import SignToken, token_controller
+from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.queue import QueueMetrics
+from quarterdeck.runtime.seam import ReconcileMetrics
 
-__all__ = ["ClusterControllers"]
+__all__ = ["ClusterControllers", "add_controllers"]
+
+
+def add_controllers(
+    manager: Manager, *, root_ca: bytes, sign_token: SignToken | None = None, event_ttl: float = DEFAULT_TTL
+) -> None:
+    """Add what every cluster has to a manager that has not started.
+
+    The manager's cache must hold everything: what is left out of it is never collected. Beside operators,
+    which restrict the cache to what they need, take ``ClusterControllers``.
+
+    - ``root_ca``: the certificate (PEM) that signs the API server's own, for those who call it from inside;
+      nothing is published without it.
+    - ``sign_token``: makes the tokens of service-account Secrets; without it those are left alone.
+    - ``event_ttl``: seconds an event is kept after its last write.
+    """
+    manager.add(garbage_collector(manager.client.mapper, manager.recorder(garbage.NAME)))
+    manager.add(namespace_controller())
+    manager.add(service_account_controller())
+    manager.add(aggregation_controller())
+    manager.add(event_ttl_controller(event_ttl))
+    if root_ca:
+        manager.add(root_ca_controller(root_ca))
+    if sign_token is not None:
+        manager.add(token_controller(root_ca, sign_token))
 
 
 class ClusterControllers:
-    """Runs until cancelled, on one client and one cache."""
+    """The same as something a manager runs: with a cache of its own, because operators restrict theirs.
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self.cache = Cache(client, client.mapper)
+    As a server of the outer manager it starts before the operators and stops after them, as if it were
+    another process: what operators leave behind while they stop is still collected.
+    """
+
+    name: Final = "cluster"
+    needs_leader_election: Final = False
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        root_ca: bytes,
+        sign_token: SignToken | None = None,
+        event_ttl: float = DEFAULT_TTL,
+        metrics: ManagerMetrics | None = None,
+    ) -> None:
+        """See ``add_controllers``; ``metrics`` count the work of these controllers among others."""
+        self.manager: Final = Manager(
+            client,
+            metrics=_ControllerMetrics(metrics) if metrics is not None else None,
+            options=ManagerOptions(watch_loop=False),
+        )
+        add_controllers(self.manager, root_ca=root_ca, sign_token=sign_token, event_ttl=event_ttl)
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether all controllers have seen the whole cluster."""
+        return self.manager.is_started and all(
+            each.is_synced for each in self.manager.statistics().controllers
+        )
 
     async def run(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.cache.run())
-            group.create_task(GarbageCollector(self._client, self.cache, self._client.mapper).run())
-            group.create_task(NamespaceController(self._client, self.cache, self._client.mapper).run())
+        """Run until asked to stop; raises what stopped it."""
+        async with self.manager:
+            await self.manager.serve()
+
+    def request_stop(self) -> None:
+        """Begin to stop."""
+        self.manager.request_stop()
+
+
+class _ControllerMetrics:
+    """Another manager's metrics, for what is counted by controller: its caches are its own affair."""
+
+    def __init__(self, metrics: ManagerMetrics) -> None:
+        self._metrics: Final = metrics
+
+    def controller(self, name: str) -> ReconcileMetrics:
+        return self._metrics.controller(name)
+
+    def queue(self, name: str) -> QueueMetrics:
+        return self._metrics.queue(name)

@@ -1,39 +1,54 @@
 """The garbage collector: objects whose owners are gone go, too.
 
-Every listable and deletable resource is observed, metadata only. Whatever the graph finds worth a look is
-looked at again on the server before anything is deleted: the graph may be behind, the server is not.
+Every resource that can be listed and deleted is observed, metadata only (``monitor``), and drawn into a graph
+of owners (``ownergraph``). Whatever the graph finds worth a look is looked at again on the server before
+anything is deleted: the graph may be behind, the server is not.
 
 - all owners absent: the object is deleted, in the way its own finalizers ask for;
 - some owners absent: the references to those are removed;
 - an owner deleted in the foreground waits for its blocking dependents, which are deleted;
-- an owner deleted with `orphan` has its dependents' references removed first.
+- an owner deleted with ``orphan`` has its dependents' references removed first.
+
+The keys of this controller are UIDs: one incarnation of one object. It serves the manager's own cluster.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable
+from enum import Enum
 from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, OwnerReference
+from quarterdeck.api import (
+    GroupVersionKind,
+    Key,
+    ObjectMeta,
+    OwnerReference,
+    PartialObjectMetadata,
+    Resource,
+    to_dict,
+)
 from quarterdeck.client import Client, JsonPatch, MetadataKind, Propagation, RestMapper, metadata_of
+from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
-from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError
-from quarterdeck.runtime.cache import Cache, Delta, Entry
-from quarterdeck.runtime.queue import QueueClosed, WorkQueue
+from quarterdeck.errors import Invalid, NotFound, ignore_not_found
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import Delta, Entry
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.queue import LOW_PRIORITY
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.source import SourceContext
 
-__all__ = ["GarbageCollector"]
+__all__ = ["NAME", "GarbageCollector", "garbage_collector"]
 
-_log = logging.getLogger("quarterdeck.cluster.garbage")
-_WORKERS: Final = 8
-_DISCOVERY_PERIOD: Final = 30.0
-#: changes here mean that resources have come or gone
-_DEFINITIONS: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
-#: observing these would cost much and nothing owns or is owned by them
-_IGNORED: Final = frozenset({"Event", "ComponentStatus"})
+NAME: Final = "garbage-collector-controller"
+_WORKERS: Final = 20
+_REMEMBERED_ABSENT: Final = 500
 
 
 class _Meta(msgspec.Struct, rename="camel"):
@@ -47,254 +62,210 @@ class _Document(msgspec.Struct):
 _read_finalizers = msgspec.json.Decoder(_Document).decode
 
 
-class GarbageCollector:
-    """Runs until cancelled: `await GarbageCollector(client, cache, mapper).run()`."""
+class OwnerState(Enum):
+    """What an owner means for its dependent."""
 
-    def __init__(self, client: Client, cache: Cache, mapper: RestMapper) -> None:
-        self._client = client
-        self._cache = cache
-        self._mapper = mapper
-        self._graph = OwnerGraph()
-        self._queue: WorkQueue[str] = WorkQueue()
-        self._observed: set[GroupVersionKind] = set()
-        self._rescan = asyncio.Event()
+    ABSENT = "absent"
+    """There is no such object: the reference counts for nothing."""
+    WAITING = "waiting"
+    """It is being deleted in the foreground and waits for those that block it."""
+    SOLID = "solid"
+    """It is there: the dependent stays."""
 
-    async def run(self) -> None:
-        """Observe and collect."""
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._observe_all())
-            for _ in range(_WORKERS):
-                group.create_task(self._work())
+
+class GarbageCollector(Reconciler[Resource]):
+    """Looks at one object after the other; ``garbage_collector`` makes the controller."""
+
+    def __init__(self, mapper: RestMapper, recorder: Recorder) -> None:
+        self._mapper: Final = mapper
+        self._recorder: Final = recorder
+        self._graph: Final = OwnerGraph()
+        self._controller: Controller[Resource] | None = None
+        self._absent: dict[tuple[str, str], None] = {}
+        self.monitor: Final = ResourceMonitor(mapper, observe=self._observe, forget=self._forget_kind)
+
+    def attach(self, controller: Controller[Resource]) -> None:
+        """The controller that runs this collector."""
+        self._controller = controller
+        self.monitor.attach(controller)
 
     # -- observing -------------------------------------------------------------------------------------
 
-    async def _observe_all(self) -> None:
-        """Keep an informer for every resource that can be collected; definitions come and go."""
-        self._cache.informer(metadata_of(_DEFINITIONS)).add_handler(
-            _Signal(self._rescan), name="gc-definitions"
-        )
-        while True:
-            try:
-                await self._sync_informers()
-            except QuarterdeckError as error:
-                _log.warning("discovery failed", extra={"error": str(error)})
-            self._rescan.clear()
-            try:
-                async with asyncio.timeout(_DISCOVERY_PERIOD):
-                    await self._rescan.wait()
-            except TimeoutError:
-                continue
-            await asyncio.sleep(0.05)  # a definition is served a moment after it changed
-
-    async def _sync_informers(self) -> None:
-        await self._mapper.refresh()
-        served = {
-            mapping.gvk
-            for mapping in await self._mapper.all()
-            if {"list", "watch", "delete"} <= mapping.verbs and mapping.gvk.kind not in _IGNORED
-        }
-        preferred = _one_version_each(served)
-        for gvk in preferred - self._observed:
-            self._cache.informer(metadata_of(gvk)).add_handler(_Observer(self, gvk), name="gc")
-        for gvk in self._observed - preferred:
-            await self._cache.remove_informer(metadata_of(gvk))
-        self._observed = preferred
-
-    def changed(self, gvk: GroupVersionKind, delta: Delta) -> None:
+    def _observe(self, gvk: GroupVersionKind, delta: Delta, context: SourceContext) -> None:
+        if context.cluster:
+            return
+        priority = LOW_PRIORITY if delta.is_initial else 0
         if delta.new is None:
-            self._enqueue(self._graph.forget(delta.entry.uid))
+            self._wake(self._graph.forget(delta.entry.uid), priority)
             return
         if delta.old is not None and delta.old.uid != delta.new.uid:
-            self._enqueue(self._graph.forget(delta.old.uid))
-        self._enqueue(self._graph.observe(_node(gvk, delta.new)))
+            self._wake(self._graph.forget(delta.old.uid), priority)
+        self._wake(self._graph.observe(_node(gvk, delta.new)), priority)
 
-    def _enqueue(self, uids: set[str]) -> None:
+    def _forget_kind(self, gvk: GroupVersionKind) -> None:
+        self._wake(self._graph.forget_kind(gvk), LOW_PRIORITY)
+
+    def _wake(self, uids: set[str], priority: int = 0) -> None:
+        assert self._controller is not None
         for uid in uids:
-            self._queue.add(uid)
+            self._controller.queue.add(Key("", uid), priority=priority)
 
     # -- collecting ------------------------------------------------------------------------------------
 
-    async def _work(self) -> None:
-        while True:
-            try:
-                uid = await self._queue.get()
-            except QueueClosed:
-                return
-            try:
-                await self._look_at(uid)
-                self._queue.forget(uid)
-            except (NotFound, Conflict, Invalid):  # somebody was faster (Invalid: a patch's test failed)
-                self._queue.add(uid, rate_limited=True)
-            except QuarterdeckError as error:
-                _log.warning("cannot collect", extra={"uid": uid, "error": str(error)})
-                self._queue.add(uid, rate_limited=True)
-            finally:
-                self._queue.done(uid)
-
-    async def _look_at(self, uid: str) -> None:
-        node = self._graph.get(uid)
+    async def reconcile(self, ctx: Context[Resource]) -> Result | None:
+        """Decide what becomes of one object."""
+        node = self._graph.get(ctx.key.name)
         if node is None:
-            return
-        if node.orphans_dependents:
-            await self._orphan(node)
-            return
-        if node.waits_for_dependents:
-            await self._finish_foreground(node)
-            return
-        if node.is_deleting or not node.owners:
-            return
-        await self._check_owners(node)
+            return None
+        try:
+            if node.orphans_dependents:
+                await self._orphan(ctx.client, node)
+            elif node.waits_for_dependents:
+                await self._finish_foreground(ctx.client, node)
+            elif node.owners and not node.is_deleting:
+                await self._check_owners(ctx, node)
+        except (NotFound, Invalid):  # somebody was faster (Invalid: the patch's test failed)
+            return Result(requeue=True)
+        return None
 
-    async def _orphan(self, owner: Node) -> None:
+    async def _orphan(self, client: Client, owner: Node) -> None:
         """Strip the owner from its dependents, then let it go."""
         for dependent in self._graph.dependents(owner.uid):
-            await self._drop_owners(dependent, {owner.uid})
-        await self._drop_finalizer(owner, ORPHAN)
+            await _drop_owners(client, dependent, {owner.uid})
+        await _drop_finalizer(client, owner, ORPHAN)
 
-    async def _finish_foreground(self, owner: Node) -> None:
-        blocking = self._graph.blocking(owner.uid)
-        if not blocking:
-            await self._drop_finalizer(owner, FOREGROUND)
+    async def _finish_foreground(self, client: Client, owner: Node) -> None:
+        if not self._graph.blocking(owner.uid):
+            await _drop_finalizer(client, owner, FOREGROUND)
             return
-        for dependent in self._graph.dependents(owner.uid):
-            if not dependent.is_deleting:
-                self._queue.add(dependent.uid)
+        self._wake({each.uid for each in self._graph.dependents(owner.uid) if not each.is_deleting})
 
-    async def _check_owners(self, node: Node) -> None:
+    async def _check_owners(self, ctx: Context[Resource], node: Node) -> None:
         absent: set[str] = set()
         waiting: set[str] = set()
         has_solid = False
         for owner in node.owners:
-            state = await self._owner_state(node, owner)
-            if state == "absent":
+            state = await self._owner_state(ctx.client, node, owner)
+            if state is OwnerState.ABSENT:
                 absent.add(owner.uid)
-            elif state == "waiting" and owner.block_owner_deletion:
+            elif state is OwnerState.WAITING and owner.block_owner_deletion is True:
                 waiting.add(owner.uid)
             else:
                 has_solid = True
         if has_solid:
             if absent | waiting:
-                await self._drop_owners(node, absent | waiting)
+                await _drop_owners(ctx.client, node, absent | waiting)
             return
-        live = await self._live(node)
+        live = await _live(ctx.client, node)
         if live is None or live.metadata.is_deleting:
             return
         if {owner.uid for owner in live.metadata.owner_references} - (absent | waiting):
             return  # it has a new owner that the graph has yet to see
-        finalizers = set(live.metadata.finalizers)
-        policy: Propagation
-        if waiting and self._graph.dependents(node.uid):
-            policy = "Foreground"
-        elif ORPHAN in finalizers:
-            policy = "Orphan"
-        elif FOREGROUND in finalizers:
-            policy = "Foreground"
-        else:
-            policy = "Background"
-        _log.info("collecting", extra={"object": str(node), "policy": policy})
-        await self._delete(node, policy)
+        policy = self._policy(node, live, is_waited_for=bool(waiting))
+        ctx.log.info("collecting", object=str(node), policy=policy)
+        with ignore_not_found():
+            await ctx.client.delete(
+                MetadataKind(node.gvk), node.name, node.namespace, propagation=policy, uid=node.uid
+            )
 
-    async def _owner_state(self, node: Node, owner: OwnerReference) -> str:
-        """`absent`, `waiting` (in foreground deletion) or `solid`; absence is what the server says."""
+    def _policy(self, node: Node, live: PartialObjectMetadata, *, is_waited_for: bool) -> Propagation:
+        """An owner that waits waits for the dependents of its dependents; else the object's own wish."""
+        if is_waited_for and self._graph.dependents(node.uid):
+            return "Foreground"
+        if ORPHAN in live.metadata.finalizers:
+            return "Orphan"
+        if FOREGROUND in live.metadata.finalizers:
+            return "Foreground"
+        return "Background"
+
+    async def _owner_state(self, client: Client, node: Node, owner: OwnerReference) -> OwnerState:
+        """What the graph knows of an owner; absence is only ever what the server says."""
         known = self._graph.get(owner.uid)
         if known is not None and (not known.namespace or known.namespace == node.namespace):
-            return "waiting" if known.waits_for_dependents else "solid"
+            return OwnerState.WAITING if known.waits_for_dependents else OwnerState.SOLID
+        if known is not None:
+            self._report_foreign_owner(node, owner)
+            return OwnerState.ABSENT
+        if (node.namespace, owner.uid) in self._absent:
+            return OwnerState.ABSENT
         gvk = GroupVersionKind.parse(owner.api_version, owner.kind)
-        # an unknown kind raises: it may be served again later, so that is no absence
+        # An unknown kind raises: it may be served again later, so that is no absence.
         mapping = await self._mapper.mapping(gvk)
-        namespace = node.namespace if mapping.is_namespaced else ""
         if mapping.is_namespaced and not node.namespace:
-            return "absent"  # a cluster-scoped object cannot be owned from within a namespace
+            self._report_foreign_owner(node, owner)
+            return OwnerState.SOLID  # nobody can tell which namespace is meant, so nothing is deleted
+        namespace = node.namespace if mapping.is_namespaced else ""
         try:
-            live = await self._client.get(metadata_of(gvk), owner.name, namespace)
+            live = await client.get(metadata_of(gvk), owner.name, namespace)
+            is_there = live.metadata.uid == owner.uid
         except NotFound:
-            return "absent"
-        return "solid" if live.metadata.uid == owner.uid else "absent"
+            is_there = False
+        if not is_there:
+            self._remember_absent(node.namespace, owner.uid)
+        return OwnerState.SOLID if is_there else OwnerState.ABSENT
 
-    # -- writing ---------------------------------------------------------------------------------------
+    def _remember_absent(self, namespace: str, uid: str) -> None:
+        """A UID never comes back, so one look is enough for all dependents of an owner."""
+        self._absent[namespace, uid] = None
+        if len(self._absent) > _REMEMBERED_ABSENT:
+            del self._absent[next(iter(self._absent))]
 
-    async def _live(self, node: Node) -> Any:
-        try:
-            live = await self._client.get(metadata_of(node.gvk), node.name, node.namespace)
-        except NotFound:
-            return None
-        return live if live.metadata.uid == node.uid else None
-
-    async def _delete(self, node: Node, policy: Propagation) -> None:
-        try:
-            await self._client.delete(
-                MetadataKind(node.gvk),
-                node.name,
-                node.namespace,
-                propagation=policy,
-                uid=node.uid,
-            )
-        except NotFound:
-            return
-
-    async def _drop_owners(self, node: Node, uids: set[str]) -> None:
-        """Remove references to some owners; a test of the UID guards against a namesake."""
-
-        def change(live: Any) -> list[dict[str, Any]] | None:
-            kept = [each for each in live.metadata.owner_references if each.uid not in uids]
-            if len(kept) == len(live.metadata.owner_references):
-                return None
-            value = [msgspec.json.decode(each.to_bytes()) for each in kept]
-            path = "/metadata/ownerReferences"
-            return [
-                {"op": "replace", "path": path, "value": value} if value else {"op": "remove", "path": path}
-            ]
-
-        await self._edit(node, change)
-
-    async def _drop_finalizer(self, node: Node, finalizer: str) -> None:
-        def change(live: Any) -> list[dict[str, Any]] | None:
-            kept = [each for each in live.metadata.finalizers if each != finalizer]
-            if len(kept) == len(live.metadata.finalizers):
-                return None
-            path = "/metadata/finalizers"
-            return [
-                {"op": "replace", "path": path, "value": kept} if kept else {"op": "remove", "path": path}
-            ]
-
-        await self._edit(node, change)
-
-    async def _edit(self, node: Node, change: Callable[[Any], list[dict[str, Any]] | None]) -> None:
-        """Patch the live object against the version it was read at."""
-        live = await self._live(node)
-        if live is None:
-            return
-        operations = change(live)
-        if operations is None:
-            return
-        version = {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version}
-        try:
-            await self._client.patch(live, JsonPatch([version, *operations]))
-        except NotFound:
-            return
+    def _report_foreign_owner(self, node: Node, owner: OwnerReference) -> None:
+        note = (
+            f"ownerRef [{owner.api_version}/{owner.kind}, namespace: {node.namespace}, name: {owner.name}, "
+            f'uid: {owner.uid}] does not exist in namespace "{node.namespace}"'
+        )
+        subject = PartialObjectMetadata(
+            api_version=node.gvk.api_version,
+            kind=node.gvk.kind,
+            metadata=ObjectMeta(name=node.name, namespace=node.namespace, uid=node.uid),
+        )
+        self._recorder.event(subject, "Warning", "OwnerRefInvalidNamespace", "Collect", note)
 
 
-class _Observer:
-    """Feeds one kind's changes into the collector."""
-
-    def __init__(self, collector: GarbageCollector, gvk: GroupVersionKind) -> None:
-        self._collector = collector
-        self._gvk = gvk
-
-    def handle(self, delta: Delta) -> Awaitable[None] | None:
-        self._collector.changed(self._gvk, delta)
+async def _live(client: Client, node: Node) -> PartialObjectMetadata | None:
+    try:
+        live = await client.get(metadata_of(node.gvk), node.name, node.namespace)
+    except NotFound:
         return None
+    return live if live.metadata.uid == node.uid else None
 
 
-class _Signal:
-    """Sets an event at every change."""
+async def _drop_owners(client: Client, node: Node, uids: set[str]) -> None:
+    """Remove the references to some owners."""
 
-    def __init__(self, event: asyncio.Event) -> None:
-        self._event = event
+    def kept(metadata: ObjectMeta) -> list[Any]:
+        return [to_dict(each) for each in metadata.owner_references if each.uid not in uids]
 
-    def handle(self, delta: Delta) -> Awaitable[None] | None:
-        self._event.set()
-        return None
+    await _shorten(client, node, "ownerReferences", kept, lambda metadata: len(metadata.owner_references))
+
+
+async def _drop_finalizer(client: Client, node: Node, finalizer: str) -> None:
+    def kept(metadata: ObjectMeta) -> list[Any]:
+        return [each for each in metadata.finalizers if each != finalizer]
+
+    await _shorten(client, node, "finalizers", kept, lambda metadata: len(metadata.finalizers))
+
+
+async def _shorten(
+    client: Client,
+    node: Node,
+    field: str,
+    kept: Callable[[ObjectMeta], list[Any]],
+    length: Callable[[ObjectMeta], int],
+) -> None:
+    """Leave only some entries in a list of the live object's metadata, as of the version that was read."""
+    live = await _live(client, node)
+    if live is None:
+        return
+    rest = kept(live.metadata)
+    if len(rest) == length(live.metadata):
+        return
+    path = f"/metadata/{field}"
+    change = {"op": "replace", "path": path, "value": rest} if rest else {"op": "remove", "path": path}
+    version = {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version}
+    with ignore_not_found():
+        await client.patch(live, JsonPatch([version, change]))
 
 
 def _node(gvk: GroupVersionKind, entry: Entry) -> Node:
@@ -309,9 +280,22 @@ def _node(gvk: GroupVersionKind, entry: Entry) -> Node:
     )
 
 
-def _one_version_each(kinds: Sequence[GroupVersionKind] | set[GroupVersionKind]) -> set[GroupVersionKind]:
-    """One version of each kind is enough: they show the same objects."""
-    chosen: dict[tuple[str, str], GroupVersionKind] = {}
-    for gvk in sorted(kinds):
-        chosen.setdefault((gvk.group, gvk.kind), gvk)
-    return set(chosen.values())
+def garbage_collector(mapper: RestMapper, recorder: Recorder) -> Controller[Resource]:
+    """The controller, for ``manager.add``."""
+    collector = GarbageCollector(mapper, recorder)
+    controller = (
+        Builder[Resource](name=NAME)
+        .source(collector.monitor)
+        .rbac(
+            Rule(
+                groups=("*",),
+                resources=("*",),
+                verbs=("delete", "get", "list", "patch", "watch"),
+            )
+        )
+        # The graph follows the watches by itself, and deletions repeat without harm.
+        .options(max_concurrent_reconciles=_WORKERS, consistency="none")
+        .build(collector)
+    )
+    collector.attach(controller)
+    return controller

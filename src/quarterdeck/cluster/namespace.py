@@ -7,27 +7,31 @@ finalize subresource and the server removes the object.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind
+from quarterdeck.api import GroupVersionKind, Time
 from quarterdeck.api.k8s import Namespace
-from quarterdeck.client import Client, ResourceMapping, RestMapper, metadata_of
-from quarterdeck.errors import ApiError, Conflict, NotFound, QuarterdeckError
-from quarterdeck.runtime.cache import Cache, Delta
-from quarterdeck.runtime.queue import QueueClosed, WorkQueue
+from quarterdeck.api.k8s.core import NamespaceCondition
+from quarterdeck.client import Client, ResourceMapping, metadata_of
+from quarterdeck.errors import ApiError, NotFound, ignore_not_found
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.predicate import Predicate
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
 
-__all__ = ["NamespaceController", "Remaining", "conditions_of"]
+__all__ = ["NAME", "NamespaceReconciler", "Remaining", "conditions_of", "namespace_controller"]
 
-_log = logging.getLogger("quarterdeck.cluster.namespace")
-_WORKERS: Final = 4
+NAME: Final = "namespace-controller"
+_WORKERS: Final = 10
 _POD: Final = GroupVersionKind("", "v1", "Pod")
-#: how soon a namespace that is not empty is looked at again
+_FINALIZER: Final = "kubernetes"
+#: how soon, and how late at most, a namespace that is not empty is looked at again
 _RETRY: Final = 0.2
 _SLOWEST_RETRY: Final = 5.0
 
@@ -98,140 +102,116 @@ def conditions_of(remaining: Remaining) -> list[tuple[str, str, str, str]]:
     return conditions
 
 
-class NamespaceController:
-    """Runs until cancelled."""
+class NamespaceReconciler(Reconciler[Namespace]):
+    """Empties one namespace after the other; ``namespace_controller`` makes the controller."""
 
-    def __init__(self, client: Client, cache: Cache, mapper: RestMapper) -> None:
-        self._client = client
-        self._cache = cache
-        self._mapper = mapper
-        self._queue: WorkQueue[str] = WorkQueue()
-        self._delay: dict[str, float] = {}
-
-    async def run(self) -> None:
-        self._cache.informer(Namespace).add_handler(self, name="namespace-controller")
-        async with asyncio.TaskGroup() as group:
-            for _ in range(_WORKERS):
-                group.create_task(self._work())
-
-    def handle(self, delta: Delta) -> Awaitable[None] | None:
-        if delta.new is not None and delta.new.is_deleting:
-            self._queue.add(delta.new.name)
-        elif delta.new is None:
-            self._delay.pop(delta.entry.name, None)
-        return None
-
-    async def _work(self) -> None:
-        while True:
-            try:
-                name = await self._queue.get()
-            except QueueClosed:
-                return
-            try:
-                is_done = await self._empty(name)
-            except QuarterdeckError as error:
-                _log.warning("cannot empty namespace", extra={"namespace": name, "error": str(error)})
-                is_done = False
-            finally:
-                self._queue.done(name)
-            if not is_done:
-                delay = self._delay.get(name, _RETRY)
-                self._delay[name] = min(delay * 1.5, _SLOWEST_RETRY)
-                self._queue.add(name, after=delay)
-
-    async def _empty(self, name: str) -> bool:
-        """Delete what is there; True when the namespace is finished or not ours to finish."""
+    async def reconcile(self, ctx: Context[Namespace]) -> Result | None:
+        """Delete what is there; finish the namespace when nothing is left."""
         try:
-            namespace = await self._client.get(Namespace, name)
+            namespace = await ctx.get(Namespace, ctx.key.name, live=True)
         except NotFound:
-            return True
-        if not namespace.metadata.is_deleting or "kubernetes" not in (namespace.spec.finalizers or ()):
-            return True
-        remaining = await self._delete_content(name)
-        if not remaining.is_empty:
-            await self._report(namespace, remaining)
-            return False
-        await self._finalize(namespace)
-        return True
+            return None
+        if not namespace.metadata.is_deleting or _FINALIZER not in namespace.spec.finalizers:
+            return None
+        remaining = await _delete_content(ctx.client, namespace.metadata.name)
+        if remaining.is_empty:
+            await _finalize(ctx.client, namespace)
+            return None
+        ctx.replace(namespace)
+        _report(ctx, remaining)
+        return Requeue(after=_patience(namespace, ctx.now()), reason="content-remains")
 
-    async def _delete_content(self, namespace: str) -> Remaining:
-        await self._mapper.refresh()
-        mappings = _one_each(await self._mapper.all())
-        pods = [mapping for mapping in mappings if mapping.gvk == _POD]
-        remaining = Remaining({}, {}, [])
-        for mapping in pods:
-            await self._delete_all(mapping, namespace, remaining)
-        if not remaining.is_empty:  # other objects may still serve the pods that are winding down
-            return remaining
-        for mapping in mappings:
-            if mapping.gvk != _POD:
-                await self._delete_all(mapping, namespace, remaining)
+
+async def _delete_content(client: Client, namespace: str) -> Remaining:
+    await client.mapper.refresh()
+    mappings = _one_each(await client.mapper.all())
+    remaining = Remaining({}, {}, [])
+    for mapping in mappings:
+        if mapping.gvk == _POD:
+            await _delete_all(client, mapping, namespace, remaining)
+    if not remaining.is_empty:  # other objects may still serve the pods that are winding down
         return remaining
+    for mapping in mappings:
+        if mapping.gvk != _POD:
+            await _delete_all(client, mapping, namespace, remaining)
+    return remaining
 
-    async def _delete_all(self, mapping: ResourceMapping, namespace: str, remaining: Remaining) -> None:
-        kind = metadata_of(mapping.gvk)
-        try:
-            found = await self._client.list(kind, namespace=namespace)
+
+async def _delete_all(client: Client, mapping: ResourceMapping, namespace: str, remaining: Remaining) -> None:
+    kind = metadata_of(mapping.gvk)
+    try:
+        found = await client.list(kind, namespace=namespace)
+        if not found.items:
+            return
+        if "deletecollection" in mapping.verbs:
+            await client.delete_all_of(kind, namespace=namespace, labels="", propagation="Background")
+        else:
             for item in found.items:
                 if not item.metadata.is_deleting:
-                    await self._delete_one(kind, item.metadata.name, namespace)
-            if found.items:
-                found = await self._client.list(kind, namespace=namespace)
-        except ApiError as error:
-            if error.code in (404, 405):  # the kind went away meanwhile
-                return
-            remaining.failures.append(f"{mapping.gvr.resource}.{mapping.gvk.group}: {error}")
+                    with ignore_not_found():
+                        await client.delete(kind, item.metadata.name, namespace, propagation="Background")
+        found = await client.list(kind, namespace=namespace)
+    except ApiError as error:
+        if error.code in (404, 405):  # the kind went away meanwhile
             return
-        if found.items:
-            remaining.resources[f"{mapping.gvr.resource}.{mapping.gvk.group}"] = len(found.items)
-            for item in found.items:
-                for finalizer in item.metadata.finalizers or ():
-                    remaining.finalizers[finalizer] = remaining.finalizers.get(finalizer, 0) + 1
+        remaining.failures.append(f"{mapping.gvr.resource}.{mapping.gvk.group}: {error}")
+        return
+    if found.items:
+        remaining.resources[f"{mapping.gvr.resource}.{mapping.gvk.group}"] = len(found.items)
+        for item in found.items:
+            for finalizer in item.metadata.finalizers:
+                remaining.finalizers[finalizer] = remaining.finalizers.get(finalizer, 0) + 1
 
-    async def _delete_one(self, kind: Any, name: str, namespace: str) -> None:
-        try:
-            await self._client.delete(kind, name, namespace, propagation="Background")
-        except NotFound:
-            return
 
-    async def _report(self, namespace: Namespace, remaining: Remaining) -> None:
-        """Write the conditions, if they say something new."""
-        document = msgspec.json.decode(namespace.to_bytes())
-        status = document.setdefault("status", {})
-        known = {condition["type"]: condition for condition in status.get("conditions") or ()}
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        conditions = []
-        for kind, value, reason, message in conditions_of(remaining):
-            before = known.get(kind, {})
-            changed = before.get("lastTransitionTime", now) if before.get("status") == value else now
-            conditions.append(
-                {
-                    "type": kind,
-                    "status": value,
-                    "lastTransitionTime": changed,
-                    "reason": reason,
-                    "message": message,
-                }
+def _report(ctx: Context[Namespace], remaining: Remaining) -> None:
+    """Say in the conditions what is left; written at the end of the run if it is news."""
+    known = {condition.type: condition for condition in ctx.obj.status.conditions}
+    conditions = []
+    for kind, value, reason, message in conditions_of(remaining):
+        before = known.get(kind)
+        since = before.last_transition_time if before is not None and before.status == value else ctx.now()
+        conditions.append(
+            NamespaceCondition(
+                type=kind, status=value, last_transition_time=since, reason=reason, message=message
             )
-        if status.get("conditions") == conditions:
-            return
-        status["conditions"] = conditions
-        updated = Namespace.from_bytes(msgspec.json.encode(document))
-        try:
-            await self._client.status.update(updated)
-        except (Conflict, NotFound):
-            return  # looked at again soon
+        )
+    ctx.status.conditions = conditions
 
-    async def _finalize(self, namespace: Namespace) -> None:
-        document = msgspec.json.decode(namespace.to_bytes())
-        finalizers = [each for each in document["spec"].get("finalizers") or () if each != "kubernetes"]
-        document["spec"]["finalizers"] = finalizers
-        try:
-            await self._client.subresource("finalize").update(
-                Namespace.from_bytes(msgspec.json.encode(document))
-            )
-        except NotFound:
-            return
+
+def _patience(namespace: Namespace, now: Time) -> float:
+    """Soon at first, then less often: a tenth of the time the deletion has been going on."""
+    begun = namespace.metadata.deletion_timestamp
+    waited = now.timestamp() - begun.timestamp() if isinstance(begun, Time) else 0.0
+    return min(max(waited / 10, _RETRY), _SLOWEST_RETRY)
+
+
+async def _finalize(client: Client, namespace: Namespace) -> None:
+    rest = tuple(each for each in namespace.spec.finalizers if each != _FINALIZER)
+    finished = namespace.evolve(spec=namespace.spec.evolve(finalizers=rest))
+    with ignore_not_found():
+        await client.subresource("finalize").update(finished)
+
+
+def namespace_controller() -> Controller[Namespace]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(Namespace, name=NAME)
+        .predicates(_IN_DELETION)
+        .rbac(
+            Rule(groups=("",), resources=("namespaces/finalize",), verbs=("update",)),
+            Rule(groups=("*",), resources=("*",), verbs=("delete", "deletecollection", "list")),
+        )
+        .options(max_concurrent_reconciles=_WORKERS)
+        .build(NamespaceReconciler())
+    )
+
+
+_IN_DELETION: Final = Predicate(
+    "in_deletion",
+    create=lambda event: event.entry.is_deleting,
+    update=lambda event: event.entry.is_deleting,
+    delete=lambda _: False,
+)
 
 
 def _one_each(mappings: Sequence[ResourceMapping]) -> list[ResourceMapping]:

@@ -96,6 +96,13 @@ class OwnerGraph:
                     affected.add(owner.uid)
         return affected
 
+    def forget_kind(self, gvk: GroupVersionKind) -> set[str]:
+        """A kind is no longer observed; returns the UIDs of objects to look at because of it."""
+        affected: set[str] = set()
+        for uid in [node.uid for node in self._nodes.values() if node.gvk == gvk]:
+            affected |= self.forget(uid)
+        return affected
+
     def _waits(self, uid: str) -> bool:
         node = self._nodes.get(uid)
         return node is not None and node.waits_for_dependents

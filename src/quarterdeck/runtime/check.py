@@ -50,7 +50,7 @@ class BuiltinChecks:
 
     def readiness(self) -> dict[str, Check]:
         """Checks that say whether this replica can do its work."""
-        return {"caches": self._synced, "informers": self._blocked, **_own("webhook", self._webhooks)}
+        return {"caches": self.unsynced, "informers": self.blocked, **_own("webhook", self._webhooks)}
 
     def liveness(self) -> dict[str, Check]:
         """Checks that say whether a restart would help."""
@@ -69,11 +69,13 @@ class BuiltinChecks:
             ignored = {id(cluster.cache.informer(kind)) for kind in optional - needed}
             yield from (informer for informer in cluster.cache.informers if id(informer) not in ignored)
 
-    def _synced(self) -> str | None:
+    def unsynced(self) -> str | None:
+        """Which caches are not filled yet."""
         late = [f"{i.gvk.group_kind} ({i.health})" for i in self._needed() if not i.has_synced]
         return f"not synced: {', '.join(late)}" if late else None
 
-    def _blocked(self) -> str | None:
+    def blocked(self) -> str | None:
+        """Which kinds are missing or forbidden."""
         blocked = [f"{i.gvk.group_kind}: {i.health}" for i in self._needed() if i.health.is_blocked]
         return "; ".join(blocked) if blocked and not self._blocked_kinds_are_ready else None
 

@@ -70,6 +70,12 @@ def in_context(context: "Context[Any]") -> Iterator[None]:
         _current.reset(token)
 
 
+def current_key() -> Key | None:
+    """The key that is being reconciled in this task, if one is."""
+    context = _current.get()
+    return context.key if context is not None else None
+
+
 class ContextWrites:
     """Hands writes to the reconcile that made them; the observer of every controller's client."""
 

@@ -25,22 +25,18 @@ from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.index import Index
 from quarterdeck.runtime.clock import Clock, LoopClock
 from quarterdeck.runtime.consistency import ConsistencyStatistics, WriteTracker
-from quarterdeck.runtime.context import Context, ContextWrites, Toolbox
+from quarterdeck.runtime.context import Context, ContextWrites, Toolbox, current_key
+from quarterdeck.runtime.controlleroption import ControllerOptions
+from quarterdeck.runtime.controllerqueue import make_queue
 from quarterdeck.runtime.execution import Execution
 from quarterdeck.runtime.finalizer import FinalizerRegistry
 from quarterdeck.runtime.predicate import Predicate
-from quarterdeck.runtime.queue import (
-    DEFAULT_AGE_RATE,
-    QueueClosed,
-    QueueMetrics,
-    QueueStatistics,
-    WorkQueue,
-)
-from quarterdeck.runtime.ratelimit import ExponentialLimiter, RateLimiter
+from quarterdeck.runtime.queue import LOW_PRIORITY, QueueClosed, QueueMetrics, QueueStatistics, WorkQueue
+from quarterdeck.runtime.ratelimit import RateLimiter
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.recording import recording_client
-from quarterdeck.runtime.result import Wait
+from quarterdeck.runtime.result import Result, Wait
 from quarterdeck.runtime.seam import NoRecorder, ReconcileMetrics, Recorder
 from quarterdeck.runtime.source import KindSource, Source, SourceContext
 from quarterdeck.runtime.taskerror import unwrapped
@@ -64,39 +60,11 @@ _TWICE: Final = (
 )
 
 
+_HANDOVER_PERIOD: Final = 0.01
+
+
 class SyncTimeout(QuarterdeckError):
     """A source was not ready in time; the message says which, and what keeps it."""
-
-
-class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one controller."""
-
-    max_concurrent_reconciles: int | None = None
-    """Workers; ``None`` takes the manager's choice for the kind, else its default (4)."""
-    cache_sync_timeout: float = 120.0
-    """Seconds to wait for all sources at start; then the controller fails."""
-    reconcile_timeout: float | None = 120.0
-    """Seconds one reconcile may take before it is cancelled; ``None`` for no limit."""
-    need_leader_election: bool = True
-    """Run only while this process leads."""
-    enable_warmup: bool = False
-    """Start sources before the lease is won, so that taking over is quick."""
-    consistency: Literal["own-writes", "none"] = "own-writes"
-    """Whether a key waits for the cache to show its own writes."""
-    consistency_timeout: float = 5.0
-    """Seconds a key waits for that at most."""
-    backoff_base: float = 0.005
-    """First wait of a failed key, seconds; doubled each time."""
-    backoff_cap: float = 300.0
-    """Longest wait of a failed key, seconds; controller-runtime has 1000."""
-    age_rate: float = DEFAULT_AGE_RATE
-    """Points of priority a queued key gains per second; 0 gives strict bands."""
-    errors: tuple[type[Exception], ...] = ()
-    """Exceptions that are ordinary errors, not panics."""
-    recover_panic: bool = True
-    """Retry after a panic; otherwise it ends the controller, and the manager with it."""
-    field_manager: str = ""
-    """Field manager of this controller's writes; default its name."""
 
 
 class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,8 +74,10 @@ class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     recorder: Recorder = msgspec.field(default_factory=NoRecorder)
     clock: Clock = msgspec.field(default_factory=LoopClock)
     rng: random.Random = msgspec.field(default_factory=random.Random)
-    may_write: Callable[[], bool] | None = None
-    """Asked before each write of a controller that needs leadership."""
+    may_write: Callable[[Key | None], bool] | None = None
+    """Asked before each write of a controller that needs leadership, with the key it is made for."""
+    owns: Callable[[Key], bool] | None = None
+    """Asked before each reconcile of such a controller, if keys are shared among replicas."""
     metrics: ReconcileMetrics | None = None
     queue_metrics: QueueMetrics | None = None
     tracer: Tracer = NO_TRACER
@@ -178,7 +148,11 @@ class Controller(Generic[T]):
             if kind is not None
             else {}
         )
-        self._log: Final = get_logger(__name__, controller=name, **about)
+        self._log: Final = (
+            self.options.log_constructor(None)
+            if self.options.log_constructor is not None
+            else get_logger(__name__, controller=name, **about)
+        )
         self._environment: ControllerEnvironment | None = None
         self._queue: WorkQueue[Key] | None = None
         self._tracker: WriteTracker | None = None
@@ -228,13 +202,12 @@ class Controller(Generic[T]):
     def _renew(self) -> None:
         """A fresh queue and fresh gates: at the begin, and for each new term of leadership."""
         environment, options = self._need_environment(), self.options
-        limiter: RateLimiter[Key] = (
-            self._limiter
-            if self._limiter is not None
-            else ExponentialLimiter(options.backoff_base, options.backoff_cap, rng=environment.rng)
-        )
-        queue = self._queue = WorkQueue(
-            limiter=limiter, metrics=environment.queue_metrics, age_rate=options.age_rate
+        queue = self._queue = make_queue(
+            self.name,
+            options,
+            limiter=self._limiter,
+            metrics=environment.queue_metrics,
+            rng=environment.rng,
         )
         if self._end_follow is not None:
             self._end_follow()
@@ -272,10 +245,14 @@ class Controller(Generic[T]):
 
     def _make_tools(self, cluster: str, client: Client, cache: Cache) -> Toolbox:
         environment = self._need_environment()
-        fence = environment.may_write if self.needs_leader_election else None
+        ask = environment.may_write if self.needs_leader_election else None
+
+        def fence() -> bool:
+            return ask is None or ask(current_key())
+
         owned = field_owner(client, self.options.field_manager or self.name)
         return Toolbox(
-            client=recording_client(owned, ContextWrites(), may_write=fence),
+            client=recording_client(owned, ContextWrites(), may_write=fence if ask is not None else None),
             cache=cache,
             cluster=cluster,
             clock=environment.clock,
@@ -460,24 +437,7 @@ class Controller(Generic[T]):
         metrics = environment.metrics
         if metrics is not None:
             metrics.max_concurrent.set(count)
-        worker = self._worker = Worker(
-            kind=self.kind,
-            reconciler=self._reconciler,
-            finalizers=self._finalizers,
-            queue=self.queue,
-            parking=self,
-            tools=self._clusters.get,
-            execution=environment.execution,
-            clock=environment.clock,
-            log=self._log,
-            timeout=self.options.reconcile_timeout,
-            errors=self.options.errors,
-            recover_panic=self.options.recover_panic,
-            metrics=metrics,
-            tracer=environment.tracer,
-            name=self.name,
-            forget=self._tracker.forget if self._tracker is not None else _ignore,
-        )
+        worker = self._worker = self._make_worker(environment)
         self._log.info("Starting workers", **{"worker count": count})
         self._workers = count
         try:
@@ -488,8 +448,38 @@ class Controller(Generic[T]):
             self._workers = 0
         self._log.info("All workers finished")
 
+    def _make_worker(self, environment: ControllerEnvironment) -> Worker[T]:
+        return Worker(
+            kind=self.kind,
+            reconciler=self._reconciler,
+            finalizers=self._finalizers,
+            queue=self.queue,
+            parking=self,
+            tools=self._clusters.get,
+            execution=environment.execution,
+            clock=environment.clock,
+            log=self._log,
+            log_constructor=self.options.log_constructor,
+            timeout=self.options.reconcile_timeout,
+            errors=self.options.errors,
+            recover_panic=self.options.recover_panic,
+            metrics=environment.metrics,
+            tracer=environment.tracer,
+            name=self.name,
+            forget=self._tracker.forget if self._tracker is not None else _ignore,
+        )
+
+    async def reconcile_once(self, key: Key) -> Result | None:
+        """Reconcile one key here and now, past the queue: for tests and tools.
+
+        Returns what the reconciler returned and raises what it raised. The caches must be filled, and the
+        controller must not run: nothing here keeps a worker from the same key.
+        """
+        return await self._make_worker(self._need_environment()).run_once(key)
+
     async def _serve(self, worker: Worker[T], metrics: ReconcileMetrics | None) -> None:
         queue, tracker = self.queue, self._tracker
+        owns = self._need_environment().owns if self.needs_leader_election else None
         while True:
             try:
                 key = await queue.get()
@@ -497,6 +487,8 @@ class Controller(Generic[T]):
                 return
             priority = queue.priority_of(key)
             try:
+                if owns is not None and not owns(key):
+                    continue  # another replica's; it finds the object by itself
                 if tracker is not None and tracker.park(key, priority):
                     continue
                 self._active += 1
@@ -510,6 +502,22 @@ class Controller(Generic[T]):
                         metrics.active_workers.dec()
             finally:
                 queue.done(key)
+
+    def take_over(self, mine: Callable[[Key], bool]) -> None:
+        """Queue every object among these keys: they were another replica's until now."""
+        if self.kind is None:
+            return
+        for cluster, tools in self._clusters.items():
+            for entry in tools.cache.informer(self.kind).entries():
+                key = Key(entry.namespace, entry.name, cluster)
+                if mine(key):
+                    self.queue.add(key, priority=LOW_PRIORITY)
+
+    async def hand_over(self, others: Callable[[Key], bool]) -> None:
+        """Drop what is queued of these keys and wait for those that are being reconciled."""
+        self.queue.discard(others)
+        while any(others(key) for key in self.queue.processing):  # noqa: ASYNC110  nobody signals this
+            await asyncio.sleep(_HANDOVER_PERIOD)
 
     def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
         """Queue ``key`` when what it waits for shows up in the cache, or after its time-out."""

@@ -168,6 +168,7 @@ class Manager:
         self.loop_lag: Final = LoopLag(observe=lag)
         self.elector: Final = self._make_elector(leader_election)
         self._controllers: dict[str, Controller[Any]] = {}
+        self._rules: list[Rule] = []
         self._clusters: dict[str, Cluster] = {"": self.cluster}
         self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
         self._providers: list[ClusterProvider] = []
@@ -182,6 +183,7 @@ class Manager:
         self._is_stopping = False
         self._started = False
         self._is_leading = False
+        self._campaigning = False
         self._skip_grace = False
         if webhooks is not None:
             self._groups[Group.WEBHOOKS].add(webhooks)
@@ -258,6 +260,11 @@ class Manager:
         return dict(self._clusters)
 
     @property
+    def is_started(self) -> bool:
+        """Whether everything runs that may: also true of a replica that waits for the lease."""
+        return self._campaigning
+
+    @property
     def is_leading(self) -> bool:
         """Whether the controllers run."""
         return self._is_leading
@@ -318,13 +325,16 @@ class Manager:
 
     def add_webhook(self, *webhooks: "AdmissionWebhook") -> None:
         """Serve admission handlers; the manager must have a webhook server."""
-        self._webhook_server().add(*webhooks)
+        if webhooks:
+            self.webhook_server.add(*webhooks)
 
     def add_conversion(self, *conversions: "Conversion") -> None:
         """Serve conversions between versions of a kind; the manager must have a webhook server."""
-        self._webhook_server().add_conversion(*conversions)
+        self.webhook_server.add_conversion(*conversions)
 
-    def _webhook_server(self) -> "WebhookServer":
+    @property
+    def webhook_server(self) -> "WebhookServer":
+        """The webhook server; raises ``ConfigError`` if there is none."""
         from quarterdeck.runtime.webhook import WebhookServer
 
         if not isinstance(self.webhooks, WebhookServer):
@@ -337,9 +347,14 @@ class Manager:
         if self._tasks is not None:
             self._spawn(self._follow_provider(provider), "cluster provider")
 
+    def add_rules(self, *rules: Rule) -> None:
+        """Declare permissions that no controller declares, such as what webhooks read."""
+        self._rules += rules
+
     def rules(self) -> tuple[Rule, ...]:
         """The permissions the manager needs, as derived from the declarations of its controllers."""
-        rules = [rule for controller in self._controllers.values() for rule in controller.rules]
+        rules = [*self._rules]
+        rules += [rule for controller in self._controllers.values() for rule in controller.rules]
         if isinstance(self._recorders, RecorderSource):
             rules += EVENT_RULES
         if self.elector is not None:
@@ -360,7 +375,7 @@ class Manager:
         ``until`` is a loop time; ``None`` ignores delayed keys altogether.
         """
         for cluster in self._clusters.values():
-            if any(each.queued for each in cluster.cache.statistics().informers):
+            if any(each.queued or each.handling for each in cluster.cache.statistics().informers):
                 return False
         for controller in self._controllers.values():
             now = controller.statistics()
@@ -463,6 +478,7 @@ class Manager:
                 await self._unless_stopped(runnable.wait_synced())
         if self._stop_requested.is_set():
             return None
+        self._campaigning = True
         return self._spawn(self._campaign(), "leader election")
 
     async def _check_permissions(self) -> None:

@@ -122,6 +122,7 @@ class WorkQueue(Generic[K]):
     - ``limiter``: how long failed keys wait; default exponential from 5 ms to 300 s.
     - ``age_rate``: points of priority gained per waiting second; default reaches from −100 to 0 in 60 s.
     - ``metrics``: an observer; without one nothing is measured.
+    - ``has_priorities``: without, every key has the same: first in, first out.
     """
 
     def __init__(
@@ -130,10 +131,12 @@ class WorkQueue(Generic[K]):
         limiter: RateLimiter[K] | None = None,
         age_rate: float = DEFAULT_AGE_RATE,
         metrics: QueueMetrics | None = None,
+        has_priorities: bool = True,
     ) -> None:
         self._limiter: Final[RateLimiter[K]] = limiter if limiter is not None else ExponentialLimiter()
         self._age_rate: Final = age_rate
         self._metrics: Final = metrics
+        self._has_priorities: Final = has_priorities
         self._items: dict[K, _Entry[K]] = {}
         self._ready: list[tuple[float, int, _Entry[K]]] = []
         self._waiting: list[tuple[float, int, _Entry[K]]] = []
@@ -154,6 +157,8 @@ class WorkQueue(Generic[K]):
         """
         if self._closed:
             return
+        if not self._has_priorities:
+            priority = 0
         if rate_limited:
             delay = self._limiter.when(key)
             after = min(after, delay) if after > 0 else delay
@@ -228,6 +233,11 @@ class WorkQueue(Generic[K]):
         """The priority a key was handed out with; 0 if it is not being processed."""
         taken = self._processing.get(key)
         return taken.priority if taken is not None else 0
+
+    @property
+    def processing(self) -> tuple[K, ...]:
+        """The keys handed out and not given back."""
+        return tuple(self._processing)
 
     def discard(self, unwanted: Callable[[K], bool]) -> int:
         """Drop queued entries, running ones excepted (a cluster left); returns how many."""

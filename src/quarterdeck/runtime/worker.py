@@ -27,12 +27,13 @@ from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from quarterdeck.api import Key, Resource, add_finalizer, remove_finalizer
-from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, Terminal
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ReconcileError, Terminal
 from quarterdeck.errors import Requeue as RequeueError
 from quarterdeck.runtime._logfield import FieldLogger, bound_fields
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.context import Context, DeleteContext, Toolbox, in_context
+from quarterdeck.runtime.controlleroption import LogConstructor
 from quarterdeck.runtime.execution import Execution
 from quarterdeck.runtime.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
 from quarterdeck.runtime.logrepeat import RepeatGuard
@@ -75,6 +76,7 @@ class Worker(Generic[T]):
         execution: Execution,
         clock: Clock,
         log: FieldLogger,
+        log_constructor: LogConstructor | None,
         timeout: float | None,
         errors: tuple[type[Exception], ...],
         recover_panic: bool,
@@ -96,6 +98,7 @@ class Worker(Generic[T]):
         self._execution: Final = execution
         self._clock: Final = clock
         self._log: Final = log
+        self._make_log: Final = log_constructor
         self._timeout: Final = timeout
         self._errors: Final[tuple[type[Exception], ...]] = (QuarterdeckError, TimeoutError, *errors)
         self._recover_panic: Final = recover_panic
@@ -129,6 +132,13 @@ class Worker(Generic[T]):
                 label = self._failed(key, priority, error)
             if self._metrics is not None:
                 self._metrics.reconciled(label, perf_counter() - started)
+
+    async def run_once(self, key: Key) -> Result | None:
+        """Run the reconciler for a key, and let its result and its errors through."""
+        tools = self._tools(key.cluster)
+        if tools is None:
+            raise ReconcileError(f"there is no cluster {key.cluster!r}")
+        return await self._run(key, 0, tools, str(uuid.uuid4()))
 
     def discard(self, unwanted: Callable[[Key], bool]) -> None:
         """Forget what is remembered about keys (a cluster left)."""
@@ -168,7 +178,7 @@ class Worker(Generic[T]):
             key=key,
             obj=obj,
             tools=tools,
-            log=self._log,
+            log=self._make_log(key) if self._make_log is not None else self._log,
             reconcile_id=reconcile_id,
             priority=priority,
             attempt=self._queue.failures(key),

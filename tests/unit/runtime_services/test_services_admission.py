@@ -586,6 +586,7 @@ async def test_a_path_is_registered_once_and_must_be_callable(tmp_path: Path) ->
 
 async def test_a_server_without_certificate_does_not_start(tmp_path: Path) -> None:
     server = WebhookServer(WebhookOptions(port=0), certificates=FileCertificates(tmp_path))
+    server.register("/anything", lambda request: Response(200, b""))
     with pytest.raises(ConfigError, match="cannot read the serving certificate"):
         await server.start()
     with pytest.raises(QuarterdeckError, match="has not been started yet"):

@@ -33,6 +33,7 @@ from quarterdeck.runtime.log import (
 from quarterdeck.runtime.logrepeat import RepeatGuard
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+from quarterdeck.runtime.webhook.http import Response
 
 _numbers = itertools.count()
 
@@ -241,6 +242,7 @@ async def _session(tmp_path: Path) -> list[str]:
         async with Client.connect(config) as client:
             source = SelfSigned("hook", "kube-system", client=client, dns_names=("localhost",))
             hooks = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=source)
+            hooks.register("/anything", lambda request: Response(200, b""))
             async with hooks:
                 authority = Authority()
                 authority.issue(tmp_path)

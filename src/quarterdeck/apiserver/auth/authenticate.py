@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -18,7 +17,7 @@ import msgspec
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from quarterdeck.apiserver import status
+from quarterdeck.apiserver import status, wallclock
 
 from . import serviceaccount
 from .jwt import TokenError
@@ -66,7 +65,7 @@ class Authenticator:
         *,
         service_accounts: ServiceAccountTokens | None = None,
         static_tokens: Mapping[str, UserInfo] | None = None,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = wallclock.now,
         tokens_kept: int = 4096,
     ) -> None:
         self._reads = reads

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from quarterdeck.apiserver import fielderror, status, table
+from quarterdeck.apiserver import fielderror, status, table, wallclock
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.negotiate import Output
 from quarterdeck.apiserver.resource import Resource
@@ -142,7 +142,7 @@ def build_table(
 ) -> Json:
     include = request.param("includeObject") or "Metadata"
     printer = table.printer_for(request.resource)
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(wallclock.now(), UTC)
     rows = []
     for obj in objects:
         if include == "None":
@@ -179,7 +179,7 @@ def _table_bytes(request: ApiRequest, entries: Sequence[Entry], list_metadata: J
     if include not in ("Metadata", "None") or request.output.yaml or request.output.version != "v1":
         return None
     printer = table.printer_for(resource)
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(wallclock.now(), UTC)
     rows: list[bytes] = []
     for entry in entries:
         body = resource.raw_body(entry)

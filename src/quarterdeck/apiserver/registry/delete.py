@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from quarterdeck.apiserver import document, fielderror, gostyle, status
+from quarterdeck.apiserver import document, fielderror, gostyle, status, wallclock
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
@@ -258,7 +258,7 @@ class Deleter:
         is_gone = not finalizers and not held and grace == 0
         if is_gone and not strategy.deletes_gracefully:
             return obj, True
-        meta["deletionTimestamp"] = _stamp(datetime.now(UTC) + timedelta(seconds=grace))
+        meta["deletionTimestamp"] = _stamp(datetime.fromtimestamp(wallclock.now() + grace, UTC))
         if strategy.delete_records_grace:
             meta["deletionGracePeriodSeconds"] = grace
             if meta.get("generation"):

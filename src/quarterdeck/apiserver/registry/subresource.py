@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from quarterdeck.apiserver import status
+from quarterdeck.apiserver import status, wallclock
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
@@ -136,7 +135,7 @@ class Subresources:
             request.info.name,
             reads=self._writer.cluster,
             tokens=self._tokens,
-            now=time.time(),
+            now=wallclock.now(),
         )
         return document_response(request, 201, answer)
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, gostyle, metadata, status
+from quarterdeck.apiserver import fielderror, gostyle, metadata, status, wallclock
 from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import restore_times
@@ -54,7 +54,7 @@ _second: tuple[int, str] = (0, "")
 def timestamp() -> str:
     """Now, in RFC 3339 whole seconds; formatted once a second."""
     global _second  # a cache of one value
-    now = int(time.time())
+    now = int(wallclock.now())
     if _second[0] != now:
         _second = (now, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
     return _second[1]

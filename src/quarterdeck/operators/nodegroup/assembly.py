@@ -1,16 +1,9 @@
-"""The operator put together: what a program adds to its manager and its webhook server.
-
-    manager = Manager(config, cache=CacheOptions(by_kind=cached_kinds()), webhooks=server)
-    live = manager.api_reader
-    add_webhooks(server, ClusterReader(SyncedReader(manager.cache, live), live=live))
-    add_controllers(manager)
-
-``quarterdeck run`` and ``quarterdeck up`` do this; the definition itself comes from ``types.definition``.
-"""
+"""The operator put together: what ``quarterdeck up``, ``run`` and ``manifests`` know of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s import Secret
@@ -21,38 +14,64 @@ from quarterdeck.operators.nodegroup.controllers import (
     status_controller,
 )
 from quarterdeck.operators.nodegroup.metrics import NodeGroupMetrics
+from quarterdeck.operators.nodegroup.types import definition
 from quarterdeck.operators.nodegroup.webhooks import (
     ClusterReader,
     ConversionWebhook,
+    SyncedReader,
     policy_webhook,
     simple_webhook,
 )
 from quarterdeck.operators.nodegroup.webhooks.conversion import BODY_LIMIT
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.manager import Manager
-from quarterdeck.runtime.webhook import WebhookServer
+from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.rbac import Rule
+
+_READ_BY_WEBHOOKS: Final = (
+    Rule(groups=("",), resources=("endpoints", "nodes", "secrets"), verbs=("get", "list")),
+    Rule(groups=("deckhouse.io",), resources=("moduleconfigs",), verbs=("get", "list")),
+)
 
 
-def cached_kinds() -> Mapping[type[Resource], KindOptions]:
-    """What the cache need not hold: Secrets of other namespaces."""
-    return {Secret: KindOptions(namespaces=(names.SYSTEM_NAMESPACE, names.MODULE_NAMESPACE))}
+class NodeGroupOperator:
+    """NodeGroups: conversion, validation, status; in an embedded cluster their nodes as well."""
+
+    name: Final = "nodegroup"
+
+    def definitions(self) -> Sequence[Mapping[str, Any]]:
+        """The definition with its three versions; the conversion stanza is registered with the webhooks."""
+        return [definition()]
+
+    def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
+        """Secrets of other namespaces need not be cached."""
+        return {Secret: KindOptions(namespaces=(names.SYSTEM_NAMESPACE, names.MODULE_NAMESPACE))}
+
+    def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
+        """Add controllers and webhooks."""
+        metrics = manager.metrics
+        manager.add(
+            status_controller(
+                NodeGroupMetrics(metrics.registry) if isinstance(metrics, RuntimeMetrics) else None
+            )
+        )
+        if environment.is_embedded:
+            manager.add(simulation_controller())
+        if not environment.registers_webhooks:
+            manager.add(registration_controller())
+        live = manager.api_reader
+        cluster = ClusterReader(SyncedReader(manager.cache, live), live=live)
+        conversion = ConversionWebhook(cluster)
+        manager.webhook_server.register(names.CONVERT_PATH, conversion.handle, body_limit=BODY_LIMIT)
+        return OperatorWebhooks(
+            configuration=names.VALIDATING_CONFIGURATION,
+            admission=(simple_webhook(cluster), policy_webhook(cluster)),
+            converted=(names.CRD_NAME,),
+            rules=_READ_BY_WEBHOOKS,
+        )
 
 
-def add_webhooks(server: WebhookServer, cluster: ClusterReader) -> None:
-    """Serve conversion and both validations."""
-    server.register(names.CONVERT_PATH, ConversionWebhook(cluster).handle, body_limit=BODY_LIMIT)
-    server.add(policy_webhook(cluster), simple_webhook(cluster))
-
-
-def add_controllers(
-    manager: Manager,
-    *,
-    webhook_url: str = "",
-    simulate_nodes: bool = False,
-    metrics: NodeGroupMetrics | None = None,
-) -> None:
-    """Run the controllers; ``simulate_nodes`` is for embedded clusters, which have no cloud."""
-    manager.add(registration_controller(webhook_url))
-    manager.add(status_controller(metrics))
-    if simulate_nodes:
-        manager.add(simulation_controller())
+def operator() -> Operator:
+    """For the entry point."""
+    return NodeGroupOperator()

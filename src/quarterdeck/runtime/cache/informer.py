@@ -36,6 +36,8 @@ from quarterdeck.runtime.cache.shard import Shard
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.cache.verification import find_differences
 from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.metrics.definition import INFORMER_BUCKETS
+from quarterdeck.runtime.metrics.registry import Histogram
 from quarterdeck.runtime.taskerror import unwrapped
 from quarterdeck.runtime.timeslice import TimeSlice
 
@@ -65,6 +67,8 @@ class InformerStatistics(msgspec.Struct, frozen=True):
     """The worst of the shards."""
     queued: int
     """Deltas not yet handled, over all handlers."""
+    handling: int
+    """Deltas that handlers are at work on."""
     handlers: int
     shards: tuple[ReflectorStatistics, ...]
     decoding: tuple[DecodingStatistics, ...]
@@ -105,6 +109,8 @@ class Informer:
         self._building: dict[str, IndexTable] = {}
         self._tables: tuple[IndexTable, ...] = ()
         self._registrations: list[Registration] = []
+        self.processing: Final = Histogram(INFORMER_BUCKETS)
+        """Seconds that handlers took, change by change."""
         self._tasks: dict[Registration, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._mapping: ResourceMapping | None = None
@@ -174,6 +180,7 @@ class Informer:
         shards = tuple(reflector.statistics() for reflector in self._reflectors.values())
         events = [s.last_event for s in shards if s.last_event is not None]
         stores = [shard.store for shard in self._shards.values()]
+        handlers = [registration.statistics() for registration in self._registrations]
         return InformerStatistics(
             gvk=self.gvk,
             is_metadata_only=self.is_metadata_only,
@@ -183,8 +190,9 @@ class Informer:
             version=stores[0].version if stores else "",
             last_event=min(events) if events else None,
             health=self.health,
-            queued=sum(r.statistics().queued for r in self._registrations),
-            handlers=len(self._registrations),
+            queued=sum(handler.queued for handler in handlers),
+            handling=sum(handler.is_handling for handler in handlers),
+            handlers=len(handlers),
             shards=shards,
             decoding=tuple(decoder.statistics() for decoder in self._decoders.values()),
             differences=self._differences,
@@ -318,7 +326,9 @@ class Informer:
 
     def add_handler(self, handler: EventHandler, *, name: str = "") -> Registration:
         """Report changes to ``handler``, the present state first (as initial additions)."""
-        registration = Registration(handler, name=name or type(handler).__name__)
+        registration = Registration(
+            handler, name=name or type(handler).__name__, observe=self.processing.observe
+        )
         self._registrations.append(registration)
         if self._mapping is not None:
             registration.expect(self._shards)

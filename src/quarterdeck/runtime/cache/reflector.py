@@ -112,6 +112,8 @@ class ReflectorStatistics(msgspec.Struct, frozen=True):
     """Watches opened."""
     skipped: int
     """Objects that could not be read."""
+    is_watching: bool = False
+    """Whether a watch is open now, behind a complete list."""
 
 
 class Opener(Protocol):
@@ -232,6 +234,7 @@ class Reflector:
             relists=dict(self._relists),
             watches=self._watches,
             skipped=self._skipped,
+            is_watching=self._listening is not None,
         )
 
     def request_list(self, reason: str) -> None:

@@ -10,7 +10,8 @@ later, after a growing delay, while newer events go on.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from time import perf_counter
 from typing import Final, Protocol
 
 import msgspec
@@ -42,6 +43,8 @@ class RegistrationStatistics(msgspec.Struct, frozen=True):
     failures: int
     retrying: int
     has_synced: bool
+    is_handling: bool
+    """Whether the handler is at work on a change."""
 
 
 class _Marker:
@@ -56,9 +59,11 @@ class _Marker:
 class Registration:
     """A handler registered with an informer; made by ``Informer.add_handler``."""
 
-    def __init__(self, handler: EventHandler, *, name: str) -> None:
+    def __init__(self, handler: EventHandler, *, name: str, observe: Callable[[float], None]) -> None:
+        """``observe`` is told how many seconds the handler took for each change."""
         self._handler: Final = handler
         self._name: Final = name
+        self._observe: Final = observe
         self._buffer: deque[Delta | _Marker] = deque()
         self._filled: Final = asyncio.Event()
         self._synced: Final = asyncio.Event()
@@ -67,6 +72,7 @@ class Registration:
         self._attempts: dict[int, int] = {}
         self._handled = 0
         self._failures = 0
+        self._is_handling = False
         self._closed = False
 
     @property
@@ -81,7 +87,12 @@ class Registration:
     def statistics(self) -> RegistrationStatistics:
         """Backlog, work done and trouble."""
         return RegistrationStatistics(
-            len(self._buffer), self._handled, self._failures, len(self._timers), self._synced.is_set()
+            queued=len(self._buffer),
+            handled=self._handled,
+            failures=self._failures,
+            retrying=len(self._timers),
+            has_synced=self._synced.is_set(),
+            is_handling=self._is_handling,
         )
 
     def expect(self, shards: Iterable[Hashable]) -> None:
@@ -136,6 +147,8 @@ class Registration:
             self._synced.set()
 
     async def _handle(self, delta: Delta) -> None:
+        self._is_handling = True
+        started = perf_counter()
         try:
             waiting = self._handler.handle(delta)
             if waiting is not None:
@@ -146,6 +159,9 @@ class Registration:
             self._handled += 1
             if self._attempts:
                 self._attempts.pop(id(delta), None)
+        finally:
+            self._is_handling = False
+            self._observe(perf_counter() - started)
 
     def _retry_later(self, delta: Delta, error: Exception) -> None:
         self._failures += 1

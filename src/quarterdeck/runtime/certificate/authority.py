@@ -6,6 +6,7 @@ are ECDSA P-256: a handshake costs a fraction of RSA's.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from ipaddress import ip_address
 from typing import Final
 
 from cryptography import x509
@@ -63,7 +64,7 @@ def issue(
     certificate = (
         _begin(subject, authority.subject, key.public_key(), now, until)
         .add_extension(
-            x509.SubjectAlternativeName([x509.DNSName(name) for name in dns_names]), critical=False
+            x509.SubjectAlternativeName([_alternative(name) for name in dns_names]), critical=False
         )
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(is_authority=False), critical=True)
@@ -107,12 +108,13 @@ def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def dns_names_of(certificate: x509.Certificate) -> list[str]:
-    """The names a certificate is for."""
+    """The names a certificate is for, addresses last."""
     try:
         extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
     except x509.ExtensionNotFound:
         return []
-    return extension.value.get_values_for_type(x509.DNSName)
+    addresses = extension.value.get_values_for_type(x509.IPAddress)
+    return [*extension.value.get_values_for_type(x509.DNSName), *map(str, addresses)]
 
 
 def lifetime_used(certificate: x509.Certificate, now: datetime) -> float:
@@ -133,6 +135,13 @@ def _begin(
         .not_valid_before(now - SKEW)
         .not_valid_after(until)
     )
+
+
+def _alternative(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
 
 
 def _key_usage(*, is_authority: bool) -> x509.KeyUsage:

@@ -31,6 +31,7 @@ def follow_caches(
     def refresh() -> None:
         for family in (
             metrics.informer_queued,
+            metrics.informer_latency,
             metrics.informer_version,
             metrics.informer_synced,
             metrics.informer_last_event,
@@ -62,6 +63,7 @@ def _show(
     kind = str(gvk.group_kind)
     labels = (name, gvk.group, gvk.version, mapping.gvr.resource if mapping is not None else "")
     metrics.informer_queued.labelled(*labels).set(statistics.queued)
+    metrics.informer_latency.labelled(*labels).absorb(informer.processing)
     metrics.informer_version.labelled(*labels).set(_low_digits(statistics.version))
     metrics.informer_objects.labelled(kind).inc(statistics.objects)
     metrics.informer_bytes.labelled(kind).inc(statistics.bytes)

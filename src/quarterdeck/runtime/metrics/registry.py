@@ -80,6 +80,12 @@ class Histogram:
         self.counts[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
+    def absorb(self, other: "Histogram") -> None:
+        """Count what another one with the same bounds has counted."""
+        for place, count in enumerate(other.counts):
+            self.counts[place] += count
+        self.sum += other.sum
+
     @property
     def count(self) -> int:
         """How many values were counted."""

@@ -154,6 +154,12 @@ class WorkQueueMetrics:
 
         return self._registry.before_expose(refresh)
 
+    def drop_priorities(self) -> None:
+        """All entries have the same priority, which then has no name: for the classic queue."""
+        if self._by_priority.get(0) is not None:
+            self._depth.remove(self._name, self._name, "0")
+        self._by_priority[0] = self._depth.labelled(self._name, self._name, "")
+
     def _depth_of(self, priority: int) -> Gauge:
         gauge = self._by_priority.get(priority)
         if gauge is not None:

@@ -145,9 +145,13 @@ class WebhookServer:
         return self._http.address[1]
 
     @property
+    def _is_enabled(self) -> bool:
+        return self.options.port >= 0 and not self.is_empty
+
+    @property
     def is_serving(self) -> bool:
-        """Whether connections are accepted; also true when there is nothing to serve (port -1)."""
-        return self.options.port < 0 or self._http.is_serving
+        """Whether connections are accepted; also true when there is nothing to serve."""
+        return not self._is_enabled or self._http.is_serving
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -159,8 +163,11 @@ class WebhookServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Load the certificate and listen; raises ``ConfigError`` or ``OSError`` when it cannot."""
-        if self.options.port < 0:
+        """Load the certificate and listen; raises ``ConfigError`` or ``OSError`` when it cannot.
+
+        With nothing to serve it does neither.
+        """
+        if not self._is_enabled:
             return
         async with AsyncExitStack() as stack:
             context = ServingContext(client_ca=self.options.client_ca)
@@ -184,7 +191,7 @@ class WebhookServer:
 
     async def check(self) -> None:
         """A readiness check: raises unless a TLS handshake with this server succeeds within 10 s."""
-        if self.options.port < 0:
+        if not self._is_enabled:
             return
         if not self.is_serving:
             raise ConfigError("webhook server has not been started yet")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,19 +14,13 @@ import yaml
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import Node
 from quarterdeck.apiserver import ApiServer
-from quarterdeck.cases.hook import _certificates
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.client.inprocess import InProcessTransport
 from quarterdeck.errors import ApiError, Forbidden, NotFound
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.assembly import add_controllers, add_webhooks, cached_kinds
-from quarterdeck.operators.nodegroup.controllers.registration import authority_secret
-from quarterdeck.operators.nodegroup.types import NodeGroup, definition
-from quarterdeck.operators.nodegroup.webhooks import ClusterReader, SyncedReader
-from quarterdeck.runtime.cache import CacheOptions
-from quarterdeck.runtime.certificate import FileCertificates
-from quarterdeck.runtime.manager import Manager, ManagerOptions
-from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
+from quarterdeck.operators.nodegroup.types import NodeGroup
+from quarterdeck.runtime.program import Program, ProgramOptions
 
 Json = dict[str, Any]
 OLD = GroupVersionKind(names.GROUP, "v1alpha1", names.KIND)
@@ -58,41 +51,24 @@ async def operator() -> AsyncIterator[Client]:
     """A client to a server whose NodeGroups are served by the operator."""
     server = ApiServer()
     await server.start(listen=False)
-    authority, chain, key = _certificates()
-    with tempfile.TemporaryDirectory() as folder:
-        _write_pair(Path(folder), chain, key)
-        webhooks = WebhookServer(
-            WebhookOptions(host="127.0.0.1", port=0, drain=1.0), certificates=FileCertificates(folder)
-        )
-        client = Client.over(InProcessTransport(server.local()))
-        try:
-            async with webhooks:
-                await client.create(DynamicObject(definition()))
-                await _namespace(client, names.MODULE_NAMESPACE)
-                await client.create(DynamicObject(authority_secret(authority)))
-                manager = Manager(
-                    client,
-                    cache=CacheOptions(by_kind=dict(cached_kinds())),
-                    options=ManagerOptions(watch_loop=False),
-                )
-                add_webhooks(webhooks, ClusterReader(SyncedReader(manager.cache, client), live=client))
-                url = f"https://127.0.0.1:{webhooks.port}"
-                add_controllers(manager, webhook_url=url, simulate_nodes=True)
-                async with manager, asyncio.TaskGroup() as tasks:
-                    tasks.create_task(manager.serve())
-                    try:
-                        await until(lambda: _refuses_docker(client))
-                        yield client
-                    finally:
-                        manager.request_stop()
-        finally:
-            await client.aclose()
-            await server.stop()
-
-
-def _write_pair(folder: Path, chain: bytes, key: bytes) -> None:
-    (folder / "tls.crt").write_bytes(chain)
-    (folder / "tls.key").write_bytes(key)
+    client = Client.over(InProcessTransport(server.local()))
+    program = Program(
+        client,
+        [NodeGroupOperator()],
+        ProgramOptions(is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0"),
+    )
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(program.serve())
+            try:
+                await program.wait_ready()
+                await until(lambda: _refuses_docker(client))
+                yield client
+            finally:
+                program.manager.request_stop()
+    finally:
+        await client.aclose()
+        await server.stop()
 
 
 async def _namespace(client: Client, name: str) -> None:

@@ -1,0 +1,99 @@
+"""`quarterdeck run`: the operators against a cluster that exists."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .error import CommandError
+from .operators import add_operator_arguments, chosen_operators, operator_settings
+
+if TYPE_CHECKING:
+    from quarterdeck.runtime.program import ProgramOptions
+
+DESCRIPTION = """\
+Run the operators against an existing cluster, with leader election, webhooks, metrics and probes. The
+cluster is that of --kubeconfig, of $KUBECONFIG, or the one this pod runs in. `quarterdeck manifests` prints
+what the cluster needs beforehand; --install applies the definitions from here instead.
+"""
+
+
+def add_command(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run", help="the operators against an existing cluster", description=DESCRIPTION
+    )
+    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
+    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    add_operator_arguments(parser)
+    parser.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
+    parser.add_argument(
+        "--namespace", default="quarterdeck-system", help="for certificate and Lease (default: %(default)s)"
+    )
+    add_webhook_arguments(parser)
+    parser.add_argument("--metrics-address", default="127.0.0.1:8080", help="0 = off (default: %(default)s)")
+    parser.add_argument("--health-address", default="127.0.0.1:8081", help="0 = off (default: %(default)s)")
+    parser.add_argument("--no-leader-election", action="store_true", help="run although others may run")
+    parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR")
+    parser.set_defaults(run=run)
+
+
+def add_webhook_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("webhooks")
+    group.add_argument("--webhook-host", default="127.0.0.1", help="address to listen on")
+    group.add_argument("--webhook-port", type=int, default=9443, help="0 picks one (default: %(default)s)")
+    group.add_argument(
+        "--webhook-url", default="", help="https://host:port the API server calls, instead of the Service"
+    )
+    group.add_argument("--webhook-service", default="quarterdeck-webhook", help="default: %(default)s")
+    group.add_argument(
+        "--webhook-certificates",
+        default="",
+        metavar="DIRECTORY",
+        help="tls.crt and tls.key made by others (default: self-signed, kept in a Secret and renewed)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import uvloop
+
+    from quarterdeck.runtime.log import configure
+
+    configure(level=arguments.log_level)
+    return uvloop.run(_run(arguments))
+
+
+async def _run(arguments: argparse.Namespace) -> int:
+    from quarterdeck.client import Config
+    from quarterdeck.errors import ConfigError
+    from quarterdeck.runtime.program import Program
+
+    operators = chosen_operators(arguments)
+    if not operators:
+        raise CommandError("no operators to run")
+    try:
+        config = Config.load(arguments.kubeconfig or "", context=arguments.context)
+        program = Program(config, operators, _options(arguments))
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
+    return await program.run()
+
+
+def _options(arguments: argparse.Namespace) -> ProgramOptions:
+    from quarterdeck.runtime.election import LeaderElection
+    from quarterdeck.runtime.program import ProgramOptions
+
+    election = LeaderElection(name="quarterdeck", namespace=arguments.namespace)
+    return ProgramOptions(
+        namespace=arguments.namespace,
+        settings=operator_settings(arguments),
+        installs=arguments.install,
+        webhook_host=arguments.webhook_host,
+        webhook_port=arguments.webhook_port,
+        webhook_url=arguments.webhook_url,
+        webhook_service=arguments.webhook_service,
+        certificate_directory=arguments.webhook_certificates,
+        leader_election=None if arguments.no_leader_election else election,
+        metrics_address=arguments.metrics_address,
+        health_address=arguments.health_address,
+    )

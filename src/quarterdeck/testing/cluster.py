@@ -1,0 +1,320 @@
+"""A cluster for one test: the embedded server without sockets, started in milliseconds.
+
+    async with TestCluster(crds=[Widget]) as cluster:
+        manager = cluster.manager(plan=FaultPlan.storm(7))
+        manager.add(manager.controller(Widget).build(reconcile))
+        async with cluster.serving(manager):
+            await cluster.client.create(Widget(...))
+            await run_until_idle(manager)
+
+It is the real server: authentication, validation, admission and storage are those of ``quarterdeck up``, so
+there is no fake to disagree with it. On virtual time (``quarterdeck.testing.run``, the pytest plugin) its
+dates and time-outs are virtual too. ``use_existing`` takes a cluster that runs elsewhere instead; then time
+must be real.
+
+``client`` is the test's own hand and meets no faults. What is under test gets links of its own, which can be
+cut and given fault plans.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+import yaml
+
+from quarterdeck.api import Key, Resource, crd
+from quarterdeck.apiserver import ApiServer, ServerOptions
+from quarterdeck.apiserver.auth import ADMIN, UserInfo
+from quarterdeck.client import Client, Config, Impersonation, InProcessTransport, Observer, Transport
+from quarterdeck.errors import ConfigError
+from quarterdeck.runtime.cache import CacheOptions
+from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.program import install_definitions
+from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.seam import Elector, NoRecorder, Recorder, RecorderSource
+from quarterdeck.runtime.taskerror import unwrapped
+from quarterdeck.runtime.webhook import AdmissionWebhook, Conversion, WebhookServer
+from quarterdeck.testing.fault import FaultPlan
+from quarterdeck.testing.leak import Leak
+from quarterdeck.testing.link import Link
+from quarterdeck.testing.webhook import install_webhooks, serve_webhooks
+
+__all__ = ["Definition", "TestCluster"]
+
+Definition: TypeAlias = type[Resource] | Mapping[str, Any] | Path | str
+"""A kind: its class, its CustomResourceDefinition, or a file or folder with manifests of some."""
+
+
+class TestCluster:
+    """A cluster to test against; use it with ``async with``.
+
+    - ``crds``: kinds to install before the test begins.
+    - ``controllers``: run what every cluster has (garbage collection, namespaces, service accounts …).
+    - ``listen``: serve HTTPS on loopback as well; see ``kubeconfig``.
+    - ``use_existing``: a cluster that runs already: ``True`` for that of the environment, or its kubeconfig.
+    - ``seed``: chance of everything the cluster makes.
+    """
+
+    __test__ = False  # pytest: not a class of tests
+
+    def __init__(
+        self,
+        *,
+        crds: Sequence[Definition] = (),
+        controllers: bool = False,
+        listen: bool = False,
+        use_existing: bool | str | Path = False,
+        server: ServerOptions | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._crds: Final = crds
+        self._runs_controllers: Final = controllers
+        self._listens: Final = listen
+        self._config = _existing(use_existing)
+        self._server: Final = ApiServer(server) if self._config is None else None
+        self._seed: Final = seed
+        self._stack: Final = AsyncExitStack()
+        self._links: Final[list[Link]] = []
+        self.clock: Final = LoopClock()
+        """The time of the running loop."""
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        server = self._server
+        if server is not None:
+            await server.start(listen=self._listens)
+            self._stack.push_async_callback(server.stop)
+            if self._listens:
+                with TemporaryDirectory() as directory:
+                    self._config = Config.load(self.write_kubeconfig(Path(directory, "kubeconfig")))
+        self._stack.push_async_callback(self._close_links)
+        self.client: Final = self.link(name="test").client
+        """The administrator, without faults."""
+        await self.install(*self._crds)
+        if self._runs_controllers:
+            await self._stack.enter_async_context(self._cluster_controllers())
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+        open_links = [link for link in self._links if link.open_streams]
+        if error is None and open_links:
+            names = ", ".join(f"{link.name or 'a link'}: {link.open_streams}" for link in open_links)
+            raise Leak(f"streams left open ({names})")
+
+    async def _close_links(self) -> None:
+        for link in self._links:
+            await link.aclose()
+
+    @asynccontextmanager
+    async def _cluster_controllers(self) -> AsyncIterator[None]:
+        from quarterdeck.cluster.controllers import add_controllers
+
+        manager = self.manager(link=self.link(name="cluster"))
+        add_controllers(manager, root_ca=self.server.credentials.authority.certificate_pem)
+        async with self.serving(manager):
+            yield
+
+
+    # -- ways in --------------------------------------------------------------------------------------
+
+    @property
+    def server(self) -> ApiServer:
+        """The embedded server; raises ``ConfigError`` if the cluster is an existing one."""
+        if self._server is None:
+            raise ConfigError("the cluster runs elsewhere: there is no embedded server")
+        return self._server
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the cluster is the embedded server."""
+        return self._server is not None
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """All links, in the order they were made; the test's own is the first."""
+        return tuple(self._links)
+
+    def link(
+        self,
+        plan: FaultPlan | None = None,
+        *,
+        name: str = "",
+        user: str = "",
+        groups: Iterable[str] = (),
+        observer: Observer | None = None,
+    ) -> Link:
+        """A new line to the cluster, as the administrator or as another user."""
+        transport, config = self._way_in(user, tuple(groups))
+        link = Link(
+            transport,
+            plan=plan,
+            name=name or user or f"link {len(self._links)}",
+            config=config,
+            clock=self.clock,
+            rng=self._random(),
+            observer=observer,
+        )
+        self._links.append(link)
+        return link
+
+    def as_user(self, name: str, *groups: str) -> Client:
+        """The cluster as somebody sees it who has no rights but those given by RBAC."""
+        return self.link(user=name, groups=groups).client
+
+    def _way_in(self, user: str, groups: tuple[str, ...]) -> tuple[Transport, Config | None]:
+        if self._server is not None:
+            who = UserInfo(user, groups=groups) if user else ADMIN
+            return InProcessTransport(self._server.local(who)), None
+        config = self.config
+        if user:
+            config = config.evolve(impersonate=Impersonation(user, groups=groups))
+        return config.transport(), config
+
+    def _random(self) -> random.Random:
+        return random.Random(f"{self._seed} {len(self._links)}")  # noqa: S311  jitter, no secret
+
+    @property
+    def config(self) -> Config:
+        """Settings to reach the cluster over HTTPS, for what connects by itself; see ``write_kubeconfig``."""
+        if self._config is None:
+            raise ConfigError("the cluster has no socket: make it with listen=True")
+        return self._config
+
+    def write_kubeconfig(self, path: Path) -> Path:
+        """Write the administrator's kubeconfig, for other processes; needs ``listen=True``."""
+        if not self._listens:
+            raise ConfigError("the cluster has no socket: make it with listen=True")
+        self.server.write_kubeconfig(path)
+        return path
+
+    # -- contents -------------------------------------------------------------------------------------
+
+    async def install(self, *definitions: Definition) -> None:
+        """Install kinds and wait until they are served; raises ``ConfigError`` if they are not in time."""
+        documents = [document for each in definitions for document in documents_of(each)]
+        if documents:
+            await install_definitions(self.client, documents)
+
+    async def serve_webhooks(
+        self,
+        *webhooks: AdmissionWebhook,
+        conversions: Sequence[Conversion] = (),
+        name: str = "test-webhooks",
+    ) -> WebhookServer:
+        """Serve handlers on loopback until the cluster ends, and tell the API server about them."""
+        served = await self._stack.enter_async_context(serve_webhooks(*webhooks, conversions=conversions))
+        await served.register(self.client, name)
+        return served.server
+
+    async def install_webhooks(self, manifests: Definition, url: str, ca_bundle: bytes) -> None:
+        """Install webhook configurations with their services rewritten to ``url`` and its authority."""
+        await install_webhooks(self.client, documents_of(manifests), url, ca_bundle)
+
+    # -- controllers ----------------------------------------------------------------------------------
+
+    def manager(
+        self,
+        *,
+        link: Link | None = None,
+        plan: FaultPlan | None = None,
+        cache: CacheOptions | None = None,
+        elector: Elector | None = None,
+        webhooks: WebhookServer | None = None,
+        metrics: ManagerMetrics | None = None,
+        recorder: Recorder | RecorderSource | None = None,
+        options: ManagerOptions | None = None,
+    ) -> Manager:
+        """A manager with a link of its own (``plan`` disturbs it), a known seed and no event recording."""
+        chosen = link if link is not None else self.link(plan, name=f"manager {len(self._links)}")
+        return Manager(
+            chosen.client,
+            cache=cache,
+            leader_election=elector,
+            webhooks=webhooks,
+            metrics=metrics,
+            recorder=recorder if recorder is not None else NoRecorder(),
+            options=options if options is not None else ManagerOptions(watch_loop=False),
+            clock=self.clock,
+            rng=self._random(),
+        )
+
+    @asynccontextmanager
+    async def serving(self, *managers: Manager) -> AsyncIterator[None]:
+        """Run managers for the time of a block; if one of them fails, the block fails with its error."""
+        with unwrapped():
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(_serve(manager), name="manager") for manager in managers]
+                try:
+                    yield
+                finally:
+                    for manager in managers:
+                        manager.request_stop()
+                    await asyncio.wait(tasks)
+
+    async def start(self, *managers: Manager) -> None:
+        """Run managers until the cluster ends; an error of theirs is raised then."""
+        await self._stack.enter_async_context(self.serving(*managers))
+
+    async def reconcile_once(self, controller: Controller[Any], key: Key) -> Result | None:
+        """Run a controller's reconciler once for a key, with filled caches; raises what it raises."""
+        manager = self.manager()
+        manager.add(controller)
+        async with manager, asyncio.TaskGroup() as group:
+            caching = group.create_task(manager.cluster.run())
+            try:
+                await _filled(manager)
+                return await controller.reconcile_once(key)
+            finally:
+                caching.cancel()
+
+
+async def _serve(manager: Manager) -> None:
+    async with manager:
+        await manager.serve()
+
+
+async def _filled(manager: Manager) -> None:
+    await asyncio.sleep(0)
+    for informer in manager.cache.informers:
+        while not (informer.has_synced or informer.health.is_blocked):  # noqa: ASYNC110  either of two
+            await asyncio.sleep(0.001)
+
+
+def _existing(which: bool | str | Path) -> Config | None:
+    if which is False:
+        return None
+    return Config.load() if which is True else Config.load(which)
+
+
+def documents_of(definition: Definition) -> list[dict[str, Any]]:
+    """The manifests that a definition stands for."""
+    if isinstance(definition, type):
+        return [crd(definition)]
+    if isinstance(definition, Mapping):
+        return [dict(definition)]
+    path = Path(definition)
+    files = sorted(each for each in path.rglob("*.y*ml")) if path.is_dir() else [path]
+    return [
+        document
+        for file in files
+        for document in yaml.safe_load_all(file.read_text())
+        if document  # an empty section between two separators
+    ]

@@ -1,0 +1,247 @@
+"""Fault plans: what goes wrong between a client and the cluster, the same way every time.
+
+A plan is a seed and some rules. Each rule says what happens, how often (``rate``), to which requests
+(``verbs``, ``resources``, ``nth``) and when (``since``, ``until``: seconds after the plan's first request)::
+
+    plan = FaultPlan(
+        7,
+        Refuse(429, retry_after=1, rate=0.1),
+        Refuse(409, rate=0.1, verbs=WRITES),
+        LoseAnswer(rate=0.02, verbs=WRITES),
+        CutWatch((1.0, 1.0)),
+        WatchError(410, (5.0, 20.0)),
+    )
+
+Requests meet the rules in order: delays add up, the first other fault that strikes is the one that
+happens. A watch ends by whichever of its rules comes first. ``plan.struck`` counts what happened.
+
+Nothing here does anything: a plan only decides. ``quarterdeck.testing.link`` acts on it.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from math import inf
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from quarterdeck.client.call import WRITES
+
+__all__ = [
+    "READS",
+    "WRITES",
+    "CutWatch",
+    "DelayEvents",
+    "FaultPlan",
+    "Latency",
+    "LoseAnswer",
+    "Refuse",
+    "RefuseConnection",
+    "RepeatEvents",
+    "RequestFault",
+    "RequestTarget",
+    "Rule",
+    "SilenceWatch",
+    "WatchEnd",
+    "WatchError",
+]
+
+READS: Final = frozenset({"get", "list", "watch"})
+Span: TypeAlias = tuple[float, float]
+"""Seconds, drawn between two bounds."""
+
+
+class RequestTarget(msgspec.Struct, frozen=True):
+    """What a request is about, as far as rules look at it."""
+
+    verb: str
+    """get, list, watch, create, update, patch, apply, delete, deletecollection."""
+    resource: str = ""
+    """``pods``, ``widgets.example.com``; empty for paths that are no resources (discovery, health)."""
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """When a fault strikes; what it does is the class."""
+
+    rate: float = 1.0
+    """Chance that it strikes a request that the rest of the rule fits."""
+    verbs: frozenset[str] = frozenset()
+    """Only these verbs; none means all."""
+    resources: frozenset[str] = frozenset()
+    """Only these resources; none means all."""
+    nth: int = 0
+    """Only the n-th request (from 1) that fits verbs and resources; 0 means any."""
+    times: int = 0
+    """So often at most; 0 means without limit."""
+    since: float = 0.0
+    until: float = inf
+
+    @property
+    def label(self) -> str:
+        """What the fault is called in ``FaultPlan.struck``."""
+        return type(self).__name__
+
+
+class Refuse(Rule, frozen=True):
+    """The server answers with an error, and does nothing."""
+
+    code: int
+    reason: str = ""
+    """Reason of the Status; default the usual one of the code."""
+    message: str = "a fault of the plan"
+    retry_after: int = 0
+    """Seconds in ``Retry-After``; 0 leaves the header out."""
+
+    @property
+    def label(self) -> str:
+        """The code."""
+        return str(self.code)
+
+
+class RefuseConnection(Rule, frozen=True):
+    """Nobody listens: nothing is sent."""
+
+
+class LoseAnswer(Rule, frozen=True):
+    """The server does it, and the answer is lost on its way back."""
+
+
+class Latency(Rule, frozen=True):
+    """The request takes longer by this time."""
+
+    seconds: Span
+
+
+class CutWatch(Rule, frozen=True):
+    """The stream ends after this time, as if the server had closed it; events in flight are lost."""
+
+    after: Span
+
+
+class WatchError(Rule, frozen=True):
+    """The stream ends after this time with an ``ERROR`` event."""
+
+    code: int
+    after: Span
+
+    @property
+    def label(self) -> str:
+        """The code, marked as one of a watch."""
+        return f"watch {self.code}"
+
+
+class SilenceWatch(Rule, frozen=True):
+    """After this time nothing arrives any more, not even the end: a dead connection nobody noticed."""
+
+    after: Span
+
+
+class RepeatEvents(Rule, frozen=True):
+    """Each event of a watch arrives twice, with the chance of ``rate``."""
+
+
+class DelayEvents(Rule, frozen=True):
+    """The events of a watch arrive later by this time, in their order."""
+
+    seconds: Span
+
+
+RequestFault: TypeAlias = Refuse | RefuseConnection | LoseAnswer
+WatchEnd: TypeAlias = CutWatch | WatchError | SilenceWatch
+_REQUEST: Final = (Refuse, RefuseConnection, LoseAnswer)
+_END: Final = (CutWatch, WatchError, SilenceWatch)
+
+
+class FaultPlan:
+    """Decides, from a seed, what goes wrong. One plan serves one link; two would disturb its dice."""
+
+    def __init__(self, seed: int = 0, *rules: Rule) -> None:
+        self.rules: Final = rules
+        self.struck: Final[Counter[str]] = Counter()
+        """How often each fault has struck, by its label."""
+        self._dice: Final = random.Random(seed)  # noqa: S311  faults, no secret
+        self._seen: Final[Counter[int]] = Counter()
+        self._used: Final[Counter[int]] = Counter()
+        self._started: float | None = None
+
+    @classmethod
+    def storm(cls, seed: int) -> "FaultPlan":
+        """Everything that ordinary bad days bring, at rates that leave room for work."""
+        return cls(
+            seed,
+            Refuse(429, retry_after=1, rate=0.05),
+            Refuse(409, message="the object has been modified", rate=0.1, verbs=WRITES),
+            Refuse(500, rate=0.03),
+            RefuseConnection(rate=0.03, verbs=READS),
+            LoseAnswer(rate=0.03, verbs=WRITES),
+            Latency((0.0, 0.05), rate=0.3),
+            CutWatch((1.0, 1.0), rate=0.7),
+            WatchError(410, (0.3, 3.0), rate=0.3),
+            RepeatEvents(rate=0.05),
+        )
+
+    def delay(self, target: RequestTarget, now: float) -> float:
+        """Seconds to hold a request back. Ask this first, then ``fault``."""
+        return sum(self._draw(rule.seconds) for rule in self._strikes(target, now, Latency))
+
+    def fault(self, target: RequestTarget, now: float) -> RequestFault | None:
+        """What happens to a request; ``None`` lets it pass."""
+        return next(self._strikes(target, now, *_REQUEST), None)
+
+    def watch_end(self, target: RequestTarget, now: float) -> tuple[float, WatchEnd] | None:
+        """When (seconds from now) and how a watch ends that is opened now; ``None`` by itself."""
+        ends = [(self._draw(rule.after), rule) for rule in self._strikes(target, now, *_END, count=False)]
+        return min(ends, key=lambda end: end[0], default=None)
+
+    def ended(self, rule: WatchEnd) -> None:
+        """A watch ended as ``watch_end`` had said."""
+        self.struck[rule.label] += 1
+
+    def event_delay(self, target: RequestTarget, now: float) -> float:
+        """Seconds by which the next events of a watch are late."""
+        return sum(self._draw(rule.seconds) for rule in self._strikes(target, now, DelayEvents))
+
+    def repeats(self, target: RequestTarget, now: float) -> bool:
+        """Whether the next event of a watch arrives twice."""
+        return next(self._strikes(target, now, RepeatEvents), None) is not None
+
+    @property
+    def touches_events(self) -> bool:
+        """Whether single events are looked at."""
+        return any(isinstance(rule, RepeatEvents | DelayEvents) for rule in self.rules)
+
+    def _strikes(
+        self, target: RequestTarget, now: float, *kinds: type[Rule], count: bool = True
+    ) -> Iterator[Any]:
+        if self._started is None:
+            self._started = now
+        age = now - self._started
+        for place, rule in enumerate(self.rules):
+            if isinstance(rule, kinds) and self._does_strike(place, rule, target, age):
+                if count:
+                    self.struck[rule.label] += 1
+                yield rule
+
+    def _does_strike(self, place: int, rule: Rule, target: RequestTarget, age: float) -> bool:
+        if rule.verbs and target.verb not in rule.verbs:
+            return False
+        if rule.resources and target.resource not in rule.resources:
+            return False
+        self._seen[place] += 1
+        if rule.nth and self._seen[place] != rule.nth:
+            return False
+        if rule.times and self._used[place] >= rule.times:
+            return False
+        # The dice are thrown whether or not the time is right, so that a moved window moves nothing else.
+        strikes = self._dice.random() < rule.rate
+        if not strikes or not rule.since <= age < rule.until:
+            return False
+        self._used[place] += 1
+        return True
+
+    def _draw(self, span: Span) -> float:
+        return self._dice.uniform(*span)

@@ -1,0 +1,55 @@
+"""The installed operators, as the commands find them."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.cli.error import CommandError
+from quarterdeck.cli.operators import chosen_operators, operator_settings
+from quarterdeck.runtime.operator import OperatorEnvironment, installed_operators
+
+
+def asked(**values: object) -> argparse.Namespace:
+    return argparse.Namespace(**{"operators": None, "config": None, **values})
+
+
+def test_every_installed_operator_brings_definitions_under_its_own_name() -> None:
+    operators = installed_operators()
+    assert "nodegroup" in operators
+    for name, operator in operators.items():
+        assert operator.name == name
+        assert all(each["kind"] == "CustomResourceDefinition" for each in operator.definitions())
+
+
+def test_operators_are_chosen_by_name_and_none_means_none() -> None:
+    assert [each.name for each in chosen_operators(asked(operators="nodegroup, nodegroup"))] == ["nodegroup"]
+    assert chosen_operators(asked(operators="none")) == []
+    with pytest.raises(CommandError, match="no operator 'nodegroups'; installed are: .*nodegroup"):
+        chosen_operators(asked(operators="nodegroups"))
+
+
+def test_settings_come_from_the_file_and_errors_name_it(tmp_path: Path) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("operators: {ipam: {workers: 3}}")
+    assert operator_settings(asked(config=file)) == {"ipam": {"workers": 3}}
+    file.write_text("operator: {}")
+    with pytest.raises(CommandError, match=r"config\.yaml: Object contains unknown field `operator`"):
+        operator_settings(asked(config=file))
+    with pytest.raises(CommandError, match="No such file"):
+        operator_settings(asked(config=tmp_path / "missing.yaml"))
+
+
+def test_a_wrong_setting_names_operator_and_field() -> None:
+    import msgspec
+
+    from quarterdeck.errors import ConfigError
+
+    class Settings(msgspec.Struct, forbid_unknown_fields=True):
+        workers: int = 5
+
+    environment = OperatorEnvironment(name="ipam", settings={"workers": "many"})
+    with pytest.raises(ConfigError, match=r"operators\.ipam: Expected `int`, got `str` - at `\$\.workers`"):
+        environment.decode(Settings)
