@@ -61,6 +61,7 @@ from .registry.write import Writer, timestamp
 from .requestinfo import RequestInfo
 from .resourcetable import ResourceTable
 from .storage import Durability, Event, Store
+from .tokenuse import TokenUse
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
@@ -180,6 +181,7 @@ class ApiServer:
         await asyncio.gather(*self._background, return_exceptions=True)
         self._background = []
         if hasattr(self, "_definitions"):
+            await self._token_use.close()
             await self._definitions.stop()
         if hasattr(self, "_webhooks"):
             self._webhooks.close()
@@ -207,9 +209,14 @@ class ApiServer:
             table.add_builtin(resource)
         cluster = self.cluster = StoredState(table)
         self.authorizer = Authorizer(allow_all=options.allow_all)
-        tokens = ServiceAccountTokens(self.credentials.service_account_key)
+        tokens = self._tokens = ServiceAccountTokens(self.credentials.service_account_key)
         static = load_token_file(options.token_file) if options.token_file else {}
-        self.authenticator = Authenticator(cluster, service_accounts=tokens, static_tokens=static)
+        self.authenticator = Authenticator(
+            cluster,
+            service_accounts=tokens,
+            static_tokens=static,
+            on_secret_used=lambda namespace, name: self._token_use.used(namespace, name),
+        )
         self._webhooks = WebhookClient(self._resolve_service)
         host = AdmissionHost(table, cluster, self.authorizer)
         self.admission = AdmissionChain(host, self._webhooks)
@@ -219,6 +226,7 @@ class ApiServer:
         self._follow("admissionregistration.k8s.io", self._admission_changed)
         reader = Reader(self.store)
         writer = Writer(self.store, self.admission, cluster, self.authorizer)
+        self._token_use = TokenUse(writer, table.versions_of("", "secrets")[0])
         deleter = self._deleter = Deleter(self.store, self.admission, cluster)
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
@@ -356,6 +364,10 @@ class ApiServer:
     def kubeconfig(self) -> dict[str, Any]:
         """A kubeconfig document for the administrator."""
         return build_kubeconfig(self.url, self.credentials.authority, self.credentials.admin)
+
+    def sign_token(self, claims: Mapping[str, Any]) -> str:
+        """A token for a Secret of type `kubernetes.io/service-account-token`; the issuer is filled in."""
+        return self._tokens.issue_legacy(claims)
 
     def write_kubeconfig(self, path: Path) -> None:
         write_kubeconfig(path, self.kubeconfig())

@@ -69,7 +69,7 @@ async def cluster(
     """
     from quarterdeck.apiserver import ApiServer, StorageError
     from quarterdeck.client import Client, InProcessTransport
-    from quarterdeck.cluster.controllers import add_controllers
+    from quarterdeck.cluster.controllers import ClusterControllers
     from quarterdeck.errors import ConfigError
     from quarterdeck.runtime.program import Program, ProgramOptions
     from quarterdeck.runtime.taskerror import unwrapped
@@ -87,7 +87,15 @@ async def cluster(
                 is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings
             ),
         )
-        add_controllers(program.manager, root_ca=server.credentials.authority.certificate_pem)
+        program.manager.add(
+            ClusterControllers(
+                # Observing everything includes what is deprecated: no news to anybody.
+                Client.over(InProcessTransport(server.local()), on_warning=lambda _: None),
+                root_ca=server.credentials.authority.certificate_pem,
+                sign_token=server.sign_token,
+                metrics=program.metrics,
+            )
+        )
         server.add_check("operators", lambda: not program.not_ready)
         server.add_metrics(program.metrics.registry.expose)
         with unwrapped():

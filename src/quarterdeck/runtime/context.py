@@ -57,6 +57,7 @@ W = TypeVar("W", bound=Writable)
 V = TypeVar("V")
 P = ParamSpec("P")
 
+_key: ContextVar[Key | None] = ContextVar("quarterdeck_key", default=None)
 _current: ContextVar["Context[Any] | None"] = ContextVar("quarterdeck_reconcile", default=None)
 
 
@@ -70,10 +71,19 @@ def in_context(context: "Context[Any]") -> Iterator[None]:
         _current.reset(token)
 
 
+@contextmanager
+def working_on(key: Key) -> Iterator[None]:
+    """What happens inside the block happens for this key."""
+    token = _key.set(key)
+    try:
+        yield
+    finally:
+        _key.reset(token)
+
+
 def current_key() -> Key | None:
-    """The key that is being reconciled in this task, if one is."""
-    context = _current.get()
-    return context.key if context is not None else None
+    """The key that is being worked on in this task, if one is."""
+    return _key.get()
 
 
 class ContextWrites:

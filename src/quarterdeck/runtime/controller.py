@@ -11,7 +11,7 @@ cluster's name, and its contexts are bound to it.
 import asyncio
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 

@@ -46,9 +46,9 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     field_manager: str = ""
     """Field manager of this controller's writes; default its name."""
     use_priority_queue: bool = True
-    """Whether keys have priorities; without, the queue is first-in-first-out and retries share 10 per second."""
+    """Whether keys have priorities; without, they are first in, first out, and retries share 10 a second."""
     new_queue: NewQueue | None = None
-    """Makes the queue, given the controller's name, its limiter and who measures it; default a ``WorkQueue``."""
+    """Makes the queue, given the controller's name, its limiter and who measures it."""
     log_constructor: LogConstructor | None = None
     """Makes the logger: of the controller (given ``None``) and of each run (given its key)."""
 

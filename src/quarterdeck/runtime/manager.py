@@ -12,14 +12,14 @@ The first runnable that raises stops the manager, and its error is raised by ``s
 
 import asyncio
 import random
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
 
 import msgspec
 
-from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
+from quarterdeck.api import GroupKind, Key, Resource, Scheme, UnsetType
 from quarterdeck.client import Client, Config, Observer
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
@@ -34,9 +34,23 @@ from quarterdeck.runtime.execution import Execution
 from quarterdeck.runtime.looplag import LoopLag
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
 from quarterdeck.runtime.queue import QueueMetrics
-from quarterdeck.runtime.rbac import ELECTION_RULES, EVENT_RULES, Rule, merge_rules, missing_permissions
+from quarterdeck.runtime.rbac import (
+    ELECTION_RULES,
+    EVENT_RULES,
+    SHARD_RULES,
+    Rule,
+    merge_rules,
+    missing_permissions,
+)
 from quarterdeck.runtime.runnable import Group, Runnable, RunnableGroup, describe
-from quarterdeck.runtime.seam import Elector, NoRecorder, ReconcileMetrics, Recorder, RecorderSource
+from quarterdeck.runtime.seam import (
+    Elector,
+    KeyElector,
+    NoRecorder,
+    ReconcileMetrics,
+    Recorder,
+    RecorderSource,
+)
 from quarterdeck.runtime.stopsignal import stop_on_signals
 from quarterdeck.runtime.taskerror import unwrapped
 from quarterdeck.runtime.trace import NO_TRACER, Tracer, trace_requests
@@ -130,7 +144,7 @@ class Manager:
         target: Config | Client,
         *,
         cache: CacheOptions | None = None,
-        leader_election: "LeaderElection | Elector | None" = None,
+        leader_election: "LeaderElection | Elector | KeyElector | None" = None,
         webhooks: Runnable | None = None,
         metrics: ManagerMetrics | None = None,
         recorder: Recorder | RecorderSource | None = None,
@@ -207,25 +221,29 @@ class Manager:
             rng=self._random,
         )
 
-    def _make_elector(self, given: "LeaderElection | Elector | None") -> Elector | None:
+    def _make_elector(
+        self, given: "LeaderElection | Elector | KeyElector | None"
+    ) -> Elector | KeyElector | None:
         if given is None:
             return None
-        from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
+        from quarterdeck.runtime.election import LeaderElection, make_elector
 
         if not isinstance(given, LeaderElection):
             return given
-        if self.config is None:
-            raise ConfigError(
-                "leader election needs a connection of its own: give the manager a Config, or an elector"
-            )
-        connect = election_client(self.config, given)
-        return ThreadedElector(
+        return make_elector(
             given,
-            connect,
+            self.config,
             recorder=self.recorder("leader-election"),
             metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
             rng=self._random,
         )
+
+    def _may_write(self, key: Key | None) -> bool:
+        """The fence: whether a write of ours, on behalf of a key, cannot meet one of another leader."""
+        elector = self.elector
+        if isinstance(elector, KeyElector):
+            return key is not None and elector.may_write(key)
+        return elector is None or elector.may_write()
 
     def recorder(self, name: str) -> Recorder:
         """The event recorder of a controller, or of anybody else under a name of their own."""
@@ -300,7 +318,8 @@ class Manager:
                 tracer=self._tracer,
                 clock=self._clock,
                 rng=self._random,
-                may_write=self.elector.may_write if self.elector is not None else None,
+                may_write=self._may_write if self.elector is not None else None,
+                owns=self.elector.owns if isinstance(self.elector, KeyElector) else None,
                 metrics=self.metrics.controller(name) if self.metrics is not None else None,
                 queue_metrics=self.metrics.queue(name) if self.metrics is not None else None,
                 workers=self._workers_for(controller),
@@ -358,7 +377,7 @@ class Manager:
         if isinstance(self._recorders, RecorderSource):
             rules += EVENT_RULES
         if self.elector is not None:
-            rules += ELECTION_RULES
+            rules += SHARD_RULES if isinstance(self.elector, KeyElector) else ELECTION_RULES
         return merge_rules(rules)
 
     def statistics(self) -> ManagerStatistics:
@@ -524,7 +543,10 @@ class Manager:
             return
         while True:
             try:
-                await self.elector.run(self._start_leading, self._lost_lease)
+                if isinstance(self.elector, KeyElector):
+                    await self.elector.run(self._won_shard, self._lost_shard)
+                else:
+                    await self.elector.run(self._start_leading, self._lost_lease)
             except Exception as error:  # noqa: BLE001  supervision point: the manager decides
                 self._fail(error)
                 return
@@ -544,6 +566,28 @@ class Manager:
             if isinstance(runnable, Controller):
                 runnable.lead()
         self._groups[Group.LEADER].start()
+
+    async def _won_shard(self, shard: int) -> None:
+        """Work on the keys of one more shard; the first one starts what leads."""
+        if not self._is_leading:
+            await self._start_leading()
+            return
+        mine = self._in_shard(shard)
+        for controller in self._controllers.values():
+            if controller.needs_leader_election:
+                controller.take_over(mine)
+
+    async def _lost_shard(self, shard: int) -> None:
+        """Let go of the keys of a shard; the next leader may begin when nobody works on them here."""
+        mine = self._in_shard(shard)
+        for controller in self._controllers.values():
+            if controller.needs_leader_election:
+                await controller.hand_over(mine)
+
+    def _in_shard(self, shard: int) -> Callable[[Key], bool]:
+        elector = self.elector
+        assert isinstance(elector, KeyElector)
+        return lambda key: elector.shard(key) == shard
 
     async def _lost_lease(self) -> None:
         """Stop what only the leader may do, at once, and make it ready for another term."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ELECTION_RULES",
     "EVENT_RULES",
+    "SHARD_RULES",
     "Comparison",
     "Rule",
     "compare",
@@ -62,6 +63,15 @@ ELECTION_RULES = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("create", "get", "update")),
 )
 """What leader election needs."""
+
+SHARD_RULES = (
+    Rule(
+        groups=("coordination.k8s.io",),
+        resources=("leases",),
+        verbs=("create", "delete", "get", "list", "update"),
+    ),
+)
+"""What an election with shards needs: replicas find each other by their Leases."""
 
 
 def _names(kind: AnyKind) -> tuple[str, str] | None:

@@ -6,10 +6,11 @@ Election, event recording and metrics plug in here; a controller runs without an
 from collections.abc import Awaitable, Callable
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from quarterdeck.api import Writable
+from quarterdeck.api import Key, Writable
 
 __all__ = [
     "Elector",
+    "KeyElector",
     "NoRecorder",
     "ReconcileMetrics",
     "ReconcileResult",
@@ -82,6 +83,31 @@ class Elector(Protocol):
 
     def may_write(self) -> bool:
         """Whether a write issued now is safe: the lease was renewed recently enough."""
+        ...
+
+
+@runtime_checkable
+class KeyElector(Protocol):
+    """An election about keys instead of everything: replicas share them, shard by shard."""
+
+    def owns(self, key: Key) -> bool:
+        """Whether this replica should work on a key."""
+        ...
+
+    def may_write(self, key: Key) -> bool:
+        """Whether a write issued now on behalf of a key is safe."""
+        ...
+
+    def shard(self, key: Key) -> int:
+        """The shard a key belongs to."""
+        ...
+
+    async def run(
+        self,
+        on_started: Callable[[int], Awaitable[None]],
+        on_stopped: Callable[[int], Awaitable[None]],
+    ) -> None:
+        """Campaign until cancelled; the callbacks get the shard that was won, or is about to be given up."""
         ...
 
 

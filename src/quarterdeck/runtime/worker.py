@@ -32,7 +32,7 @@ from quarterdeck.errors import Requeue as RequeueError
 from quarterdeck.runtime._logfield import FieldLogger, bound_fields
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.clock import Clock
-from quarterdeck.runtime.context import Context, DeleteContext, Toolbox, in_context
+from quarterdeck.runtime.context import Context, DeleteContext, Toolbox, in_context, working_on
 from quarterdeck.runtime.controlleroption import LogConstructor
 from quarterdeck.runtime.execution import Execution
 from quarterdeck.runtime.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
@@ -122,6 +122,7 @@ class Worker(Generic[T]):
                 name=key.name,
                 reconcileID=reconcile_id,
             ),
+            working_on(key),
             self._span(key, priority, reconcile_id) as span,
         ):
             started = perf_counter()
@@ -138,7 +139,8 @@ class Worker(Generic[T]):
         tools = self._tools(key.cluster)
         if tools is None:
             raise ReconcileError(f"there is no cluster {key.cluster!r}")
-        return await self._run(key, 0, tools, str(uuid.uuid4()))
+        with working_on(key):
+            return await self._run(key, 0, tools, str(uuid.uuid4()))
 
     def discard(self, unwanted: Callable[[Key], bool]) -> None:
         """Forget what is remembered about keys (a cluster left)."""

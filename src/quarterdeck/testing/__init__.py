@@ -1,1 +1,90 @@
-"""Quarterdeck."""
+"""The test kit: clusters in milliseconds, virtual time, faults on demand. See docs/testing.md.
+
+Everything here works with any test runner (``run`` is ``asyncio.run`` on virtual time); ``plugin`` is for
+pytest and is loaded by it. Only that module needs pytest.
+"""
+
+from quarterdeck.testing.assertion import (
+    assert_matches,
+    consistently,
+    differences,
+    eventually,
+    has_condition,
+    run_until_idle,
+    what_is_left,
+)
+from quarterdeck.testing.clock import EPOCH, Deadlock, Endless, VirtualLoop, run
+from quarterdeck.testing.cluster import Definition, TestCluster
+from quarterdeck.testing.election import LoopElector
+from quarterdeck.testing.fault import (
+    READS,
+    WRITES,
+    CutWatch,
+    DelayEvents,
+    FaultPlan,
+    Latency,
+    LoseAnswer,
+    Refuse,
+    RefuseConnection,
+    RepeatEvents,
+    RequestTarget,
+    Rule,
+    SilenceWatch,
+    WatchError,
+)
+from quarterdeck.testing.interceptor import delay, intercept, lose_answer, raise_once, raise_times
+from quarterdeck.testing.interleaving import ends_alike, shuffled
+from quarterdeck.testing.leak import Leak, Leftovers, left_tasks
+from quarterdeck.testing.link import Exchange, Link
+from quarterdeck.testing.recorder import EventLog, LoggedEvent
+from quarterdeck.testing.webhook import ServedWebhooks, install_webhooks, localized, serve_webhooks
+
+__all__ = [
+    "EPOCH",
+    "READS",
+    "WRITES",
+    "CutWatch",
+    "Deadlock",
+    "Definition",
+    "DelayEvents",
+    "Endless",
+    "EventLog",
+    "Exchange",
+    "FaultPlan",
+    "Latency",
+    "Leak",
+    "Leftovers",
+    "Link",
+    "LoggedEvent",
+    "LoopElector",
+    "LoseAnswer",
+    "Refuse",
+    "RefuseConnection",
+    "RepeatEvents",
+    "RequestTarget",
+    "Rule",
+    "ServedWebhooks",
+    "SilenceWatch",
+    "TestCluster",
+    "VirtualLoop",
+    "WatchError",
+    "assert_matches",
+    "consistently",
+    "delay",
+    "differences",
+    "ends_alike",
+    "eventually",
+    "has_condition",
+    "install_webhooks",
+    "intercept",
+    "left_tasks",
+    "localized",
+    "lose_answer",
+    "raise_once",
+    "raise_times",
+    "run",
+    "run_until_idle",
+    "serve_webhooks",
+    "shuffled",
+    "what_is_left",
+]

@@ -30,18 +30,25 @@ import selectors
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
+from math import inf
+from time import monotonic
 from typing import Any, Final, TypeVar
 
-__all__ = ["Deadlock", "VirtualLoop", "run"]
+__all__ = ["EPOCH", "Deadlock", "Endless", "VirtualLoop", "run"]
 
 T = TypeVar("T")
 
 EPOCH: Final = datetime(2030, 1, 1, tzinfo=UTC)
 """The virtual date at which every loop starts."""
+_START: Final = 1000.0  # not 0: code that takes 0 for "never" should not pass by luck
 
 
 class Deadlock(RuntimeError):
     """Every task waits for something that can never happen."""
+
+
+class Endless(RuntimeError):
+    """Virtual time goes on and on without an end in sight."""
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -70,6 +77,8 @@ class _JumpingSelector(selectors.DefaultSelector):
             if not events:
                 raise Deadlock(loop.describe_tasks())
             return events
+        if monotonic() > loop.wall_deadline:
+            raise Endless(f"still going on after {loop.time() - _START:.0f} virtual seconds")
         loop.advance(timeout)
         return []
 
@@ -77,9 +86,12 @@ class _JumpingSelector(selectors.DefaultSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An asyncio loop on virtual time."""
 
-    def __init__(self, *, patience: float = 0.0) -> None:
-        self._virtual = 1000.0  # not 0: code that takes 0 for "never" should not pass by luck
-        self.patience: Final = patience
+    def __init__(self, *, patience: float = 0.0, wall_limit: float = inf) -> None:
+        """``wall_limit``: seconds of real time after which ``Endless`` is raised."""
+        self._virtual = _START
+        self.wall_deadline: Final = monotonic() + wall_limit
+        self.patience = patience
+        """Seconds of real time that sockets get before the clock jumps."""
         self._busy = 0
         selector = _JumpingSelector()
         super().__init__(selector)
@@ -92,7 +104,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def date(self) -> datetime:
         """The virtual date, in step with ``time()``."""
-        return EPOCH + timedelta(seconds=self._virtual - 1000.0)
+        return EPOCH + timedelta(seconds=self._virtual - _START)
 
     def advance(self, seconds: float) -> None:
         """Move the clock by hand; timers that become due run in the next turn."""

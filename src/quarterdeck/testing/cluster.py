@@ -82,6 +82,7 @@ class TestCluster:
         self._seed: Final = seed
         self._stack: Final = AsyncExitStack()
         self._links: Final[list[Link]] = []
+        self._client: Client | None = None
         self.clock: Final = LoopClock()
         """The time of the running loop."""
 
@@ -104,8 +105,7 @@ class TestCluster:
                 with TemporaryDirectory() as directory:
                     self._config = Config.load(self.write_kubeconfig(Path(directory, "kubeconfig")))
         self._stack.push_async_callback(self._close_links)
-        self.client: Final = self.link(name="test").client
-        """The administrator, without faults."""
+        self._client = self.link(name="test").client
         await self.install(*self._crds)
         if self._runs_controllers:
             await self._stack.enter_async_context(self._cluster_controllers())
@@ -132,7 +132,6 @@ class TestCluster:
         async with self.serving(manager):
             yield
 
-
     # -- ways in --------------------------------------------------------------------------------------
 
     @property
@@ -141,6 +140,13 @@ class TestCluster:
         if self._server is None:
             raise ConfigError("the cluster runs elsewhere: there is no embedded server")
         return self._server
+
+    @property
+    def client(self) -> Client:
+        """The test's own client: the administrator, without faults."""
+        if self._client is None:
+            raise ConfigError("the cluster has not started: use it with async with")
+        return self._client
 
     @property
     def is_embedded(self) -> bool:

@@ -179,7 +179,7 @@ class FaultPlan:
             RefuseConnection(rate=0.03, verbs=READS),
             LoseAnswer(rate=0.03, verbs=WRITES),
             Latency((0.0, 0.05), rate=0.3),
-            CutWatch((1.0, 1.0), rate=0.7),
+            CutWatch((0.5, 1.5)),
             WatchError(410, (0.3, 3.0), rate=0.3),
             RepeatEvents(rate=0.05),
         )

@@ -315,7 +315,7 @@ class Replica:
         await self.block.__aexit__(*exc)
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_replicas_race_to_create_the_secret_and_serve_the_same_certificate() -> None:
     async with embedded() as server:
         clients = [client_of(server) for _ in range(3)]
@@ -330,7 +330,7 @@ async def test_replicas_race_to_create_the_secret_and_serve_the_same_certificate
             await replica.__aexit__(None, None, None)
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_a_renewal_by_one_replica_is_served_by_all() -> None:
     async with embedded() as server:
         life = Life(serving=timedelta(days=3))
@@ -342,7 +342,7 @@ async def test_a_renewal_by_one_replica_is_served_by_all() -> None:
             assert one.used[1] == two.used[1] != one.used[0]
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_a_deleted_secret_is_made_anew() -> None:
     async with embedded() as server:
         client = client_of(server)
@@ -354,7 +354,7 @@ async def test_a_deleted_secret_is_made_anew() -> None:
             assert len(replica.used) == 2
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_an_outage_of_the_api_server_does_not_end_the_watch() -> None:
     async with embedded() as server:
         cable = cable_to(server)
@@ -369,7 +369,7 @@ async def test_an_outage_of_the_api_server_does_not_end_the_watch() -> None:
             assert len(replica.used) == 2
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_readiness_waits_for_the_bundle_in_every_object_and_repairs_it() -> None:
     async with embedded() as server:
         client = client_of(server)
@@ -404,7 +404,7 @@ async def test_readiness_waits_for_the_bundle_in_every_object_and_repairs_it() -
             assert repaired.webhooks[0].client_config.ca_bundle == bundle
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_an_authority_is_rotated_in_step_with_its_publication() -> None:
     async with embedded() as server:
         published: list[bytes] = []
@@ -427,7 +427,7 @@ async def test_an_authority_is_rotated_in_step_with_its_publication() -> None:
             assert replica.source.bundle != first
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_without_a_client_it_says_so() -> None:
     source = SelfSigned("hook", "kube-system")
     with pytest.raises(ConfigError, match="need a client"):

@@ -26,7 +26,7 @@ from quarterdeck.runtime.election import (
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.recording import NotLeading, recording_client
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.virtual_time
 NAMESPACE = "kube-system"
 
 
@@ -305,7 +305,7 @@ async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one
         def start(name: str) -> tuple[ShardedElector, asyncio.Task[None]]:
             client: Client = client_over(cables[name])
             elector = ShardedElector(
-                client, options(name), shards=8, clock=LoopClock(), rng=random.Random(name)
+                client, options(name, shards=8), clock=LoopClock(), rng=random.Random(name)
             )
 
             async def won(shard: int) -> None:

@@ -18,7 +18,7 @@ from quarterdeck.errors import ConnectError
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
-pytestmark = pytest.mark.virtual
+pytestmark = pytest.mark.virtual_time
 COMBINED = "(combined from similar events): "
 
 

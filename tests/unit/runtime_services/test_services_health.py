@@ -86,7 +86,7 @@ async def test_checks_can_be_excluded_and_unknown_exclusions_are_named() -> None
     )
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_checks_may_wait_but_not_for_ever() -> None:
     async def slow() -> None:
         await asyncio.sleep(60)
@@ -203,7 +203,7 @@ def test_access_review_without_tls_is_refused() -> None:
         MetricsServer(RuntimeMetrics().registry, reviewer=AccessReviewer(None))  # type: ignore[arg-type]  # unused
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('scraper-token,scraper,1,"monitoring"\nstranger-token,stranger,2,""\n')

@@ -282,7 +282,7 @@ async def test_stopping_closes_idle_connections(tmp_path: Path) -> None:
         writer.close()
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_idle_connections_are_dropped_after_a_while() -> None:
     from quarterdeck.runtime.webhook.connection import HeadCache, HttpConnection
 

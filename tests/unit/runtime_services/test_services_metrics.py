@@ -132,7 +132,7 @@ def test_reconcile_outcomes_count_where_upstream_counts_them() -> None:
     assert found['quarterdeck_consistency_timeouts_total{controller="gang"}'] == 1
 
 
-@pytest.mark.virtual
+@pytest.mark.virtual_time
 async def test_a_queue_reports_depth_by_priority_latency_and_running_ages() -> None:
     import asyncio
 

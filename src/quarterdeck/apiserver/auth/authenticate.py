@@ -21,6 +21,7 @@ from quarterdeck.apiserver import status, wallclock
 
 from . import serviceaccount
 from .jwt import TokenError
+from .legacytoken import LegacyClaims
 from .serviceaccount import Claims, ClusterReads, ServiceAccountTokens
 from .user import CREDENTIAL_ID, UserInfo
 
@@ -48,7 +49,7 @@ class _Verified(msgspec.Struct, frozen=True):
     """A ServiceAccount token whose signature has been checked."""
 
     user: UserInfo
-    claims: Claims
+    claims: Claims | LegacyClaims
 
 
 class Authenticator:
@@ -56,7 +57,7 @@ class Authenticator:
 
     `reads` is asked on every request whether the objects behind a ServiceAccount token still exist; only
     the check of the signature is remembered, for at most `tokens_kept` tokens. `clock` gives seconds since
-    the epoch.
+    the epoch. `on_secret_used(namespace, name)` is told of every use of a token that is kept in a Secret.
     """
 
     def __init__(
@@ -67,12 +68,14 @@ class Authenticator:
         static_tokens: Mapping[str, UserInfo] | None = None,
         clock: Callable[[], float] = wallclock.now,
         tokens_kept: int = 4096,
+        on_secret_used: Callable[[str, str], None] = lambda _namespace, _name: None,
     ) -> None:
         self._reads = reads
         self._service_accounts = service_accounts
         self._static = {_digest(token): who.authenticated() for token, who in (static_tokens or {}).items()}
         self._clock = clock
         self._tokens_kept = tokens_kept
+        self._on_secret_used = on_secret_used
         self._verified: dict[bytes, _Verified] = {}
         self._certificates: dict[bytes, _Certificate] = {}
 
@@ -110,12 +113,11 @@ class Authenticator:
             claims = issuer.claims(token)
             if claims is None:
                 raise TokenError(INVALID_TOKEN)
-            verified = _Verified(serviceaccount.user_of(claims), claims)
+            user = claims.user() if isinstance(claims, LegacyClaims) else serviceaccount.user_of(claims)
+            verified = _Verified(user, claims)
         accepted = issuer.accepted_audiences(verified.claims, audiences)
-        now = self._clock()
         try:
-            serviceaccount.check_times(verified.claims, now)
-            serviceaccount.check_objects(verified.claims, self._reads, now)
+            self._check(token, verified.claims)
         except TokenError:
             self._verified.pop(digest, None)
             raise
@@ -124,6 +126,16 @@ class Authenticator:
                 del self._verified[next(iter(self._verified))]  # the oldest
             self._verified[digest] = verified
         return Authenticated(verified.user, accepted)
+
+    def _check(self, token: str, claims: Claims | LegacyClaims) -> None:
+        """Raise TokenError for a token whose time is over or whose objects are gone."""
+        if isinstance(claims, LegacyClaims):
+            claims.check_objects(token, self._reads)
+            self._on_secret_used(claims.namespace, claims.secret)
+            return
+        now = self._clock()
+        serviceaccount.check_times(claims, now)
+        serviceaccount.check_objects(claims, self._reads, now)
 
     def statistics(self) -> dict[str, int]:
         """How much is remembered."""

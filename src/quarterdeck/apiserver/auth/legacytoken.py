@@ -10,13 +10,15 @@ import base64
 import binascii
 import hmac
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from .jwt import TokenError
-from .serviceaccount import ClusterReads
 from .user import AUTHENTICATED, UserInfo, service_account_groups, service_account_username
+
+if TYPE_CHECKING:
+    from .serviceaccount import ClusterReads
 
 LEGACY_ISSUER: Final = "kubernetes/serviceaccount"
 LAST_USED: Final = "kubernetes.io/legacy-token-last-used"

@@ -1,6 +1,7 @@
 """ServiceAccount tokens: what is in them and when one is still good.
 
-A token is good while its signature, issuer, audience and times hold *and* the objects it names (the
+Tokens without an end, which live in Secrets, are in `legacytoken`; the others are made on request. One of
+those is good while its signature, issuer, audience and times hold *and* the objects it names (the
 service account; a pod, secret or node it is bound to) still exist with the same uid. The texts of the
 errors are upstream's: TokenReview shows them.
 """
@@ -14,7 +15,8 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from . import jwt, user
-from .jwt import SigningKey, TokenError, VerificationKey
+from .jwt import SigningKey, Token, TokenError, VerificationKey
+from .legacytoken import LEGACY_ISSUER, LegacyClaims
 from .rule import quoted_list
 from .user import UserInfo
 
@@ -68,6 +70,10 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
         return (self.aud,) if isinstance(self.aud, str) and self.aud else tuple(self.aud)
 
 
+class _Issued(msgspec.Struct, frozen=True):
+    iss: str = ""
+
+
 class ServiceAccountTokens:
     """Signs tokens and checks the claims of those it, or an earlier key, has signed.
 
@@ -93,7 +99,11 @@ class ServiceAccountTokens:
         complete = msgspec.structs.replace(claims, iss=self.issuer)
         return self._key.sign(msgspec.to_builtins(complete))
 
-    def claims(self, text: str) -> Claims | None:
+    def issue_legacy(self, claims: Mapping[str, Any]) -> str:
+        """Sign the claims of a token that is kept in a Secret; the issuer is filled in."""
+        return self._key.sign({**claims, "iss": LEGACY_ISSUER})
+
+    def claims(self, text: str) -> Claims | LegacyClaims | None:
         """The verified claims of a token; None when it is not one of ours to judge.
 
         Times and objects are not looked at: `check_times` and `check_objects` do that, again and again.
@@ -101,12 +111,26 @@ class ServiceAccountTokens:
         token = jwt.parse(text)
         if token is None:
             return None
+        claims = self._read(token.payload)
+        if claims is not None:
+            self._check_signature(token)
+        if isinstance(claims, LegacyClaims):
+            claims.check_form()
+        return claims
+
+    def _read(self, payload: bytes) -> Claims | LegacyClaims | None:
+        """What a token of ours says; None for the token of another issuer."""
         try:
-            claims = msgspec.json.decode(token.payload, type=Claims)
+            issuer = msgspec.json.decode(payload, type=_Issued).iss
+            if issuer == self.issuer:
+                return msgspec.json.decode(payload, type=Claims)
+            if issuer == LEGACY_ISSUER:
+                return msgspec.json.decode(payload, type=LegacyClaims)
         except msgspec.DecodeError:
             return None
-        if claims.iss != self.issuer:
-            return None
+        return None
+
+    def _check_signature(self, token: Token) -> None:
         keys = [self._keys[token.header.kid]] if token.header.kid in self._keys else []
         if not token.header.kid:
             keys = list(self._keys.values())
@@ -119,9 +143,10 @@ class ServiceAccountTokens:
             except TokenError:
                 if position == len(keys):
                     raise
-        return claims
 
-    def accepted_audiences(self, claims: Claims, requested: Sequence[str] = ()) -> tuple[str, ...]:
+    def accepted_audiences(
+        self, claims: Claims | LegacyClaims, requested: Sequence[str] = ()
+    ) -> tuple[str, ...]:
         """Those of the requested audiences (by default the server's own) the token is for; at least one."""
         wanted = tuple(requested) or self.audiences
         offered = claims.audiences or self.audiences

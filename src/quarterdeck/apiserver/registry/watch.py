@@ -1,7 +1,7 @@
 """Watch streams: every change after a revision, exactly once, in order, to each reader.
 
-Delivery is pushed from the commit straight into the connection; there is no task per watcher.
-Watchers of the same form share the encoded bytes of an event, chunk framing included.
+Delivery is pushed from the commit straight into the connection (see `fanout`); there is no task per
+watcher. Watchers of the same form share the encoded bytes of a batch, chunk framing included.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import msgspec
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.http import ChunkWriter, Response, frame
 from quarterdeck.apiserver.resource import Resource
-from quarterdeck.apiserver.storage import Compacted, Entry, Event, EventType, Store
+from quarterdeck.apiserver.storage import Bucket, Compacted, Entry, Event, EventType, Store
 
 from .answer import build_table, partial, warning_headers
+from .fanout import Batch, Fanout
 from .read import FUTURE_WAIT, check_list_options, parse_rev, too_large_rev
 from .request import ApiRequest
 from .selection import Selection
@@ -36,6 +37,7 @@ class Watcher:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._fanouts: dict[Bucket, Fanout] = {}
         self.open_streams: set[WatchStream] = set()
 
     def watch(self, request: ApiRequest) -> Response:
@@ -60,9 +62,16 @@ class Watcher:
             # a timeout that is not given is spread so that clients do not all come back at once
             timeout=float(timeout) if timeout and timeout > 0 else random.uniform(1800, 3600),  # noqa: S311
             registered=self.open_streams,
+            fanout=self._fanout(request.resource.bucket),
         )
         headers = warning_headers(request.warnings) if request.warnings else ()
         return Response(200, headers=headers, stream=stream)
+
+    def _fanout(self, bucket: Bucket) -> Fanout:
+        fanout = self._fanouts.get(bucket)
+        if fanout is None:
+            fanout = self._fanouts[bucket] = Fanout(bucket)
+        return fanout
 
     def close_resource(self, resource: Resource) -> None:
         """End the streams of a resource version that is no longer served."""
@@ -84,28 +93,29 @@ class WatchStream:
         bookmarks: bool,
         timeout: float,
         registered: set[WatchStream],
+        fanout: Fanout,
     ) -> None:
         self._store = store
         self._request = request
         self.resource = request.resource
         self._namespace = request.info.namespace or (selection.namespace if self.resource.namespaced else "")
         self._selection = selection
-        self._filtered = bool(self._namespace) or not selection.is_empty
         self._rev = rev
         self._initial = initial
         self._bookmarks = bookmarks
         self._timeout = timeout
         self._registered = registered
+        self._fanout = fanout
         self._writer: ChunkWriter | None = None
         self._timers: list[asyncio.TimerHandle] = []
         self._conversion: asyncio.Task[None] | None = None
         self._pending: list[Event] = []
         self._columns_sent = False
         self._buffer_limit = MAX_BUFFERED
-        #: watchers with an equal form share encoded events
-        self._form: Any = (self.resource.api_version, request.output.kind)
-        if request.output.kind == "Table":
-            self._form = None  # rows carry ages and the first event carries columns
+        #: streams with an equal form share encoded batches; None: this one sees events in its own way
+        self._form: object = (self.resource.api_version, request.output.kind, self._namespace)
+        if request.output.kind == "Table" or not selection.is_empty:
+            self._form = None  # rows of a Table carry ages, and the first event carries columns
 
     # -- lifetime --------------------------------------------------------------------------
 
@@ -130,13 +140,13 @@ class WatchStream:
                 self._fail(status.expired(f"too old resource version: {self._rev} ({gone.oldest})"))
                 return
             if missed:
-                self.notify(missed)
+                self.notify(Batch(missed))
         self._subscribe()
 
     def _subscribe(self) -> None:
         if self._writer is None:
             return
-        self.resource.bucket.subscribers[self] = self.notify
+        self._fanout.add(self, self.notify)
         if self._bookmarks:
             loop = asyncio.get_running_loop()
             if self._timeout > 2:
@@ -161,7 +171,7 @@ class WatchStream:
     def closed(self) -> None:
         self._writer = None
         self._registered.discard(self)
-        self.resource.bucket.subscribers.pop(self, None)
+        self._fanout.remove(self)
         for timer in self._timers:
             timer.cancel()
         if self._conversion is not None:
@@ -187,7 +197,7 @@ class WatchStream:
             self._timers = [timer for timer in self._timers if not timer.cancelled()]
 
     def _bookmark(self) -> None:
-        # nothing is pending for this stream: events are pushed as they are committed
+        self._fanout.flush()
         if self._writer is not None and not self._pending:
             self._rev = max(self._rev, self._store.rev)
             self._write(self._bookmark_line(None))
@@ -208,36 +218,37 @@ class WatchStream:
         else:
             selected = [entry for entry in entries if self._selection.matches(entry)]
         if selected:
-            self.notify([Event(entry.rev, EventType.ADDED, entry, None) for entry in selected], initial=True)
+            events = [Event(entry.rev, EventType.ADDED, entry, None) for entry in selected]
+            if not self._is_direct(events):
+                self._convert_later(events)
+                return
+            data = b"".join(self._line(event) for event in events)
+            self._buffer_limit += len(data)  # a large initial state is no sign of a slow reader
+            self._write(data)
 
-    def notify(self, events: list[Event], *, initial: bool = False) -> None:
-        """Committed changes of the bucket, in order."""
+    def notify(self, batch: Batch) -> None:
+        """Committed changes of the bucket, in order; those that were sent before are left out."""
         if self._writer is None:
             return
+        events = batch.events
         if self._conversion is not None or not self._is_direct(events):
-            self._pending.extend(events)
-            if self._conversion is None:
-                self._conversion = asyncio.ensure_future(self._convert())
+            self._convert_later(events)
             return
-        if initial or not self._filtered:
-            chosen: Sequence[Event] = events
-        else:
-            chosen = [picked for event in events if (picked := self._pick(event)) is not None]
-        if not initial:
-            chosen = [event for event in chosen if event.rev > self._rev]
-            self._rev = max(self._rev, events[-1].rev)
-        if not chosen:
+        is_new = events[0].rev > self._rev
+        fresh = events if is_new else [event for event in events if event.rev > self._rev]
+        self._rev = max(self._rev, events[-1].rev)
+        if self._form is None or not is_new:
+            self._write_framed(self._framed(fresh))
             return
-        if self._form is None:
-            data = b"".join(self._table_line(event) for event in chosen)
-        elif len(chosen) == 1:
-            self._write_shared(chosen[0])
-            return
-        else:
-            data = b"".join(self._line(event) for event in chosen)
-        if initial:  # a large initial state is no sign of a slow reader
-            self._buffer_limit += len(data)
-        self._write(data)
+        data = batch.shared.get(self._form)
+        if data is None:
+            data = batch.shared[self._form] = self._framed(fresh)
+        self._write_framed(data)
+
+    def _convert_later(self, events: list[Event]) -> None:
+        self._pending.extend(events)
+        if self._conversion is None:
+            self._conversion = asyncio.ensure_future(self._convert())
 
     def _is_direct(self, events: Sequence[Event]) -> bool:
         """Whether the stored text of all these objects can be sent without asking a webhook."""
@@ -289,6 +300,11 @@ class WatchStream:
 
     # -- encoding --------------------------------------------------------------------------
 
+    def _framed(self, events: Sequence[Event]) -> bytes:
+        """The events this stream wants to see, as one chunk; nothing if there are none."""
+        picked = [chosen for event in events if (chosen := self._pick(event)) is not None]
+        return frame(b"".join([self._line(event) for event in picked])) if picked else b""
+
     def _line(self, event: Event) -> bytes:
         body = self.resource.raw_body(event.entry)
         if body is not None and not self._request.output.kind:
@@ -308,27 +324,22 @@ class WatchStream:
             obj = partial(obj, self._request.output.version)
         return b'{"type":"%b","object":%b}\n' % (name, _encode(obj))
 
-    def _table_line(self, event: Event) -> bytes:
-        return self._document_line(_NAMES[event.type], self.resource.read(event.entry))
-
-    def _write_shared(self, event: Event) -> None:
-        cache = event.cache
-        if cache is None:
-            cache = event.cache = {}
-        framed = cache.get(self._form)
-        if framed is None:
-            framed = cache[self._form] = frame(self._line(event))
-        writer = self._writer
-        if writer is not None:
-            if writer.buffered() > self._buffer_limit:
-                writer.abort()
-            else:
-                writer.write_framed(framed)
+    def _write_framed(self, data: bytes) -> None:
+        if data and self._can_write():
+            assert self._writer is not None
+            self._writer.write_framed(data)
 
     def _write(self, data: bytes) -> None:
+        if self._can_write():
+            assert self._writer is not None
+            self._writer.write(data)
+
+    def _can_write(self) -> bool:
+        """Whether the reader is there and keeps up; one that does not is cut off."""
         writer = self._writer
-        if writer is not None:
-            if writer.buffered() > self._buffer_limit:
-                writer.abort()
-            else:
-                writer.write(data)
+        if writer is None:
+            return False
+        if writer.buffered() > self._buffer_limit:
+            writer.abort()
+            return False
+        return True

@@ -117,12 +117,10 @@ class EventType(IntEnum):
 class Event:
     """One committed change: `entry` is the new state (the final one of a deletion), `prev` the one before."""
 
-    __slots__ = ("cache", "entry", "prev", "rev", "type")
+    __slots__ = ("entry", "prev", "rev", "type")
 
     def __init__(self, rev: int, type_: EventType, entry: Entry, prev: Entry | None) -> None:
         self.rev = rev
         self.type = type_
         self.entry = entry
         self.prev = prev
-        #: encoded forms shared by all watchers, filled by whoever encodes first
-        self.cache: dict[Any, bytes] | None = None

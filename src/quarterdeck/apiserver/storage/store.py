@@ -415,8 +415,6 @@ class Store:
         for bucket, changes in by_bucket.items():
             for notify in list(bucket.subscribers.values()):
                 notify(changes)
-            for event in changes:
-                event.cache = None  # everybody who shares the encoded form has it by now
         if self._waiters:
             self._wake_waiters()
 

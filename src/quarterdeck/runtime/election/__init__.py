@@ -5,6 +5,7 @@ A manager uses ``ThreadedElector``; ``LeaderElector`` is the election itself, fo
 """
 
 from quarterdeck.runtime.election.elector import LeaderElector, LeaseOverdue
+from quarterdeck.runtime.election.making import make_elector
 from quarterdeck.runtime.election.options import LeaderElection, find_namespace, make_identity
 from quarterdeck.runtime.election.shard import ShardedElector, rendezvous, shard_of
 from quarterdeck.runtime.election.thread import ElectionFailed, ThreadedElector, election_client
@@ -18,6 +19,7 @@ __all__ = [
     "ThreadedElector",
     "election_client",
     "find_namespace",
+    "make_elector",
     "make_identity",
     "rendezvous",
     "shard_of",

@@ -36,6 +36,8 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
     """Give the Lease back on a clean stop, so that the next leader need not wait for it to expire."""
     stall_limit: float = 60.0
     """Seconds the main event loop may be blocked before the Lease is no longer renewed on its behalf."""
+    shards: int = 1
+    """Share the keys among the replicas in so many parts, each with a Lease of its own; 1 has one leader."""
     labels: dict[str, str] = {}
     """Labels of the Lease, if we create it."""
 
@@ -49,6 +51,8 @@ class LeaderElection(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError("leaseDuration must be greater than renewDeadline")
         if self.renew_deadline <= self.retry_period * JITTER:
             raise ConfigError("renewDeadline must be greater than retryPeriod*JitterFactor")
+        if self.shards < 1:
+            raise ConfigError("an election needs at least one shard")
         return msgspec.structs.replace(
             self,
             namespace=self.namespace or find_namespace(),

@@ -119,17 +119,20 @@ class ShardedElector:
         client: Client,
         options: LeaderElection,
         *,
-        shards: int,
+        owns_client: bool = False,
         tell: Tell | None = None,
         metrics: RuntimeMetrics | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Shard ``i`` has the Lease ``<name>-<i>``; the other options are those of every Lease."""
-        if shards < 1:
-            raise ValueError("an election needs at least one shard")
+        """Shard ``i`` has the Lease ``<name>-<i>``; the other options are those of every Lease.
+
+        ``owns_client`` closes the client when the campaign ends.
+        """
         self.options: Final = options.checked()
-        self.shards: Final = shards
+        self.shards: Final = options.shards
+        self._client: Final = client
+        self._owns_client: Final = owns_client
         self._clock: Final = clock if clock is not None else SystemClock()
         self._members: Final = Members(client, self.options, clock=self._clock)
         self._electors: Final = tuple(
@@ -141,7 +144,7 @@ class ShardedElector:
                 clock=self._clock,
                 rng=rng,
             )
-            for shard in range(shards)
+            for shard in range(self.shards)
         )
 
     @property
@@ -149,13 +152,22 @@ class ShardedElector:
         """The shards we lead now."""
         return tuple(shard for shard, elector in enumerate(self._electors) if elector.is_leader)
 
+    def shard(self, key: Key | str) -> int:
+        """The shard a key belongs to."""
+        return shard_of(key, self.shards)
+
     def owns(self, key: Key | str) -> bool:
         """Whether this replica leads the shard of a key."""
-        return self._electors[shard_of(key, self.shards)].is_leader
+        return self._electors[self.shard(key)].is_leader
 
     def may_write(self, key: Key | str) -> bool:
         """Whether a write on behalf of a key is safe now."""
-        return self._electors[shard_of(key, self.shards)].may_write()
+        return self._electors[self.shard(key)].may_write()
+
+    def check(self) -> None:
+        """A liveness check: raises for a shard whose Lease is late beyond all measure."""
+        for elector in self._electors:
+            elector.check()
 
     async def run(self, on_started: ShardCallback, on_stopped: ShardCallback) -> None:
         """Campaign until cancelled; callbacks get the shard that was won, lost or given back."""
@@ -165,7 +177,12 @@ class ShardedElector:
                 for shard in range(self.shards):
                     group.create_task(self._serve(shard, on_started, on_stopped), name=f"shard {shard}")
         finally:
-            await asyncio.shield(self._members.leave())
+            await asyncio.shield(self._leave())
+
+    async def _leave(self) -> None:
+        await self._members.leave()
+        if self._owns_client:
+            await self._client.aclose()
 
     async def _follow_members(self) -> None:
         while True:

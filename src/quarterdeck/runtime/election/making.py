@@ -1,0 +1,38 @@
+"""From settings to an elector."""
+
+import random
+
+from quarterdeck.api.k8s import Lease
+from quarterdeck.client import Config
+from quarterdeck.errors import ConfigError
+from quarterdeck.runtime.election.options import LeaderElection
+from quarterdeck.runtime.election.shard import ShardedElector
+from quarterdeck.runtime.election.thread import ThreadedElector, election_client
+from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.seam import Elector, KeyElector, Recorder
+
+__all__ = ["make_elector"]
+
+
+def make_elector(
+    options: LeaderElection,
+    config: Config | None,
+    *,
+    recorder: Recorder,
+    metrics: RuntimeMetrics | None,
+    rng: random.Random,
+) -> Elector | KeyElector:
+    """The elector that campaigns as the settings say, on a connection of its own."""
+    if config is None:
+        raise ConfigError(
+            "leader election needs a connection of its own: give the manager a Config, or an elector"
+        )
+    connect = election_client(config, options)
+    if options.shards == 1:
+        return ThreadedElector(options, connect, recorder=recorder, metrics=metrics, rng=rng)
+
+    def tell(lease: Lease, note: str) -> None:
+        action = "StopLeading" if note.endswith("stopped leading") else "BecomeLeader"
+        recorder.event(lease, "Normal", "LeaderElection", action, note)
+
+    return ShardedElector(connect(), options, owns_client=True, tell=tell, metrics=metrics, rng=rng)

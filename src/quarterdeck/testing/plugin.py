@@ -1,0 +1,261 @@
+"""The pytest plugin: async tests on virtual time, and fixtures for clusters. Installing the package loads it.
+
+    @pytest.mark.cluster(crds=[Widget])
+    async def test_widgets_get_config_maps(cluster, manager):
+        manager.add(manager.controller(Widget).build(reconcile))
+        await cluster.start(manager)
+        await cluster.client.create(Widget(...))
+        await run_until_idle(manager)
+
+Fixtures: ``cluster``, ``manager`` (on that cluster, not started), ``client`` (the cluster's), ``recorder``
+(the events of ``manager``), ``clock``. Fixtures of your own may be ``async`` if they are of one test each.
+
+An ``async`` test is run by this plugin if it uses one of these fixtures or is marked ``virtual_time`` or
+``real_time``; with ``quarterdeck_async = true`` in the configuration, every one is. Others are left to other
+plugins. Time is virtual unless the test is marked ``real_time``. When a test has passed, nothing may be left
+of it: no task, no socket, no thread, no open watch.
+"""
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable, Generator
+from typing import Any, Final, Literal
+
+import pytest
+
+from quarterdeck.client import Client
+from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.manager import Manager
+from quarterdeck.testing.clock import VirtualLoop
+from quarterdeck.testing.cluster import TestCluster
+from quarterdeck.testing.leak import Leftovers, left_tasks
+from quarterdeck.testing.recorder import EventLog
+
+FIXTURES: Final = frozenset({"cluster", "manager", "client", "recorder", "clock"})
+VIRTUAL_LIMIT: Final = 10_000_000.0
+REAL_LIMIT: Final = 60.0
+WALL_LIMIT: Final = 120.0
+"""Seconds of real time after which a test on virtual time counts as hung."""
+
+
+class Run:
+    """The event loop of one test: its fixtures are set up, it runs, and they are torn down on it."""
+
+    def __init__(self, time: Literal["virtual", "real"], limit: float) -> None:
+        self._limit: Final = limit
+        self._runner: Final = asyncio.Runner(loop_factory=_virtual_loop if time == "virtual" else _real_loop)
+        self._before: Leftovers | None = None
+        self._has_passed = False
+
+    def test(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        """Run the test itself."""
+        self._before = Leftovers.now()
+        self._runner.run(self._limited(function, arguments))
+        self._has_passed = True
+
+    async def _limited(self, function: Callable[..., Any], arguments: dict[str, Any]) -> None:
+        async with asyncio.timeout(self._limit):
+            await function(**arguments)
+
+    def fixture(self, function: Callable[..., Any], arguments: dict[str, Any]) -> Generator[Any, None, None]:
+        """Set up an async fixture, give its value, tear it down.
+
+        All in one task, because task groups and time-outs must be left where they were entered.
+        """
+        loop = self._runner.get_loop()
+        value, resume = loop.create_future(), asyncio.Event()
+        task = loop.create_task(_live(function, arguments, value, resume), name="fixture")
+        yield self._runner.run(_set_up(value, task))
+        resume.set()
+        self._runner.run(_tear_down(task))
+
+    def close(self) -> list[str]:
+        """End the loop; returns what the test left behind."""
+        if not self._has_passed or self._before is None:
+            self._runner.close()
+            return []
+        left = left_tasks(self._runner.get_loop())
+        self._runner.close()
+        return left + Leftovers.now().since(self._before)
+
+
+def _virtual_loop() -> VirtualLoop:
+    return VirtualLoop(wall_limit=WALL_LIMIT)
+
+
+def _real_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()
+
+
+async def _live(
+    function: Callable[..., Any],
+    arguments: dict[str, Any],
+    value: "asyncio.Future[Any]",
+    resume: asyncio.Event,
+) -> None:
+    made = function(**arguments)
+    if inspect.isawaitable(made):
+        value.set_result(await made)
+        return
+    value.set_result(await anext(made))
+    await resume.wait()
+    async for _ in made:
+        raise RuntimeError("an async fixture must yield once")
+
+
+async def _set_up(value: "asyncio.Future[Any]", task: "asyncio.Task[None]") -> Any:
+    await asyncio.wait((value, task), return_when=asyncio.FIRST_COMPLETED)
+    if not value.done():
+        await task
+    return value.result()
+
+
+async def _tear_down(task: "asyncio.Task[None]") -> None:
+    await task
+
+
+_RUN: Final = pytest.StashKey[Run]()
+
+
+# -- hooks -----------------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """One setting: whether all async tests are ours."""
+    parser.addini(
+        "quarterdeck_async", "run every async test with quarterdeck.testing", type="bool", default=False
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Describe the marks."""
+    for line in (
+        "virtual_time(limit=seconds): the async test runs on virtual time, which is the default",
+        "real_time(limit=seconds): the async test runs in real time",
+        "cluster(**options): how to make the cluster of the test; see quarterdeck.testing.TestCluster",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    if not isinstance(item, pytest.Function) or not inspect.iscoroutinefunction(item.obj):
+        return False
+    return (
+        bool(item.config.getini("quarterdeck_async"))
+        or any(item.iter_markers("virtual_time"))
+        or any(item.iter_markers("real_time"))
+        or any(_is_our_fixture(item, name) for name in FIXTURES.intersection(item.fixturenames))
+    )
+
+
+def _is_our_fixture(item: pytest.Function, name: str) -> bool:
+    """Whether a fixture of this name is ours, or builds on ours: others have clients and clocks, too."""
+    chain = item._fixtureinfo.name2fixturedefs.get(name, ())
+    return bool(chain) and all(
+        name in fixture.argnames or fixture.func.__module__ == __name__ for fixture in chain
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Make the loop before any fixture needs it."""
+    if not _is_ours(item):
+        return
+    real = item.get_closest_marker("real_time")
+    mark = real or item.get_closest_marker("virtual_time")
+    limit = REAL_LIMIT if real is not None else VIRTUAL_LIMIT
+    if mark is not None:
+        limit = float(mark.kwargs.get("limit", limit))
+    item.stash[_RUN] = Run("real" if real is not None else "virtual", limit)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(
+    fixturedef: pytest.FixtureDef[Any], request: pytest.FixtureRequest
+) -> Generator[None, Any, Any]:
+    """Run async fixtures on the loop of their test."""
+    function = fixturedef.func
+    if not (inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)):
+        return (yield)
+    run = request.node.stash.get(_RUN, None) if isinstance(request.node, pytest.Function) else None
+    if run is None:
+        if function.__module__ == __name__:
+            raise pytest.UsageError(f"the fixture {fixturedef.argname} is for async tests")
+        return (yield)
+    if inspect.ismethod(function) and request.instance is not None:
+        function = function.__func__.__get__(request.instance)
+
+    def on_loop(**arguments: Any) -> Generator[Any, None, None]:
+        yield from run.fixture(function, arguments)
+
+    original, fixturedef.func = fixturedef.func, on_loop  # type: ignore[misc]  # for this call only
+    try:
+        return (yield)
+    finally:
+        fixturedef.func = original  # type: ignore[misc]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an async test."""
+    run = pyfuncitem.stash.get(_RUN, None)
+    if run is None:
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    run.test(pyfuncitem.obj, {name: pyfuncitem.funcargs[name] for name in names})
+    return True
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Close the loop when the fixtures are gone, and look for leaks."""
+    try:
+        return (yield)
+    finally:
+        run = item.stash.get(_RUN, None)
+        if run is not None:
+            del item.stash[_RUN]
+            left = run.close()
+            if left:
+                pytest.fail("left behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+# -- fixtures --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def cluster(request: pytest.FixtureRequest) -> AsyncIterator[TestCluster]:
+    """A fresh cluster; ``@pytest.mark.cluster(crds=[…])`` says how to make it."""
+    options: dict[str, Any] = {}
+    for mark in reversed(list(request.node.iter_markers("cluster"))):
+        options.update(mark.kwargs)
+    async with TestCluster(**options) as made:
+        yield made
+
+
+@pytest.fixture
+def client(cluster: TestCluster) -> Client:
+    """The administrator of the cluster."""
+    return cluster.client
+
+
+@pytest.fixture
+def recorder() -> EventLog:
+    """The events that ``manager`` records."""
+    return EventLog()
+
+
+@pytest.fixture
+def manager(cluster: TestCluster, recorder: EventLog) -> Manager:
+    """A manager on the cluster, not started: see ``TestCluster.start`` and ``TestCluster.serving``."""
+    return cluster.manager(recorder=recorder)
+
+
+@pytest.fixture
+def clock() -> LoopClock:
+    """The time of the test: ``await clock.sleep(3600)`` lets an hour pass."""
+    return LoopClock()
