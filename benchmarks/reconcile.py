@@ -35,7 +35,7 @@ import uvloop
 
 from quarterdeck.api import ObjectMeta, crd
 from quarterdeck.client import Client, Config, InProcessTransport
-from quarterdeck.runtime.program import install_definitions
+from quarterdeck.runtime import install_definitions
 
 from . import wire
 from .apiserver import Real, Server, is_built
@@ -75,7 +75,7 @@ def _requests(count: int) -> Iterator[bytes]:
 
 async def _prepare(server: Server, objects: int) -> None:
     async with Client.connect(Config.load(server.kubeconfig)) as client:
-        await install_definitions(client, [crd(Widget)])
+        await install_definitions(client, crd(Widget))
     await wire.load(server.target, _requests(objects), CONNECTIONS)
 
 
@@ -128,7 +128,7 @@ async def _fill(directory: Path, objects: int) -> None:
     server = ApiServer(ServerOptions(data_dir=directory, durability=Durability.NORMAL, port=0))
     await server.start(listen=False)
     client = Client.over(InProcessTransport(server.local()))
-    await install_definitions(client, [crd(Widget)])
+    await install_definitions(client, crd(Widget))
     for index in range(objects):
         meta = ObjectMeta(name=f"widget-{index}", namespace="default")
         await client.create(Widget(metadata=meta, spec=WidgetSpec(size=index, text=TEXT)))

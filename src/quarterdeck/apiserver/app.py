@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from . import status
+from . import gostyle, status
 from .auth import (
     Authenticator,
     Authorizer,
@@ -21,6 +21,7 @@ from .auth import (
 )
 from .discovery import Discovery
 from .http import MAX_BODY, Request, Response
+from .metadata import path_segment_errors
 from .negotiate import PLAIN, Output, accept
 from .registry.answer import check_include_object, status_response, warning_headers
 from .registry.delete import Deleter
@@ -217,6 +218,9 @@ class App:
             return self._unknown(info)
         elif resource.plural == "namespaces" and not resource.group:
             info.namespace = ""
+        if info.name and (problems := path_segment_errors(info.name)):
+            shown = gostyle.quote(info.name)
+            raise status.bad_request(f"Name parameter invalid: {shown}: {';'.join(problems)}")
         deprecation = resource.deprecation
         if deprecation:
             api_request.warn(deprecation)
@@ -251,7 +255,7 @@ class App:
         header = request.headers.get("accept", "")
         if not header:
             return PLAIN
-        output = accept(header, watch=info.verb == "watch")
+        output = accept(header, watch=info.verb == "watch", tables="list" in resource.verbs)
         if output is None:
             raise _not_acceptable(header, info.verb, is_custom=resource.is_custom)
         if output.kind == "Table":

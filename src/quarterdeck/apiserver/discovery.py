@@ -30,6 +30,8 @@ class Discovery:
     def serve(self, request: Request) -> Response | None:
         """The document at a path, or None when there is none."""
         path = request.path.rstrip("/")
+        if path == "/apis":
+            path = request.path.removesuffix("/")
         output = accept(request.headers.get("accept", ""), objects=False)
         if output is None:
             raise not_acceptable(
@@ -88,7 +90,7 @@ class Discovery:
                 if group == parts[1]:
                     return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group, versions)}
             return None
-        if parts[0] == "apis" and len(parts) == 3:
+        if parts[0] == "apis" and len(parts) == 3 and parts[1]:
             return self._resource_list(parts[1], parts[2])
         return None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -25,6 +26,7 @@ MAX_HEADER_BYTES = 1024 * 1024
 #: bodies above this are written in slices, so that one list cannot fill the memory twice
 _SLICE = 1024 * 1024
 _IDLE_TIMEOUT = 180.0
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 _REASONS = {
     200: "OK", 201: "Created", 202: "Accepted", 204: "No Content", 301: "Moved Permanently",
@@ -340,6 +342,9 @@ class HttpConnection(asyncio.Protocol):
         item: Request | Response
         if self._body_size > MAX_BODY:
             item = self._too_large()
+        elif _BAD_ESCAPE.search(self._url.partition(b"?")[0]):
+            self._keep_alive = False
+            item = Response(400, b"400 Bad Request", content_type="text/plain; charset=utf-8")
         else:
             path, _, query = self._url.decode("latin-1").partition("?")
             body = self._body

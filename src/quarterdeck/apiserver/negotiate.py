@@ -27,26 +27,27 @@ class Output(NamedTuple):
 
 PLAIN = Output("", False, "")
 _OBJECT_KINDS = {"Table", "PartialObjectMetadata", "PartialObjectMetadataList"}
-_cache: dict[tuple[str, bool, bool], Output | None] = {}
+_cache: dict[tuple[str, bool, bool, bool], Output | None] = {}
 
 
-def accept(header: str, *, objects: bool = True, watch: bool = False) -> Output | None:
+def accept(header: str, *, objects: bool = True, watch: bool = False, tables: bool = True) -> Output | None:
     """The best output for an Accept header; None when we can produce nothing it lists.
 
-    `objects` tells object requests (Tables, metadata) from discovery (APIGroupDiscoveryList).
+    `objects` tells object requests (Tables, metadata) from discovery (APIGroupDiscoveryList). `tables` is
+    False for what is not stored and cannot be shown as a Table.
     """
     if header in ("", "*/*", JSON):
         return PLAIN
-    key = (header, objects, watch)
+    key = (header, objects, watch, tables)
     if key in _cache:
         return _cache[key]
-    result = _negotiate(header, objects, watch)
+    result = _negotiate(header, objects, watch, tables)
     if len(_cache) < 1024:  # clients use a handful of values; a hostile one must not fill the memory
         _cache[key] = result
     return result
 
 
-def _negotiate(header: str, objects: bool, watch: bool) -> Output | None:
+def _negotiate(header: str, objects: bool, watch: bool, tables: bool) -> Output | None:
     choices: list[tuple[float, int, str, dict[str, str]]] = []
     for position, clause in enumerate(header.split(",")):
         media, *raw = (part.strip() for part in clause.split(";"))
@@ -63,7 +64,7 @@ def _negotiate(header: str, objects: bool, watch: bool) -> Output | None:
     choices.sort()
     for _, _, media, params in choices:
         output = _produce(media, params, objects, watch)
-        if output is not None:
+        if output is not None and (tables or output.kind != "Table"):
             return output
     return None
 

@@ -1,7 +1,7 @@
 """OpenAPI documents: v3 per group version (kubectl explain, validation), v2 in one piece, also as protobuf.
 
-Built-in schemas come from the type table, custom ones from their CRDs. Descriptions of built-in
-fields are not shipped. Documents are built on first use and cached until a CRD changes.
+Built-in schemas come from the type table, custom ones from their CRDs. Descriptions of built-in fields are
+not shipped, except those of metadata. Documents are built on first use and cached until a CRD changes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import msgspec
 from . import gnostic
 from .builtin import typetable
 from .http import Request, Response
+from .metadatatext import describe_metadata
 from .resource import BuiltinResource, Resource
 from .resourcetable import ResourceTable
 from .schema import openapi as custom_schema
@@ -253,6 +254,8 @@ class _Schemas:
 
     def _add_builtin(self, name: str) -> None:
         schema = typetable.openapi(name, self._group, self._version)
+        if name == _META + "ObjectMeta":
+            describe_metadata(schema)
         self.found[name] = schema
         self._follow(schema)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from . import document, gostyle, protobuf, status
+from .builtin.retiredversion import is_retired
 from .builtin.typetable import StructType, struct_for
 from .shape import ShapeError, normalize
 from .storage import Bucket, Entry, encode_value
@@ -218,12 +219,20 @@ class BuiltinResource(Resource):
 
 def decode_problem(group: str, kind: str, api_version: str, given: str) -> str:
     """Why a body of type `given` cannot be taken for `kind` of `group`, in Go's words."""
-    given_group, _, version = api_version.rpartition("/")
-    try:
-        struct_for(given_group, version, given)
-    except KeyError:
+    if not is_registered(api_version, given):
         return not_registered(api_version, given)
+    version = api_version.rpartition("/")[2]
     return f"converting ({version}.{given}) to ({_internal(group)}.{kind}): unknown conversion"
+
+
+def is_registered(api_version: str, kind: str) -> bool:
+    """Whether upstream can decode the kind in that version, served or not."""
+    group, _, version = api_version.rpartition("/")
+    try:
+        struct_for(group, version, kind)
+    except KeyError:
+        return is_retired(api_version, kind)
+    return True
 
 
 def not_registered(api_version: str, kind: str) -> str:

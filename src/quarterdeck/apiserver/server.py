@@ -307,14 +307,14 @@ class ApiServer:
     def _serve_path(self, request: Request, user: UserInfo) -> Response | None:
         path = request.path
         if not path.startswith(("/healthz", "/livez", "/readyz")):
-            path = path.rstrip("/") or "/"
+            path = path.rstrip("/")
         if path.startswith("/openapi/"):
             return self._openapi.serve(request)
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version_document())))
         if path in ("/healthz", "/livez", "/readyz") or path.endswith("/ping"):
             return self._health(request, path)
-        if path == "/":
+        if request.path == "/":
             return Response(200, msgspec.json.encode({"paths": self._paths()}))
         if path == "/metrics":
             return Response(200, self._metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")

@@ -7,6 +7,7 @@ from typing import Any
 from . import status
 from .builtin import namespace
 from .builtin.catalog import strategy_for
+from .builtin.certificateapproval import ApprovalRules
 from .builtin.namespace import NamespaceStrategy
 from .fielderror import FieldError
 from .registry.scale import ScaleView, scale_document
@@ -30,18 +31,6 @@ class FinalizeRules(NamespaceStrategy):
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return []
-
-
-class ApprovalRules(Strategy):
-    """certificatesigningrequests/<name>/approval: only approval conditions change."""
-
-    has_generation = False
-
-    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
-        conditions = (obj.get("status") or {}).get("conditions") or []
-        obj.clear()
-        obj.update(old)
-        obj["status"] = {**(old.get("status") or {}), "conditions": conditions}
 
 
 _FINALIZE = FinalizeRules()

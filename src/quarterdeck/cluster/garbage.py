@@ -138,7 +138,7 @@ class GarbageCollector(Reconciler[Resource]):
         if not self._graph.blocking(owner.uid):
             await _drop_finalizer(client, owner, FOREGROUND)
             return
-        self._wake({each.uid for each in self._graph.dependents(owner.uid) if not each.is_deleting})
+        self._wake({each.uid for each in self._graph.blocking(owner.uid) if not each.is_deleting})
 
     async def _check_owners(self, ctx: Context[Resource], node: Node) -> None:
         absent: set[str] = set()
@@ -148,12 +148,13 @@ class GarbageCollector(Reconciler[Resource]):
             state = await self._owner_state(ctx.client, node, owner)
             if state is OwnerState.ABSENT:
                 absent.add(owner.uid)
-            elif state is OwnerState.WAITING and owner.block_owner_deletion is True:
+            elif state is OwnerState.WAITING:
                 waiting.add(owner.uid)
             else:
                 has_solid = True
         if has_solid:
             if absent | waiting:
+                # A waiting owner must not wait for an object that stays.
                 await _drop_owners(ctx.client, node, absent | waiting)
             return
         live = await _live(ctx.client, node)
@@ -161,22 +162,22 @@ class GarbageCollector(Reconciler[Resource]):
             return
         if {owner.uid for owner in live.metadata.owner_references} - (absent | waiting):
             return  # it has a new owner that the graph has yet to see
-        policy = self._policy(node, live, is_waited_for=bool(waiting))
+        dependents = self._graph.dependents(node.uid)
+        policy = _policy(live)
+        if waiting and dependents:
+            policy = "Foreground"  # its owner waits for the dependents of its dependents, too
+            if any(each.waits_for_dependents for each in dependents):
+                live = await _unblock_owners(ctx.client, live)
         ctx.log.info("collecting", object=str(node), policy=policy)
         with ignore_not_found():
             await ctx.client.delete(
-                MetadataKind(node.gvk), node.name, node.namespace, propagation=policy, uid=node.uid
+                MetadataKind(node.gvk),
+                node.name,
+                node.namespace,
+                propagation=policy,
+                uid=node.uid,
+                resource_version=live.metadata.resource_version,
             )
-
-    def _policy(self, node: Node, live: PartialObjectMetadata, *, is_waited_for: bool) -> Propagation:
-        """An owner that waits waits for the dependents of its dependents; else the object's own wish."""
-        if is_waited_for and self._graph.dependents(node.uid):
-            return "Foreground"
-        if ORPHAN in live.metadata.finalizers:
-            return "Orphan"
-        if FOREGROUND in live.metadata.finalizers:
-            return "Foreground"
-        return "Background"
 
     async def _owner_state(self, client: Client, node: Node, owner: OwnerReference) -> OwnerState:
         """What the graph knows of an owner; absence is only ever what the server says."""
@@ -229,6 +230,32 @@ async def _live(client: Client, node: Node) -> PartialObjectMetadata | None:
     except NotFound:
         return None
     return live if live.metadata.uid == node.uid else None
+
+
+def _policy(live: PartialObjectMetadata) -> Propagation:
+    """How the object itself asks to be deleted."""
+    if ORPHAN in live.metadata.finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in live.metadata.finalizers else "Background"
+
+
+async def _unblock_owners(client: Client, live: PartialObjectMetadata) -> PartialObjectMetadata:
+    """Let nobody wait for an object: it is part of a circle in which everybody waits for the next one."""
+    references = [to_dict(each) for each in live.metadata.owner_references]
+    if not any(each.get("blockOwnerDeletion") for each in references):
+        return live
+    for each in references:
+        if each.get("blockOwnerDeletion"):
+            each["blockOwnerDeletion"] = False
+    return await client.patch(
+        live,
+        JsonPatch(
+            [
+                {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version},
+                {"op": "replace", "path": "/metadata/ownerReferences", "value": references},
+            ]
+        ),
+    )
 
 
 async def _drop_owners(client: Client, node: Node, uids: set[str]) -> None:

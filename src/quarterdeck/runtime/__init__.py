@@ -43,6 +43,7 @@ from quarterdeck.runtime.cluster import Cluster, ClusterEvent, ClusterProvider
 from quarterdeck.runtime.context import Context, DeleteContext
 from quarterdeck.runtime.controller import Controller, ControllerOptions, SyncTimeout, WatchHandle
 from quarterdeck.runtime.handler import KeyMapper, MapContext, for_object, for_owner, mapped
+from quarterdeck.runtime.install import install_definitions
 from quarterdeck.runtime.manager import (
     GracePeriodExceeded,
     LeaderElectionLost,
@@ -142,6 +143,7 @@ __all__ = [
     "for_object",
     "for_owner",
     "generation_changed",
+    "install_definitions",
     "keep_only",
     "label",
     "label_matches",

@@ -37,7 +37,7 @@ from quarterdeck.client import (
     Response,
     WriteOptions,
 )
-from quarterdeck.errors import AlreadyExists, NotFound, Terminal
+from quarterdeck.errors import AlreadyExists, ConfigError, NotFound, Terminal
 from quarterdeck.runtime._logfield import FieldLogger
 from quarterdeck.runtime.application import AppliedMemory
 from quarterdeck.runtime.cache import Cache, IndexQuery, Objects
@@ -193,6 +193,11 @@ class Context(Generic[T]):
 
     def _status_edit(self) -> StatusEdit[T]:
         if self._edit is None:
+            info = type(self.obj).type_info
+            if not info.status:
+                raise ConfigError(
+                    f"{info.kind} has no status subresource to write: declare its class with status=True"
+                )
             self._edit = StatusEdit(self.obj, now=self.now())
         return self._edit
 

@@ -24,6 +24,7 @@ from quarterdeck.runtime.rbac import Rule
 if TYPE_CHECKING:
     from quarterdeck.runtime.manager import Manager
     from quarterdeck.runtime.webhook import AdmissionWebhook
+    from quarterdeck.runtime.webhook.http import Handler
 
 __all__ = ["ENTRY_POINTS", "Operator", "OperatorEnvironment", "OperatorWebhooks", "installed_operators"]
 
@@ -62,6 +63,8 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the CRDs whose versions the operator converts, at ``/convert``."""
     rules: tuple[Rule, ...] = ()
     """What the handlers read of the cluster; the rights to register them are added."""
+    endpoints: Mapping[str, Handler] = {}
+    """Handlers by path, served beside the metrics to those whom the API server allows the path."""
 
 
 class Operator(Protocol):

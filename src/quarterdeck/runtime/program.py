@@ -18,14 +18,15 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, Resource, UnsetType
+from quarterdeck.api import GroupVersionKind, Resource, UnsetType
 from quarterdeck.client import Client, Config
-from quarterdeck.errors import AlreadyExists, ConfigError, QuarterdeckError
+from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.options import CacheOptions, KindOptions
 from quarterdeck.runtime.certificate import CertificateSource, FileCertificates, SelfSigned
 from quarterdeck.runtime.election import LeaderElection
 from quarterdeck.runtime.health import HealthServer, MetricsServer
+from quarterdeck.runtime.install import create_namespace, install_definitions
 from quarterdeck.runtime.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
@@ -38,12 +39,8 @@ from quarterdeck.runtime.webhook import (
     WebhookServer,
 )
 
-__all__ = ["Program", "ProgramOptions", "install_definitions"]
+__all__ = ["Program", "ProgramOptions"]
 
-FIELD_MANAGER: Final = "quarterdeck"
-ESTABLISH_TIMEOUT: Final = 30.0
-"""Seconds for the API server to serve a definition."""
-_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 _POLL: Final = 0.01
 _log: Final = get_logger(__name__)
 
@@ -208,7 +205,7 @@ class Program:
             return
         client = self.manager.client
         await create_namespace(client, self.options.namespace)
-        await install_definitions(client, [d for each in self.operators for d in each.definitions()])
+        await install_definitions(client, *(d for each in self.operators for d in each.definitions()))
 
     async def serve(self) -> None:
         """Run until asked to stop; raises what stopped it."""
@@ -240,38 +237,6 @@ def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVer
             names = tuple(sorted({*known.namespaces, *wanted.namespaces}))
             merged[kind] = KindOptions(namespaces=names)
     return merged
-
-
-async def create_namespace(client: Client, name: str) -> None:
-    """Create a namespace unless it exists."""
-    from quarterdeck.api.k8s import Namespace
-
-    try:
-        await client.create(Namespace(metadata=ObjectMeta(name=name)))
-    except AlreadyExists:
-        return
-
-
-async def install_definitions(client: Client, definitions: Sequence[Mapping[str, Any]]) -> None:
-    """Apply definitions and wait until the API server serves them; raises ``ConfigError`` if it does not."""
-    for definition in definitions:
-        await client.apply(DynamicObject(dict(definition)), field_manager=FIELD_MANAGER, force=True)
-    for definition in definitions:
-        name = definition["metadata"]["name"]
-        try:
-            async with asyncio.timeout(ESTABLISH_TIMEOUT):
-                while not _is_established(await client.get(_DEFINITION, name)):  # noqa: ASYNC110
-                    await asyncio.sleep(_POLL)
-        except TimeoutError as error:
-            raise ConfigError(
-                f"CustomResourceDefinition {name} is not served after {ESTABLISH_TIMEOUT:g} s: see its "
-                "status.conditions"
-            ) from error
-
-
-def _is_established(definition: DynamicObject) -> bool:
-    conditions = definition.at("status", "conditions", default=()) or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 
 async def _until(holds: Callable[[], bool]) -> None:

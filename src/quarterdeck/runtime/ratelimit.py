@@ -25,8 +25,8 @@ __all__ = [
 K = TypeVar("K", bound=Hashable)
 K_contra = TypeVar("K_contra", bound=Hashable, contravariant=True)
 
-_LARGEST_SHIFT: Final = 60
-"""Beyond 2**60 every sensible cap is reached; keeps the arithmetic in floats."""
+_LARGEST_POWER: Final = 60
+"""Beyond that every sensible cap is reached; keeps the arithmetic in floats."""
 
 
 class RateLimiter(Protocol[K_contra]):
@@ -46,7 +46,7 @@ class RateLimiter(Protocol[K_contra]):
 
 
 class ExponentialLimiter(Generic[K]):
-    """``base × 2^failures`` up to ``cap``, per key, ± ``jitter``.
+    """``base × factor^failures`` up to ``cap``, per key, ± ``jitter``.
 
     ``base`` 5 ms. ``cap`` 300 s, where client-go has 1000 s: a quarter of an hour of silence after a
     transient fault helps nobody. ``jitter`` 0.1 keeps keys that failed together from coming back together.
@@ -57,20 +57,22 @@ class ExponentialLimiter(Generic[K]):
         base: float = 0.005,
         cap: float = 300.0,
         *,
+        factor: float = 2.0,
         jitter: float = 0.1,
         rng: random.Random | None = None,
     ) -> None:
         self._base: Final = base
         self._cap: Final = cap
+        self._factor: Final = factor
         self._jitter: Final = jitter
         self._random: Final = rng or random.Random()  # noqa: S311  spreading retries is no secret
         self._failures: dict[K, int] = {}
 
     def when(self, key: K) -> float:
-        """The delay of this failure; the next one is twice as long."""
+        """The delay of this failure; the next one is ``factor`` times as long."""
         count = self._failures.get(key, 0)
         self._failures[key] = count + 1
-        delay = min(self._base * (1 << min(count, _LARGEST_SHIFT)), self._cap)
+        delay = min(self._base * self._factor ** min(count, _LARGEST_POWER), self._cap)
         if self._jitter:
             delay *= 1 + self._random.uniform(-self._jitter, self._jitter)
         return delay

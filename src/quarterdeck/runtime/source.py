@@ -246,6 +246,19 @@ class Channel:
         for consumer in tuple(self._consumers):
             await consumer.put(item)
 
+    def offer(self, item: Key | Writable) -> bool:
+        """Tell every consumer without waiting; if one has no room nobody is told, and the answer is no."""
+        if any(consumer.full() for consumer in self._consumers):
+            return False
+        for consumer in self._consumers:
+            consumer.put_nowait(item)
+        return True
+
+    @property
+    def has_consumers(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._consumers)
+
     def subscribe(self) -> "asyncio.Queue[Key | Writable]":
         """A new consumer's buffer."""
         consumer: asyncio.Queue[Key | Writable] = asyncio.Queue(self._buffer)

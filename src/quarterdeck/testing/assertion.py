@@ -14,6 +14,7 @@ from quarterdeck.api import Resource, Writable, to_dict
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.manager import Manager
 from quarterdeck.testing.clock import VirtualLoop
+from quarterdeck.testing.link import Link
 
 __all__ = [
     "assert_matches",
@@ -31,6 +32,7 @@ Probe = Callable[[], Awaitable[T] | T]
 
 _VIRTUAL_STEP: Final = 0.001
 _REAL_STEP: Final = 0.02
+_LONGEST_STEP: Final = 0.1
 _QUIET_STEPS: Final = 2
 """Looks in a row at which nothing may be left to do on virtual time; between two of them all has happened."""
 _QUIET_PERIOD: Final = 0.3
@@ -96,14 +98,15 @@ async def run_until_idle(*managers: Manager, horizon: float = 1.0, timeout: floa
     """
     loop = asyncio.get_running_loop()
     is_virtual = isinstance(loop, VirtualLoop)
-    step = _VIRTUAL_STEP if is_virtual else _REAL_STEP
-    needed = _QUIET_STEPS if is_virtual else int(_QUIET_PERIOD / step)
+    shortest = step = _VIRTUAL_STEP if is_virtual else _REAL_STEP
+    needed = _QUIET_STEPS if is_virtual else int(_QUIET_PERIOD / shortest)
     deadline, quiet = loop.time() + timeout, 0
     while True:
         # A virtual loop moves its clock only when nobody can run: behind this line everybody has.
         await asyncio.sleep(step)
         left = [text for manager in managers for text in what_is_left(manager, horizon=horizon)]
         quiet = 0 if left else quiet + 1
+        step = min(step * 2, _LONGEST_STEP) if left else shortest
         if quiet >= needed:
             return
         if loop.time() > deadline:
@@ -125,6 +128,10 @@ def what_is_left(manager: Manager, *, horizon: float = 0.0) -> list[str]:
                 left.append(f"{name} is not watched ({informer.health})")
             elif informer.queued or informer.handling:
                 left.append(f"{name}: {informer.queued + informer.handling} changes to handle")
+    for cluster in manager.clusters.values():
+        transport = cluster.client.rest.transport
+        if isinstance(transport, Link) and transport.pending:
+            left.append(f"events on {transport.name} have not arrived")
     until = asyncio.get_running_loop().time() + horizon
     for controller in statistics.controllers:
         queue = controller.queue

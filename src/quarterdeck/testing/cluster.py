@@ -35,8 +35,8 @@ from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.install import install_definitions
 from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
-from quarterdeck.runtime.program import install_definitions
 from quarterdeck.runtime.result import Result
 from quarterdeck.runtime.seam import Elector, NoRecorder, Recorder, RecorderSource
 from quarterdeck.runtime.taskerror import unwrapped
@@ -215,9 +215,7 @@ class TestCluster:
 
     async def install(self, *definitions: Definition) -> None:
         """Install kinds and wait until they are served; raises ``ConfigError`` if they are not in time."""
-        documents = [document for each in definitions for document in documents_of(each)]
-        if documents:
-            await install_definitions(self.client, documents)
+        await install_definitions(self.client, *(each for some in definitions for each in documents_of(some)))
 
     async def serve_webhooks(
         self,
@@ -283,13 +281,14 @@ class TestCluster:
         """Run a controller's reconciler once for a key, with filled caches; raises what it raises."""
         manager = self.manager()
         manager.add(controller)
-        async with manager, asyncio.TaskGroup() as group:
-            caching = group.create_task(manager.cluster.run())
-            try:
-                await _filled(manager)
-                return await controller.reconcile_once(key)
-            finally:
-                caching.cancel()
+        with unwrapped():
+            async with manager, asyncio.TaskGroup() as group:
+                caching = group.create_task(manager.cluster.run())
+                try:
+                    await _filled(manager)
+                    return await controller.reconcile_once(key)
+                finally:
+                    caching.cancel()
 
 
 async def _serve(manager: Manager) -> None:

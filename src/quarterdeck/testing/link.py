@@ -132,6 +132,11 @@ class Link:
         return len(self._streams)
 
     @property
+    def pending(self) -> int:
+        """Streams with events on their way to the client: held back by the plan, or lost in silence."""
+        return sum(stream.is_holding for stream in self._streams)
+
+    @property
     def writes(self) -> list[Exchange]:
         """The exchanges of the log that reached the server to change something."""
         return [each for each in self.log if each.is_write and each.status]
@@ -254,6 +259,7 @@ class _Watched:
         self._end: WatchEnd | None = None
         self._interrupted: Final = asyncio.Event()
         self._is_silent = False
+        self._is_late = False
         self._timer: asyncio.TimerHandle | None = None
         ending = plan.watch_end(target, clock.monotonic()) if target.verb == "watch" else None
         if ending is not None:
@@ -265,6 +271,11 @@ class _Watched:
         if isinstance(rule, SilenceWatch):
             self._is_silent = True
         self._interrupted.set()
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether the client has not got what the server has sent."""
+        return self._is_late or self._is_silent
 
     def end(self) -> None:
         """End as a closed connection does."""
@@ -302,7 +313,9 @@ class _Watched:
         now = self._clock.monotonic()
         delay = self._plan.event_delay(self._target, now)
         if delay > 0:
+            self._is_late = True
             await self._clock.sleep(delay)
+            self._is_late = False
         *lines, rest = chunk.split(b"\n")
         for line in lines:
             yield line + b"\n"

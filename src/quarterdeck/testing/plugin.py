@@ -32,7 +32,6 @@ from quarterdeck.testing.leak import Leftovers, left_tasks
 from quarterdeck.testing.recorder import EventLog
 
 FIXTURES: Final = frozenset({"cluster", "manager", "client", "recorder", "clock"})
-VIRTUAL_LIMIT: Final = 10_000_000.0
 REAL_LIMIT: Final = 60.0
 WALL_LIMIT: Final = 120.0
 """Seconds of real time after which a test on virtual time counts as hung."""
@@ -41,7 +40,8 @@ WALL_LIMIT: Final = 120.0
 class Run:
     """The event loop of one test: its fixtures are set up, it runs, and they are torn down on it."""
 
-    def __init__(self, time: Literal["virtual", "real"], limit: float) -> None:
+    def __init__(self, time: Literal["virtual", "real"], limit: float | None) -> None:
+        """``limit``: seconds for the test; virtual time needs none, since it tells when nothing can happen."""
         self._limit: Final = limit
         self._runner: Final = asyncio.Runner(loop_factory=_virtual_loop if time == "virtual" else _real_loop)
         self._before: Leftovers | None = None
@@ -167,9 +167,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     real = item.get_closest_marker("real_time")
     mark = real or item.get_closest_marker("virtual_time")
-    limit = REAL_LIMIT if real is not None else VIRTUAL_LIMIT
+    limit = REAL_LIMIT if real is not None else None
     if mark is not None:
-        limit = float(mark.kwargs.get("limit", limit))
+        limit = mark.kwargs.get("limit", limit)
     item.stash[_RUN] = Run("real" if real is not None else "virtual", limit)
 
 

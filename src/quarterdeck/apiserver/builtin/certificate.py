@@ -6,10 +6,18 @@ import base64
 import binascii
 from typing import Final
 
-from quarterdeck.apiserver.fielderror import FieldError, duplicate, invalid, not_supported, required
+from quarterdeck.apiserver.fielderror import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from quarterdeck.apiserver.metadata import path_segment_errors, subdomain_errors
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
+from .certificateapproval import condition_errors, keep_decisions, stamp_conditions
 from .kind import BuiltinStrategy, section
 
 _USAGES: Final = (
@@ -61,6 +69,19 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
 
     def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
         obj["spec"] = old.get("spec") or {}
+
+    def prepare_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        keep_decisions(obj, old)
+        stamp_conditions(obj, old, ctx.now)
+
+    def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        errors = condition_errors(obj, old, may_decide=False)
+        before = (old.get("status") or {}).get("certificate")
+        if before and (obj.get("status") or {}).get("certificate") != before:
+            errors.append(
+                forbidden("status.certificate", "updates may not modify existing certificate content")
+            )
+        return errors
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         spec = obj.get("spec") or {}

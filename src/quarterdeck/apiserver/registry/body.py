@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.apiserver import document, status
-from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.patch.decode import go_kind
-from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
+from quarterdeck.apiserver.resource import Resource, decode_problem, is_registered, parse_body
 
 from .request import ApiRequest, WriteOptions
 
@@ -26,13 +25,9 @@ def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
     parsed, is_json = parse_body(
         http.headers.get("content-type", ""), http.body, resource.kind, is_custom=resource.is_custom
     )
-    if parsed is None:
-        parsed = {}  # Go decodes null into an empty object
-        if resource.is_custom:
-            raise document.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
-    if not isinstance(parsed, dict):
-        why = f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_kind(parsed)}"
-        raise document.unrecognized(resource.kind, f"{why} into Go value of {_TYPE_META}", http.body)
+    if parsed is None and resource.is_custom:
+        raise document.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
+    parsed = as_object(parsed, resource.kind, http.body)
     check_type(request, parsed, http.body)
     duplicates: list[str] = []
     if is_json and options.field_validation != "Ignore":
@@ -53,15 +48,25 @@ def parse_object(request: ApiRequest, options: WriteOptions) -> Json:
     return obj
 
 
-def check_type(request: ApiRequest, parsed: Json, body: bytes) -> None:
-    """apiVersion and kind of the body must be those of the URL; built-in ones may be left out."""
-    resource = request.resource
+def as_object(parsed: Any, kind: str, body: bytes) -> Json:
+    """A parsed body as an object that may be asked for its type; null is an empty object, as for Go."""
+    if parsed is None:
+        return {}
+    problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+    if not isinstance(parsed, dict):
+        why = f"{problem} {go_kind(parsed)} into Go value of {_TYPE_META}"
+        raise document.unrecognized(kind, why, body)
     for key in ("apiVersion", "kind"):
         value = parsed.get(key)
         if value is not None and not isinstance(value, str):
-            why = f"json: cannot unmarshal {go_kind(value)} into Go struct field .{key} of type string"
-            why = f"couldn't get version/kind; json parse error: {why}"
-            raise document.unrecognized(resource.kind, why, body)
+            why = f"{problem} {go_kind(value)} into Go struct field .{key} of type string"
+            raise document.unrecognized(kind, why, body)
+    return parsed
+
+
+def check_type(request: ApiRequest, parsed: Json, body: bytes) -> None:
+    """apiVersion and kind of the body must be those of the URL; built-in ones may be left out."""
+    resource = request.resource
     api_version, kind = parsed.get("apiVersion") or "", parsed.get("kind") or ""
     if not resource.is_custom:
         parsed["apiVersion"] = api_version = api_version or resource.api_version
@@ -76,16 +81,12 @@ def check_type(request: ApiRequest, parsed: Json, body: bytes) -> None:
 
 
 def wrong_version(resource: Resource, api_version: str, kind: str) -> status.StatusError:
-    """A body of another version: a served one does not match, an unknown one cannot be decoded."""
-    group, _, version = api_version.rpartition("/")
-    if not resource.is_custom:
-        try:
-            struct_for(group, version, kind)
-        except KeyError:
-            return status.bad_request(
-                f'{kind} in version "{version}" cannot be handled as a {resource.kind}: '
-                + not_registered(api_version, kind)
-            )
+    """A body of another version: one of the same kind does not match, others cannot be decoded."""
+    if not resource.is_custom and (kind != resource.kind or not is_registered(api_version, kind)):
+        return status.bad_request(
+            f'{kind} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {resource.kind}: '
+            + decode_problem(resource.group, resource.kind, api_version, kind)
+        )
     return status.bad_request(
         f"the API version in the data ({api_version}) does not match the expected API version "
         f"({resource.api_version})"

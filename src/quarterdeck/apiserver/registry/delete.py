@@ -74,6 +74,9 @@ class DeleteOptions:
         if not isinstance(parsed, dict):
             raise status.bad_request(unmarshal_error(parsed, "Go value of type v1.DeleteOptions"))
         kind = parsed.get("kind") or "DeleteOptions"
+        if not isinstance(kind, str):
+            why = unmarshal_error(kind, "Go struct field .kind of type string")
+            raise status.bad_request(f"couldn't get version/kind; json parse error: {why}")
         if kind != "DeleteOptions":
             raise status.bad_request(not_registered(parsed.get("apiVersion") or "meta.k8s.io/v1", kind))
         try:

@@ -10,11 +10,12 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin import eviction, podsubresource
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import Resource, decode_problem, parse_body
+from quarterdeck.apiserver.resource import Resource, decode_problem, is_registered, parse_body
 from quarterdeck.apiserver.resourcetable import ResourceTable
 from quarterdeck.apiserver.shape import ShapeError, normalize
 
 from .answer import document_response
+from .body import as_object
 from .delete import DeleteOptions, Deleter
 from .request import ApiRequest, WriteOptions
 from .write import Context, Writer, timestamp
@@ -139,17 +140,16 @@ def parse_as(request: ApiRequest, group: str, version: str, kind: str) -> Json:
     """The body as a document of a kind that is not the resource's own (Binding, Eviction, Scale)."""
     http = request.http
     parsed, _ = parse_body(http.headers.get("content-type", ""), http.body, kind, is_custom=False)
-    if not isinstance(parsed, dict):
-        raise status.bad_request(f"the body is not a {kind}")
-    given = parsed.get("kind") or kind
-    if given != kind:
-        api_version = parsed.get("apiVersion") or version
+    parsed = as_object(parsed, kind, http.body)
+    expected = f"{group}/{version}" if group else version
+    parsed["kind"] = given = parsed.get("kind") or kind
+    parsed["apiVersion"] = api_version = parsed.get("apiVersion") or expected
+    is_older = given == kind and is_registered(api_version, kind)
+    if (given, api_version) != (kind, expected) and not is_older:
         raise status.bad_request(
             f'{given} in version "{api_version.rpartition("/")[2]}" cannot be handled as a {kind}: '
             + decode_problem(group, kind, api_version, given)
         )
-    parsed.setdefault("kind", kind)
-    parsed.setdefault("apiVersion", f"{group}/{version}" if group else version)
     try:
         document, _ = normalize(parsed, struct_for(group, version, kind))
     except ShapeError as error:

@@ -57,10 +57,11 @@ class ApiRequest:
         return is_set(self.http.query[name])
 
     def integer(self, name: str) -> int | None:
-        value = self.http.param(name)
-        if not value:
+        """A number in the query; None when absent, but an empty text is no number."""
+        if not self.http.raw_query or name not in self.http.query:
             return None
-        if not re.fullmatch(r"[+-]?\d+", value):
+        value = self.http.param(name)
+        if not re.fullmatch(r"[+-]?[0-9]+", value):
             raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: invalid syntax")
         number = int(value)
         if not -(2**63) <= number < 2**63:

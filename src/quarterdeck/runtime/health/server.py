@@ -150,7 +150,10 @@ class MetricsServer(_Server):
             self.add(path, handler)
 
     def add(self, path: str, handler: Handler) -> None:
-        """Serve something else as well; raises ``ConfigError`` for ``/metrics`` and paths that are taken."""
+        """Serve something else as well; a path that ends in a slash stands for everything below it.
+
+        Raises ``ConfigError`` for ``/metrics`` and paths that are taken.
+        """
         if path == METRICS_PATH:
             raise ConfigError(f"overriding builtin {METRICS_PATH} endpoint is not allowed")
         if path in self._routes:
@@ -170,7 +173,11 @@ class MetricsServer(_Server):
         )
 
     def _find(self, path: str) -> Route | None:
-        return self._routes.get(path)
+        exact = self._routes.get(path)
+        if exact is not None:
+            return exact
+        above = (known for known in self._routes if known.endswith("/") and path.startswith(known))
+        return self._routes.get(max(above, key=len, default=""))
 
     def _expose(self, request: Request) -> Response:
         return Response(200, self._registry.expose(), CONTENT_TYPE)

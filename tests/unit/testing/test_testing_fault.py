@@ -1,0 +1,233 @@
+"""Fault plans decide, links do it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from quarterdeck.api import ObjectMeta
+from quarterdeck.api.k8s.core import ConfigMap
+from quarterdeck.client import Client
+from quarterdeck.errors import ApiError, Conflict, ConnectError, ReadTimeout, StreamClosed, TooManyRequests
+from quarterdeck.testing import (
+    READS,
+    WRITES,
+    CutWatch,
+    DelayEvents,
+    FaultPlan,
+    Latency,
+    Link,
+    LoseAnswer,
+    Refuse,
+    RefuseConnection,
+    RepeatEvents,
+    RequestTarget,
+    SilenceWatch,
+    TestCluster,
+    WatchError,
+    delay,
+    eventually,
+    intercept,
+    lose_answer,
+    raise_once,
+    raise_times,
+)
+
+GET = RequestTarget("get", "pods", "default", "a")
+CREATE = RequestTarget("create", "widgets.example.com", "default")
+
+
+def config(name: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, namespace="default"))
+
+
+def codes(plan: FaultPlan, count: int = 200) -> list[str]:
+    faults = (plan.fault(GET, float(i)) for i in range(count))
+    return [fault.label if fault is not None else "" for fault in faults]
+
+
+def test_same_seed_gives_the_same_faults_and_another_seed_others() -> None:
+    def rules() -> tuple[Refuse, Refuse]:
+        return Refuse(500, rate=0.3), Refuse(429, rate=0.3)
+
+    assert codes(FaultPlan(3, *rules())) == codes(FaultPlan(3, *rules()))
+    assert codes(FaultPlan(3, *rules())) != codes(FaultPlan(4, *rules()))
+    plan = FaultPlan(3, *rules())
+    found = codes(plan)
+    assert {"500", "429", ""} == set(found)
+    assert plan.struck == {"500": found.count("500"), "429": found.count("429")}
+
+
+@pytest.mark.parametrize(
+    ("rule", "struck"),
+    [
+        (Refuse(500, verbs=frozenset({"get"})), [0, 2, 4, 6, 8]),
+        (Refuse(500, resources=frozenset({"widgets.example.com"})), [1, 3, 5, 7, 9]),
+        (Refuse(500, nth=3), [2]),
+        (Refuse(500, times=2), [0, 1]),
+        (Refuse(500, since=3.0, until=5.0), [3, 4]),
+        (Refuse(500, verbs=WRITES, nth=2), [3]),
+        (Refuse(500, rate=0.0), []),
+    ],
+    ids=["verbs", "resources", "nth", "times", "window", "nth write", "never"],
+)
+def test_rules_choose_their_requests(rule: Refuse, struck: list[int]) -> None:
+    plan = FaultPlan(0, rule)
+    found = [i for i in range(10) if plan.fault((GET, CREATE)[i % 2], float(i)) is not None]
+    assert found == struck
+
+
+def test_the_first_fault_that_strikes_happens_and_delays_add_up() -> None:
+    plan = FaultPlan(0, Latency((1.0, 1.0)), Refuse(409, verbs=WRITES), Latency((2.0, 2.0)), Refuse(500))
+    assert plan.delay(CREATE, 0.0) == 3.0
+    assert getattr(plan.fault(CREATE, 0.0), "code", 0) == 409
+    assert plan.struck["500"] == 0
+    assert plan.watch_end(RequestTarget("watch", "pods"), 0.0) is None
+
+
+async def test_refusals_arrive_as_errors_of_the_client(cluster: TestCluster) -> None:
+    link = cluster.link(FaultPlan(0, Refuse(409, verbs=WRITES), RefuseConnection(verbs=READS, times=20)))
+    with pytest.raises(Conflict, match="a fault of the plan"):
+        await link.client.create(config("a"))
+    with pytest.raises(ConnectError):
+        await link.client.get(ConfigMap, "a", "default")
+    assert [each.status for each in link.log] == [0] * 12, "one create, a get with its ten retries"
+    assert link.writes == []
+
+
+async def test_retry_after_is_honoured(cluster: TestCluster) -> None:
+    link = cluster.link(FaultPlan(0, Refuse(429, retry_after=3, times=2)))
+    started = asyncio.get_running_loop().time()
+    await link.client.create(config("a"))
+    assert 6.0 <= asyncio.get_running_loop().time() - started <= 12.0
+    assert link.count("create", "configmaps") == 3
+
+
+async def test_a_lost_answer_is_an_error_of_a_write_that_happened(cluster: TestCluster) -> None:
+    link = cluster.link(FaultPlan(0, LoseAnswer(times=1)))
+    with pytest.raises(StreamClosed):
+        await link.client.create(config("a"))
+    assert await cluster.client.get(ConfigMap, "a", "default")
+    assert [each.status for each in link.writes] == [201]
+    assert "create configmaps default" in str(link.log[0])
+
+
+async def test_latency_takes_virtual_time(cluster: TestCluster) -> None:
+    link = cluster.link(FaultPlan(0, Latency((5.0, 5.0))))
+    started = asyncio.get_running_loop().time()
+    await link.client.create(config("a"))
+    assert asyncio.get_running_loop().time() - started == pytest.approx(5.0)
+
+
+async def _events(client: Client, seconds: float) -> list[str]:
+    """What a watch from now on delivers, and how it ends."""
+    seen: list[str] = []
+    try:
+        async with asyncio.timeout(seconds), client.watch(ConfigMap, namespace="default") as events:
+            async for event in events:
+                seen.append(f"{event.type} {event.object.metadata.name}")
+        seen.append("end")
+    except TimeoutError:
+        seen.append("silence")
+    except ApiError as error:
+        seen.append(str(error.code))
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("plan", "expected"),
+    [
+        (FaultPlan(), ["ADDED a", "ADDED b", "ADDED c", "silence"]),
+        (FaultPlan(0, CutWatch((1.5, 1.5))), ["ADDED a", "ADDED b", "end"]),
+        (FaultPlan(0, WatchError(410, (1.5, 1.5))), ["ADDED a", "ADDED b", "410"]),
+        (FaultPlan(0, CutWatch((2.5, 2.5)), WatchError(429, (0.5, 0.5))), ["ADDED a", "429"]),
+        (FaultPlan(0, SilenceWatch((0.5, 0.5))), ["ADDED a", "silence"]),
+        (FaultPlan(0, RepeatEvents()), [f"ADDED {name}" for name in "aabbcc"] + ["silence"]),
+        (FaultPlan(0, DelayEvents((8.5, 8.5))), ["ADDED a", "silence"]),
+    ],
+    ids=["none", "cut", "410", "first of two", "silent", "repeat", "late"],
+)
+async def test_watches_end_and_err_as_planned(
+    cluster: TestCluster, plan: FaultPlan, expected: list[str]
+) -> None:
+    link = cluster.link(plan)
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(_events(link.client, 10.0))
+        await asyncio.sleep(0.1)
+        for name in "abc":
+            await cluster.client.create(config(name))
+            await asyncio.sleep(1.0)
+    assert watching.result() == expected
+    assert link.open_streams == 0
+
+
+async def test_a_cut_link_lets_nothing_through_until_it_is_restored(cluster: TestCluster) -> None:
+    link = cluster.link()
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(_events(link.client, 600.0))
+        await asyncio.sleep(0.1)
+        link.cut()
+    assert watching.result() == ["end"]
+    with pytest.raises(ConnectError):
+        await link.client.create(config("a"))
+    link.cut(silently=True)
+    with pytest.raises(ReadTimeout):
+        await link.client.create(config("a"))
+    link.restore()
+    await link.client.create(config("a"))
+    assert [each.status for each in link.writes] == [201]
+
+
+async def test_interceptors_fail_delay_and_lose_single_calls(cluster: TestCluster) -> None:
+    client = intercept(
+        cluster.client,
+        create=raise_times(2, lambda: TooManyRequests("busy")),
+        update=raise_once(Conflict("changed")),
+        delete=lose_answer(),
+        get=delay(30.0),
+    )
+    for _ in range(2):
+        with pytest.raises(TooManyRequests):
+            await client.create(config("a"))
+    made = await client.create(config("a"))
+    with pytest.raises(Conflict):
+        await client.update(made)
+    await client.update(made)
+    with pytest.raises(StreamClosed):
+        await client.delete(made)
+    started = asyncio.get_running_loop().time()
+    await eventually(lambda: _is_gone(client))
+    assert asyncio.get_running_loop().time() - started >= 30.0
+
+
+async def _is_gone(client: Client) -> bool:
+    found = await client.list(ConfigMap, namespace="default")
+    with pytest.raises(ApiError):
+        await client.get(ConfigMap, "a", "default")
+    return not found.items
+
+
+async def test_every_call_can_be_failed_in_turn(cluster: TestCluster) -> None:
+    """The n-th request fails, for every n: each time the client ends up where it wanted."""
+
+    async def work(link: Link, name: str) -> None:
+        await _again(lambda: link.client.apply(config(name), field_manager="t", force=True))
+        await _again(lambda: link.client.get(ConfigMap, name, "default"))
+
+    for nth in range(1, 4):
+        link = cluster.link(FaultPlan(0, Refuse(500, nth=nth)))
+        await work(link, f"n{nth}")
+        assert link.plan.struck["500"] == (1 if nth <= 2 else 0)
+        assert await cluster.client.get(ConfigMap, f"n{nth}", "default")
+
+
+async def _again(call: Callable[[], object]) -> None:
+    for _ in range(3):
+        try:
+            await call()  # type: ignore[misc]
+        except ApiError:
+            continue
+        return
+    raise AssertionError("failed three times")

@@ -1,0 +1,241 @@
+"""The pytest plugin, as a project that installs the package sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+pytest_plugins = ("pytester",)
+
+Outcome = Callable[..., pytest.RunResult]
+
+
+@pytest.fixture
+def outcome(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Outcome:
+    """Runs a test module with the plugin, without other plugins and this repository's settings."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run(source: str, *options: str, **files: str) -> pytest.RunResult:
+        pytester.makepyfile(test_it=source, **files)
+        return pytester.runpytest_inprocess(
+            "-p", "quarterdeck.testing.plugin", "-p", "no:cacheprovider", *options
+        )
+
+    return run
+
+
+def test_fixtures_run_async_tests_on_virtual_time(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import asyncio
+        from quarterdeck.api.k8s.core import Namespace
+
+        async def test_cluster(cluster, client, manager, recorder, clock):
+            before = clock.monotonic()
+            await clock.sleep(36_000)
+            assert clock.monotonic() - before == 36_000
+            assert clock.time() == 1893456000 + 36_000
+            assert any(n.metadata.name == "default" for n in await client.list(Namespace))
+            assert manager.client is not client and recorder.events == []
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_async_fixtures_of_ones_own_live_on_the_loop_of_the_test(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import asyncio, pytest
+
+        log = []
+
+        @pytest.fixture
+        async def group():
+            async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+                log.append(asyncio.get_running_loop())
+                yield group
+            log.append("down")
+
+        @pytest.fixture
+        async def plain(group):
+            await asyncio.sleep(1)
+            return 7
+
+        class TestMethods:
+            value = 3
+
+            @pytest.fixture
+            async def mine(self):
+                self.value = 4
+                yield self
+
+            async def test_loop(self, group, plain, mine, clock):
+                assert log == [asyncio.get_running_loop()]
+                assert plain == 7 and self.value == 4
+                group.create_task(asyncio.sleep(10))
+
+        def test_after():
+            assert log[1] == "down"
+        """
+    )
+    result.assert_outcomes(passed=2)
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ("asyncio.get_running_loop().create_task(asyncio.sleep(9), name='sleeper')", "task sleeper at *"),
+        ("globals().update(kept=socket.socket())", "socket:*"),
+        ("threading.Thread(target=time.sleep, args=(1,), name='idler').start()", "thread idler"),
+    ],
+    ids=["task", "socket", "thread"],
+)
+def test_what_a_test_leaves_behind_is_an_error(outcome: Outcome, body: str, named: str) -> None:
+    result = outcome(
+        f"""
+        import asyncio, socket, threading, time
+
+        async def test_leak(clock):
+            {body}
+
+        def test_tidy():
+            if "kept" in globals():
+                kept.close()
+        """
+    )
+    result.assert_outcomes(passed=2, errors=1)
+    result.stdout.fnmatch_lines(["*left behind:", f"*{named}"])
+
+
+def test_an_open_watch_is_an_error(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        from quarterdeck.api.k8s.core import ConfigMap
+
+        async def test_leak(cluster):
+            await cluster.client.watch(ConfigMap).__aenter__()
+        """
+    )
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*Leak: streams left open (test: 1)"])
+
+
+def test_a_failed_test_is_a_failure_and_nothing_else(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import asyncio
+
+        async def test_fails(cluster):
+            asyncio.get_running_loop().create_task(asyncio.sleep(9))
+            assert 1 == 2
+        """
+    )
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*assert 1 == 2*"])
+
+
+def test_marks_choose_time_limit_and_cluster(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import asyncio, time, pytest
+        from quarterdeck.testing import VirtualLoop
+
+        pytestmark = pytest.mark.cluster(seed=1)
+
+        @pytest.mark.real_time
+        async def test_real():
+            assert not isinstance(asyncio.get_running_loop(), VirtualLoop)
+
+        @pytest.mark.virtual_time
+        async def test_virtual():
+            assert isinstance(asyncio.get_running_loop(), VirtualLoop)
+
+        @pytest.mark.virtual_time(limit=5)
+        async def test_limit():
+            await asyncio.sleep(6)
+
+        @pytest.mark.virtual_time
+        async def test_deadlock():
+            await asyncio.get_running_loop().create_future()
+
+        @pytest.mark.cluster(controllers=True)
+        async def test_both(cluster):
+            assert len(cluster.links) == 2
+        """,
+        "--strict-markers",
+    )
+    result.assert_outcomes(passed=3, failed=2)
+    result.stdout.fnmatch_lines(["*TimeoutError*", "*Deadlock: nothing can wake these tasks:*"])
+
+
+def test_async_tests_of_others_are_left_alone_unless_all_are_ours(outcome: Outcome) -> None:
+    source = """
+        import pytest
+
+        @pytest.fixture
+        def client():
+            return "somebody else's"
+
+        async def test_bare():
+            pass
+
+        async def test_own_fixture(client):
+            assert client == "somebody else's"
+        """
+    outcome(source).assert_outcomes(failed=2)
+    outcome(source, "-o", "quarterdeck_async=true").assert_outcomes(passed=2)
+
+
+def test_a_fixture_that_builds_on_ours_makes_the_test_ours(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import pytest
+
+        @pytest.fixture
+        async def cluster(cluster):
+            cluster.mine = True
+            yield cluster
+
+        async def test_mine(cluster):
+            assert cluster.mine
+        """
+    )
+    result.assert_outcomes(passed=1)
+
+
+def test_plain_tests_are_told_that_the_cluster_is_async(outcome: Outcome) -> None:
+    result = outcome("def test_plain(cluster): pass")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*the fixture cluster is for async tests"])
+
+
+def test_broken_fixtures_are_errors(outcome: Outcome) -> None:
+    result = outcome(
+        """
+        import pytest
+
+        @pytest.fixture
+        async def refuses():
+            raise ValueError("no")
+            yield
+
+        @pytest.fixture
+        async def yields_twice():
+            yield 1
+            yield 2
+
+        async def test_a(refuses, clock): pass
+        async def test_b(yields_twice, clock): pass
+        """
+    )
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(["*ValueError: no*", "*an async fixture must yield once*"])
+
+
+def test_the_package_announces_the_plugin() -> None:
+    import tomllib
+    from pathlib import Path
+
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert project["entry-points"]["pytest11"] == {"quarterdeck.testing.plugin": "quarterdeck.testing.plugin"}
