@@ -1,45 +1,56 @@
-"""NodeGroup webhooks: CPU of converting 1,000 objects in one review, and validations per core-second.
+"""NodeGroup webhooks beside controller-runtime's: CPU of converting lists, and of judging changes.
 
-    python -m benchmarks.nodegroup [--objects N] [--rounds N]
+    python -m benchmarks nodegroup [--quick] [--objects N] [--rounds N] [--connections N]
 
-Ours is measured in process, from the bytes of a review to the bytes of the answer, as CPU time of this
-process; cluster state is answered from memory, as the operator answers it from its cache. In the same run
-the Go peer (controller-runtime, built by tools/kube/peers/build.sh) converts the same review: CPU time of its
-process, TLS included. It knows a part of the fields and keeps nothing of what it drops. The process per call,
-which a shell hook costs, is the third measure.
+Both servers convert the same reviews of 1,000 groups between v1 and v1alpha1, lossless annotation included, in
+both directions, and judge the same change with all checks. They are called by the same client over TLS and
+measured by the CPU time of their processes, taking turns. Ours is the whole operator, reading cluster state from
+its cache; the Go peer (tools/kube/peers/nodegroup) keeps the same state in memory. Without the peer (no Go) only
+our figures are printed. Last comes what a hook costs that is started for every call.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import http.client
 import json
 import os
-import socket
-import ssl
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Awaitable, Callable, Sequence
+import urllib.request
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from quarterdeck.api import PartialObjectMetadata
-from quarterdeck.api.k8s import Secret
-from quarterdeck.cases.hook import _certificates
-from quarterdeck.errors import NotFound
+import uvloop
+
+from quarterdeck.api import DynamicObject
+from quarterdeck.apiserver import ApiServer
+from quarterdeck.client import Client, InProcessTransport
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.webhooks import ClusterReader, ConversionWebhook, policy_webhook
-from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
+from quarterdeck.runtime import Program, ProgramOptions
+
+from . import wire
+from .peer import find_peer
+from .webhook import Running, Server, Start, write_certificates
 
 Json = dict[str, Any]
+OURS, GO = "quarterdeck", "controller-runtime"
+DOWN, UP, JUDGE = "v1 -> v1alpha1", "v1alpha1 -> v1, restoring", "policy validation"
+CLUSTER_CONFIGURATION = "clusterType: Cloud\ncloud: {prefix: prod}\ndefaultCRI: Containerd\n"
+DISCOVERY_DATA = '{"zones": ["a", "b"]}'
+
+
+# -- what is sent --------------------------------------------------------------------------------------
 
 
 def group(index: int) -> Json:
-    """A group with everything the old versions cannot hold, as the API server sends it."""
+    """A group with much of what the old versions cannot hold, as the API server sends it."""
     manager = {"f:spec": {".": {}, "f:nodeType": {}, "f:kubelet": {".": {}, "f:maxPods": {}}}}
     return {
         "apiVersion": names.V1,
@@ -109,183 +120,201 @@ def group(index: int) -> Json:
     }
 
 
-class Memory:
-    """Cluster state in memory, as a cache has it."""
-
-    def __init__(self) -> None:
-        text = b"clusterType: Cloud\ncloud: {prefix: prod}\ndefaultCRI: Containerd\n"
-        zones = b'{"zones": ["a", "b"]}'
-        self._secrets = {
-            names.CLUSTER_CONFIGURATION_SECRET: Secret(data={names.CLUSTER_CONFIGURATION_KEY: text}),
-            names.PROVIDER_SECRET: Secret(data={names.DISCOVERY_DATA_KEY: zones}),
-        }
-
-    async def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        if kind is Secret and name in self._secrets:
-            return self._secrets[name]
-        raise NotFound.in_cache(kind.__name__, name)
-
-    async def list(self, kind: Any, *, labels: Any) -> Sequence[PartialObjectMetadata]:
-        return ()
-
-
-def conversion_body(objects: Sequence[Any], target: str) -> bytes:
+def conversion(objects: Sequence[Any], target: str) -> Json:
     request = {"uid": "u", "desiredAPIVersion": target, "objects": list(objects)}
-    review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
-    return json.dumps(review).encode()
+    return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
 
 
-def admission_body(document: Json) -> bytes:
+def admission(new: Json, old: Json) -> Json:
     kind = {"group": names.GROUP, "version": "v1", "kind": names.KIND}
     resource = {"group": names.GROUP, "version": "v1", "resource": "nodegroups"}
     request = {
-        "uid": "u",
+        "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
         "kind": kind,
         "resource": resource,
-        "name": document["metadata"]["name"],
+        "requestKind": kind,
+        "requestResource": resource,
+        "name": new["metadata"]["name"],
         "operation": "UPDATE",
-        "userInfo": {"username": "admin", "groups": ["system:masters"]},
-        "object": document,
-        "oldObject": document,
+        "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
+        "object": new,
+        "oldObject": old,
+        "dryRun": False,
         "options": {"kind": "UpdateOptions", "apiVersion": "meta.k8s.io/v1"},
     }
-    return json.dumps(
-        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    ).encode()
+    return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def best_cpu(call: Callable[[], Awaitable[object]], rounds: int) -> float:
-    """The smallest CPU time of a call, in milliseconds."""
-    times = []
-    for _ in range(rounds):
-        start = time.process_time()
-        await call()
-        times.append(time.process_time() - start)
-    return min(times) * 1000
+def compact(document: Json) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
 
 
-async def measure(objects: int, rounds: int) -> dict[str, float]:
-    cluster = ClusterReader(Memory())
-    webhook = ConversionWebhook(cluster)
-    down = conversion_body([group(index) for index in range(objects)], names.V1ALPHA1)
-    answer = json.loads(await webhook.answer(down))
-    converted = answer["response"]["convertedObjects"]
-    assert len(converted) == objects, answer["response"]["result"]
-    assert names.CONVERSION_DATA in converted[0]["metadata"]["annotations"]
-    up = conversion_body(converted, names.V1)
-    restored = json.loads(await webhook.answer(up))["response"]["convertedObjects"]
-    assert restored == [group(index) for index in range(objects)], "the round trip is not the identity"
-
-    endpoint = AdmissionEndpoint(policy_webhook(cluster))
-    body = admission_body(group(0))
-    request = Request("POST", names.POLICY_PATH, headers=((b"content-type", b"application/json"),), body=body)
-    count = 2000
-
-    async def validate() -> None:
-        for _ in range(count):
-            response = endpoint.handle(request)
-            if not isinstance(response, Response):
-                response = await response
-            assert b'"allowed":true' in response.body, response.body
-
-    return {
-        "down": await best_cpu(lambda: webhook.answer(down), rounds),
-        "up": await best_cpu(lambda: webhook.answer(up), rounds),
-        "validations": count / (await best_cpu(validate, max(3, rounds // 4)) / 1000),
-    }
+# -- our server ----------------------------------------------------------------------------------------
 
 
-def process_per_call() -> float:
-    """CPU of a shell that does nothing but read the review, in milliseconds: the floor of a shell hook."""
-    body = admission_body(group(0))
+def secret(name: str, **data: str) -> DynamicObject:
+    metadata = {"name": name, "namespace": names.SYSTEM_NAMESPACE}
+    return DynamicObject({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})
+
+
+async def serve(certificates: Path, port: int) -> None:
+    """The operator on an embedded cluster that nobody else uses."""
+    server = ApiServer()
+    await server.start(listen=False)
+    client = Client.over(InProcessTransport(server.local()))
+    configuration = {names.CLUSTER_CONFIGURATION_KEY: CLUSTER_CONFIGURATION}
+    await client.create(secret(names.CLUSTER_CONFIGURATION_SECRET, **configuration))
+    await client.create(secret(names.PROVIDER_SECRET, **{names.DISCOVERY_DATA_KEY: DISCOVERY_DATA}))
+    options = ProgramOptions(
+        is_embedded=True, installs=True, webhook_port=port, certificate_directory=str(certificates)
+    )
+    program = Program(client, [NodeGroupOperator()], options)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(program.serve())
+        await program.wait_ready()
+        print("ready", flush=True)
+
+
+# -- measuring -----------------------------------------------------------------------------------------
+
+
+def ask(running: Running, path: str, body: bytes) -> Any:
+    url = f"https://localhost:{running.target.port}{path}"
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310  our own
+    with urllib.request.urlopen(request, context=running.target.context) as answer:  # noqa: S310
+        return json.load(answer)["response"]
+
+
+def check_answers(running: Running, objects: Sequence[Json]) -> list[Json]:
+    """The right answers, before anything is measured; gives the groups in the old version."""
+    old = ask(running, names.CONVERT_PATH, compact(conversion(objects, names.V1ALPHA1)))["convertedObjects"]
+    assert len(old) == len(objects)
+    assert old[0]["spec"]["cri"] == {"type": "Containerd", "containerd": {"maxConcurrentDownloads": 5}}
+    memory = json.loads(old[0]["metadata"]["annotations"][names.CONVERSION_DATA])
+    assert len(memory[names.V1]) == 12, memory
+    back = ask(running, names.CONVERT_PATH, compact(conversion(old, names.V1)))["convertedObjects"]
+    # Go writes an empty status of metadata and the like, so only what the user sees is compared.
+    assert [(one["spec"], one["status"]) for one in back] == [(o["spec"], o["status"]) for o in objects]
+    assert all("annotations" not in one["metadata"] for one in back)
+    good, bad = group(0), group(0)
+    bad["spec"]["disruptions"]["rollingUpdate"]["windows"][0]["days"] = ["Monday"]
+    assert ask(running, names.POLICY_PATH, compact(admission(good, good)))["allowed"] is True
+    refused = ask(running, names.POLICY_PATH, compact(admission(bad, good)))
+    wanted = '.spec.disruptions.rollingUpdate.windows[0].days: invalid day "Monday", expected one of '
+    assert refused["status"]["message"].startswith(wanted), refused
+    return list(old)
+
+
+class Work(NamedTuple):
+    """The same request, many times."""
+
+    name: str
+    request: bytes
+    count: int
+    connections: int
+
+
+async def cpu_of(running: Running, work: Work) -> float:
+    """Milliseconds of the server's CPU per request."""
+    await wire.load(running.target, iter([work.request] * max(2, work.count // 8)), work.connections)
+    before = wire.cpu_seconds([running.pid])
+    await wire.load(running.target, iter([work.request] * work.count), work.connections)
+    return (wire.cpu_seconds([running.pid]) - before) / work.count * 1000
+
+
+HOOK = """
+import json, sys
+request = json.load(sys.stdin)["request"]
+spec = request["object"]["spec"]
+instances = spec.get("cloudInstances") or {}
+is_allowed = (instances.get("maxPerZone") or 0) >= (instances.get("minPerZone") or 0)
+print(json.dumps({"allowed": is_allowed}))
+"""
+JQ = "(.request.object.spec.cloudInstances // {}) | {allowed: ((.maxPerZone // 0) >= (.minPerZone // 0))}"
+
+
+def cpu_of_hook(command: Sequence[str], body: bytes, count: int) -> float:
+    """Milliseconds of CPU of a process that is started for one review."""
     before = os.times()
-    count = 20
     for _ in range(count):
-        command = ["bash", "-c", 'read -r -d "" body; printf "%s" "${#body}"']
-        subprocess.run(command, input=body, check=False, stdout=subprocess.DEVNULL)
+        answer = subprocess.run(command, input=body, check=True, capture_output=True).stdout
+        assert json.loads(answer)["allowed"] is True
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     return spent / count * 1000
 
 
-class GoPeer:
-    """The controller-runtime webhook in a process of its own."""
-
-    def __init__(self, program: Path) -> None:
-        self._program = program
-        self._directory = tempfile.TemporaryDirectory(prefix="quarterdeck-bench-")
-
-    def __enter__(self) -> GoPeer:
-        authority, chain, key = _certificates()
-        folder = Path(self._directory.name)
-        (folder / "tls.crt").write_bytes(chain)
-        (folder / "tls.key").write_bytes(key)
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        command = [str(self._program), "--cert-dir", str(folder), "--port", str(port)]
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline().strip() == b"ready", "the Go peer did not start"
-        context = ssl.create_default_context(cadata=authority.decode())
-        self._connection = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=60)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._connection.close()
-        self._process.terminate()
-        self._process.wait()
-        self._directory.cleanup()
-
-    def post(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json"}
-        self._connection.request("POST", names.CONVERT_PATH, body=body, headers=headers)
-        return self._connection.getresponse().read()
-
-    def cpu(self) -> float:
-        """Milliseconds of CPU so far."""
-        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
-
-    def conversion(self, body: bytes, rounds: int) -> float:
-        """CPU of one review, in milliseconds; the clock of the kernel is coarse, so many are averaged."""
-        answer = json.loads(self.post(body))["response"]
-        assert answer["result"]["status"] == "Success", answer["result"]
-        before = self.cpu()
-        for _ in range(rounds):
-            self.post(body)
-        return (self.cpu() - before) / rounds
+def hooks() -> dict[str, list[str]]:
+    """Shell hooks that make one of the checks, without any cluster state."""
+    found = {"bash and python": ["bash", "-c", 'exec "$0" -I -S -c "$1"', sys.executable, HOOK]}
+    jq = shutil.which("jq")
+    if jq is not None:
+        found["bash and jq"] = ["bash", "-c", '"$0" -c "$1"', jq, JQ]
+    return found
 
 
-def go_milliseconds(objects: int, rounds: int) -> float | None:
-    cache = Path(os.environ.get("QUARTERDECK_CACHE") or Path.home() / ".cache" / "quarterdeck")
-    program = next(iter(sorted(cache.glob("kube/*/peers/webhook"))), None)
-    if program is None:
-        return None
-    with GoPeer(program) as peer:
-        return peer.conversion(
-            conversion_body([group(index) for index in range(objects)], names.V1ALPHA1), rounds
-        )
+# -- the program ---------------------------------------------------------------------------------------
+
+
+def report(name: str, unit: str, figures: dict[str, float]) -> None:
+    ours = figures[OURS]
+    for server, cpu in figures.items():
+        ratio = "" if server == OURS else f"   ours: {ours / cpu:.2f}x the CPU, {cpu / ours:.2f}x the work"
+        print(f"{name:28}{server:20}{cpu:>10.3f} ms CPU per {unit}{ratio}", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.nodegroup", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks nodegroup", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="less of everything, for a look")
     parser.add_argument("--objects", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=5, help="servers take turns this often; medians count")
+    parser.add_argument("--connections", type=int, default=8)
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--cert-dir", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--port", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    found = asyncio.run(measure(options.objects, options.rounds))
-    peer = go_milliseconds(options.objects, options.rounds)
-    shell = process_per_call()
-    print(f"conversion v1 -> v1alpha1, {options.objects} objects, lossless: {found['down']:.1f} ms CPU")
-    print(f"conversion v1alpha1 -> v1, restoring:           {found['up']:.1f} ms CPU")
-    if peer is None:
-        print("the Go peer is not built: run tools/kube/peers/build.sh")
+    if options.serve:
+        uvloop.run(serve(options.cert_dir, options.port))
+        return 0
+    rounds, scale = (2, 0.25) if options.quick else (options.rounds, 1.0)
+    servers = [Server(OURS, [sys.executable, "-m", "benchmarks.nodegroup", "--serve"])]
+    peer = find_peer("nodegroup")
+    if peer is not None:
+        servers.append(Server(GO, [str(peer)]))
     else:
-        print(f"controller-runtime, v1 -> v1alpha1, lossy:      {peer:.1f} ms CPU", end="")
-        print(f" (ours {found['down'] / peer:.2f}x)")
-    print(f"policy validations: {found['validations']:.0f} per core-second")
-    print(f"a process per call (bash, reading the review):  {shell:.2f} ms CPU", end="")
-    print(f" ({shell * found['validations'] / 1000:.0f}x a validation here)")
+        print("the Go peer is not built (tools/kube/peers/build.sh): our figures only")
+    groups = [group(index) for index in range(options.objects)]
+    with tempfile.TemporaryDirectory(prefix="quarterdeck-bench-") as directory, ExitStack() as stack:
+        certificates = Path(directory)
+        write_certificates(certificates)
+        running = [stack.enter_context(Start(server, certificates)) for server in servers]
+        old = [check_answers(each, groups) for each in running][0]
+        down, up = compact(conversion(groups, names.V1ALPHA1)), compact(conversion(old, names.V1))
+        judged = compact(admission(group(0), group(0)))
+        print(f"{len(groups):,} groups: {len(down):,} bytes in v1, {len(up):,} bytes in v1alpha1")
+        works = [
+            Work(DOWN, wire.render("POST", names.CONVERT_PATH, down), int(40 * scale), 1),
+            Work(UP, wire.render("POST", names.CONVERT_PATH, up), int(40 * scale), 1),
+            Work(
+                JUDGE, wire.render("POST", names.POLICY_PATH, judged), int(8000 * scale), options.connections
+            ),
+        ]
+        figures: dict[str, dict[str, list[float]]] = {work.name: {} for work in works}
+        for _ in range(rounds):
+            for work in works:
+                for each in running:
+                    found = figures[work.name].setdefault(each.server.name, [])
+                    found.append(uvloop.run(cpu_of(each, work)))
+    medians = {
+        name: {server: statistics.median(found) for server, found in by_server.items()}
+        for name, by_server in figures.items()
+    }
+    for name, by_server in medians.items():
+        report(name, "change" if name == JUDGE else "review", by_server)
+    for name, command in hooks().items():
+        cpu = cpu_of_hook(command, judged, 10 if options.quick else 40)
+        print(f"{'a process per call':28}{name:20}{cpu:>10.3f} ms CPU per change", end="")
+        print(f"   ours: {cpu / medians[JUDGE][OURS]:.0f}x the work")
     return 0
 
 

@@ -107,6 +107,11 @@ class ErrorCause(msgspec.Struct, frozen=True):
     message: str = ""
     field: str = ""
 
+    def to_dict(self) -> dict[str, str]:
+        """The entry as it stands in a Status."""
+        parts = {"reason": self.reason, "message": self.message, "field": self.field}
+        return {name: text for name, text in parts.items() if text}
+
 
 class ErrorDetails(msgspec.Struct, frozen=True):
     """``status.details``: what the error is about."""
@@ -208,10 +213,7 @@ class ApiError(QuarterdeckError):
         names = {"name": named.name, "group": named.group, "kind": named.kind, "uid": named.uid}
         details: dict[str, Any] = {key: value for key, value in names.items() if value}
         if self.details.causes:
-            details["causes"] = [
-                {k: v for k, v in (("reason", c.reason), ("message", c.message), ("field", c.field)) if v}
-                for c in self.details.causes
-            ]
+            details["causes"] = [cause.to_dict() for cause in self.details.causes]
         if self.details.retry_after_seconds:
             details["retryAfterSeconds"] = self.details.retry_after_seconds
         status: dict[str, Any] = {

@@ -30,6 +30,9 @@ _encoder: Final = msgspec.json.Encoder(enc_hook=to_wire_value)
 _plain: Final = msgspec.json.Decoder()
 _decoders: dict[Any, Callable[[bytes | bytearray | memoryview | msgspec.Raw], Any]] = {}
 
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for bytes that are no JSON, no UTF-8, or nested too deeply."""
+
 Plan = Callable[[Any], None]
 """Rewrites one decoded value in place so that its class accepts it."""
 
@@ -46,16 +49,21 @@ def decode(raw: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> 
         return cast("T", decoder(raw))
     except msgspec.ValidationError:
         return _decode_tolerant(decode_json(raw), kind, decoder)
-    except msgspec.DecodeError as error:
-        raise SchemaError(f"not JSON: {error}") from error
+    except UNREADABLE as error:
+        raise _unreadable(error) from error
 
 
 def decode_json(raw: bytes | bytearray | memoryview | msgspec.Raw | str) -> Any:
-    """Decode JSON to plain dictionaries, lists and scalars."""
+    """Decode JSON to plain dictionaries, lists and scalars; raises ``SchemaError`` when it is none."""
     try:
         return _plain.decode(raw)
-    except msgspec.DecodeError as error:
-        raise SchemaError(f"not JSON: {error}") from error
+    except UNREADABLE as error:
+        raise _unreadable(error) from error
+
+
+def _unreadable(error: Exception) -> SchemaError:
+    why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+    return SchemaError(f"not JSON: {why}")
 
 
 def encode(value: Any) -> bytes:
@@ -80,11 +88,13 @@ def to_dict(value: Any) -> Any:
 
 def _decode_tolerant(doc: Any, kind: type[T], decoder: Callable[[bytes], Any]) -> T:
     plan = plan_for(cast("Any", kind))
-    if plan is not None:
-        plan(doc)
     try:
+        if plan is not None:
+            plan(doc)
         # Through bytes again: fields that stay raw JSON exist only there.
         return cast("T", decoder(_encoder.encode(doc)))
+    except RecursionError as error:
+        raise _unreadable(error) from error
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
         raise SchemaError(message, path.rstrip("`").lstrip(".")) from error

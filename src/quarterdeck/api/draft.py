@@ -13,7 +13,8 @@ An untouched draft gives back the very same object, so ``draft.done() is obj`` t
 changed. Drafts are dynamically typed: the names are checked against the class at run time.
 """
 
-from typing import Any, Generic, TypeVar, cast
+from functools import cache
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -35,9 +36,9 @@ class Draft(Generic[M]):
     _fields: frozenset[str]
 
     def __init__(self, base: M) -> None:
-        object.__setattr__(self, "_base", base)
-        object.__setattr__(self, "_edits", {})
-        object.__setattr__(self, "_fields", frozenset(cast("Any", base).__struct_fields__))
+        _set_base(self, base)
+        _set_edits(self, {})
+        _set_fields(self, _fields_of(type(base)))
 
     def __getattr__(self, name: str) -> Any:
         edits = self._edits
@@ -70,6 +71,17 @@ class Draft(Generic[M]):
         if not changes:
             return self._base
         return cast("M", msgspec.structs.replace(cast("Any", self._base), **changes))
+
+
+# The slots themselves: Draft's own attribute access is for the fields of the struct.
+_set_base: Final = Draft.__dict__["_base"].__set__
+_set_edits: Final = Draft.__dict__["_edits"].__set__
+_set_fields: Final = Draft.__dict__["_fields"].__set__
+
+
+@cache
+def _fields_of(kind: type[Model]) -> frozenset[str]:
+    return frozenset(cast("Any", kind).__struct_fields__)
 
 
 def _mutable(value: Any) -> Any:

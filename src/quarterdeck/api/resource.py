@@ -18,6 +18,7 @@ beyond its fields (``ResourceInfo`` lists them)::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import msgspec
@@ -57,7 +58,7 @@ class Scale(msgspec.Struct, frozen=True):
     selector_path: str = ""
 
 
-class ResourceInfo(msgspec.Struct, frozen=True):
+class ResourceInfo(msgspec.Struct, frozen=True, dict=True):
     """What the class keywords of a ``Resource`` say."""
 
     group: str
@@ -94,12 +95,12 @@ class ResourceInfo(msgspec.Struct, frozen=True):
     name_rules: tuple[Any, ...] = ()
     """Markers for ``metadata.name``: ``Pattern``, ``Len``."""
 
-    @property
+    @cached_property
     def gvk(self) -> GroupVersionKind:
         """The full name of the kind."""
         return GroupVersionKind(self.group, self.version, self.kind)
 
-    @property
+    @cached_property
     def gvr(self) -> GroupVersionResource:
         """The full name of the resource."""
         return GroupVersionResource(self.group, self.version, self.plural)

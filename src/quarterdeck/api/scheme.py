@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from quarterdeck.api.codec import decode
+from quarterdeck.api.codec import UNREADABLE, decode
 from quarterdeck.api.dynamic import DynamicObject
 from quarterdeck.api.kind import GroupKind, GroupVersionKind
 from quarterdeck.api.resource import Resource
@@ -50,7 +50,7 @@ class Scheme:
         """Decode an object as its class, or as a dynamic object when the kind is not registered."""
         try:
             head = _head.decode(raw)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return DynamicObject.from_bytes(raw)
         cls = self._by_kind.get(GroupVersionKind.parse(head.api_version, head.kind))
         return decode(raw, cls) if cls is not None else DynamicObject.from_bytes(raw)

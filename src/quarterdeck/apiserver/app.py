@@ -105,6 +105,8 @@ class App:
 
     def on_error(self, error: Exception) -> Response:
         """An exception nobody expected: 500 for the client, the traceback for the log."""
+        if isinstance(error, RecursionError):  # whatever the step, the document was the reason
+            return status_response(status.bad_request("the document is nested too deeply"))
         _log.error("request failed", exc_info=error)
         return status_response(status.internal(f"{type(error).__name__}: {error}"))
 

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from . import status
+from . import nesting, status
 
 Json = dict[str, Any]
 
@@ -22,8 +22,6 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 #: a YAML document may refer to parts of itself; expanded it must stay below this many nodes
 _YAML_NODE_LIMIT = 500_000
-_YAML_DEPTH = 1000
-_YAML_BRACKETS = re.compile(rb'"(?:\\.|[^"\\])*"|[\[\]{}]')
 #: nested block sequences and keys may begin on one line: "- - - a"
 _YAML_INDICATORS = re.compile(rb"^[ ?-]{1000,}", re.MULTILINE)
 
@@ -41,12 +39,30 @@ def media_type(header: str) -> str:
 
 
 def parse_json(body: bytes) -> Any:
+    if bracket := nesting.too_deep(body, nesting.MAX_DEPTH):
+        raise ParseError(f"invalid character '{bracket}' exceeded max depth")
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise ParseError(go_json_error(body)) from None
+        try:
+            return _decode(_repaired(body))
+        except msgspec.DecodeError:
+            raise ParseError(go_json_error(body)) from None
     except RecursionError:
         raise ParseError("exceeded max depth") from None
+
+
+_SURROGATES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)
+
+
+def _repaired(body: bytes) -> str:
+    """The text as Go reads it: broken UTF-8, byte by byte, and lone surrogates are replacement characters."""
+    text = body.decode("utf-8", "surrogateescape").translate(_BROKEN_BYTES)
+    return _SURROGATES.sub(lambda found: "\\ufffd" if found[1] else found[0], text)
+
+
+#: bytes that are no UTF-8, as Python's decoder keeps them
+_BROKEN_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 
 
 def parse_yaml(body: bytes) -> Any:
@@ -64,7 +80,7 @@ def parse_yaml(body: bytes) -> Any:
     try:
         return _string_keys(document) if isinstance(document, dict | list) else document
     except RecursionError:
-        raise ParseError("yaml: exceeded max depth") from None
+        raise ParseError(f"yaml: exceeded max depth of {nesting.depth_limit()}") from None
 
 
 def yaml_duplicates(body: bytes) -> list[str]:
@@ -99,18 +115,12 @@ def in_document_order(body: bytes, unknown: Collection[str]) -> list[tuple[str, 
 
 def _check_yaml_depth(body: bytes) -> None:
     """Refuse nesting that would overflow the C stack of the YAML parser, before it sees the text."""
-    depth = 0
-    for token in _YAML_BRACKETS.finditer(body):
-        char = token[0]
-        if char in b"[{":
-            depth += 1
-            if depth > _YAML_DEPTH:
-                raise ParseError("yaml: exceeded max depth")
-        elif char in b"]}":
-            depth -= 1
-    for indicators in _YAML_INDICATORS.finditer(body):
-        if indicators[0].count(b"-") + indicators[0].count(b"?") > _YAML_DEPTH:
-            raise ParseError("yaml: exceeded max depth")
+    limit = nesting.depth_limit()
+    if nesting.too_deep(body, limit) or any(
+        indicators[0].count(b"-") + indicators[0].count(b"?") > limit
+        for indicators in _YAML_INDICATORS.finditer(body)
+    ):
+        raise ParseError(f"yaml: exceeded max depth of {limit}")
 
 
 def duplicate_fields(body: bytes, document: Any) -> list[str]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from .builtin import quantity
 from .builtin.typetable import Field, StructType, Type
+from .builtin.typetable import struct as struct_named
 
 Json = dict[str, Any]
 _Decode = Callable[[Any, str, list[str]], Any]
@@ -27,21 +28,49 @@ _SECONDS = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
+_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
+
+
 class ShapeError(ValueError):
-    """A value of the wrong type; the text is what Go's JSON decoder says."""
+    """A value of the wrong type or form; the text is what Go's JSON decoder says."""
+
+
+class _TypeMismatch(ShapeError):
+    """Gives way to errors of form (quantities, times, base64), wherever in the document those are."""
 
 
 def normalize(document: Any, struct: StructType) -> tuple[Json, list[str]]:
     """The document as Go would store it, and its unknown fields (`spec.containers[0].foo`)."""
     problems: list[str] = []
-    result: Json = _struct(struct)(document, "", problems)
-    return result, problems
+    decode = _struct(struct)
+    try:
+        result: Json = decode(document, "", problems)
+    except _TypeMismatch:
+        decode(document, "", _Continued())
+        raise
+    return result, [problem.translate(_UNMARKED) for problem in problems]
 
 
-def _mismatch(value: Any, owner: str, path: str, go_type: str) -> ShapeError:
-    where = re.sub(r"\[[^\]]*\]", "", path)
-    return ShapeError(
-        f"json: cannot unmarshal {_describe(value)} into Go struct field {owner}.{where} of type {go_type}"
+#: a map key inside a path stands between marks, because type errors leave it out
+_KEY, _KEY_END = "\x01", "\x02"
+_UNMARKED = str.maketrans("", "", _KEY + _KEY_END)
+_KEYS_AND_INDEXES = re.compile(rf"\[\d+\]|{_KEY}[^{_KEY_END}]*{_KEY_END}")
+
+
+class _Continued(list[str]):
+    """Problems of a second reading, which passes over values of the wrong type."""
+
+
+def _mismatch(value: Any, owner: str, path: str, go_type: str, problems: list[str], digits: str = "") -> Any:
+    """Go notes a value of the wrong type and goes on; `digits` are shown if it is a number."""
+    if type(problems) is _Continued:
+        return _ABSENT
+    where = _KEYS_AND_INDEXES.sub("", path)
+    shown = _describe(value)
+    if shown == "number":
+        shown += digits
+    raise _TypeMismatch(
+        f"json: cannot unmarshal {shown} into Go struct field {owner}.{where} of type {go_type}"
     )
 
 
@@ -74,7 +103,7 @@ def _struct(struct: StructType) -> _Decode:
             ready = True
         if type(value) is not dict:
             if value is not None:
-                raise ShapeError(
+                raise _TypeMismatch(
                     f"json: cannot unmarshal {_describe(value)} into Go value of type {struct.go_name}"
                 )
             value = {}
@@ -149,6 +178,8 @@ def _value(type_: Type, name: str, owner: str, go_type: str, drop_empty: bool) -
         return _bytes(name, owner, go_type, drop_empty)
     if kind == "strings":
         return _list(Type("string"), name, owner, go_type, drop_empty)
+    if kind in ("schemaOrArray", "schemaOrBool", "schemaOrStrings"):
+        return _schema_union(kind, name, owner)
     return _anything
 
 
@@ -162,7 +193,7 @@ def _scalar(expected: type, name: str, owner: str, go_type: str, drop_empty: boo
             return value if value or not drop_empty else _ABSENT
         if value is None:
             return _ABSENT
-        raise _mismatch(value, owner, path + name, go_type)
+        return _mismatch(value, owner, path + name, go_type, problems)
 
     return decode
 
@@ -175,10 +206,7 @@ def _integer(kind: str, name: str, owner: str, go_type: str, drop_empty: bool) -
             return value if value or not drop_empty else _ABSENT
         if value is None:
             return _ABSENT
-        error = _mismatch(value, owner, path + name, go_type)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            raise ShapeError(str(error).replace("unmarshal number", f"unmarshal number {value}", 1))
-        raise error
+        return _mismatch(value, owner, path + name, go_type, problems, f" {value}")
 
     return decode
 
@@ -189,7 +217,7 @@ def _double(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
             return value if value or not drop_empty else _ABSENT
         if value is None:
             return _ABSENT
-        raise _mismatch(value, owner, path + name, go_type)
+        return _mismatch(value, owner, path + name, go_type, problems)
 
     return decode
 
@@ -202,7 +230,7 @@ def _nested(struct: StructType, name: str, owner: str, go_type: str) -> _Decode:
         if type(value) is not dict:
             if value is None:
                 return _ABSENT
-            raise _mismatch(value, owner, path + name, go_type)
+            return _mismatch(value, owner, path + name, go_type, problems)
         return decode_struct(value, path + prefix, problems)
 
     return decode
@@ -215,12 +243,12 @@ def _list(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> 
             if type(value) is not list:
                 if value is None:
                     return _ABSENT
-                raise _mismatch(value, owner, path + name, go_type)
+                return _mismatch(value, owner, path + name, go_type, problems)
             for item in value:
                 if type(item) is not str:
                     if item is None:
                         return ["" if item is None else item for item in value]
-                    raise _mismatch(item, owner, path + name, "string")
+                    return _mismatch(item, owner, path + name, "string", problems)
             return value if value or not drop_empty else _ABSENT
 
         return decode_strings
@@ -233,13 +261,13 @@ def _list(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> 
             if type(value) is not list:
                 if value is None:
                     return _ABSENT
-                raise _mismatch(value, owner, path + name, go_type)
+                return _mismatch(value, owner, path + name, go_type, problems)
             if not value and drop_empty:
                 return _ABSENT
             items = []
             for index, item in enumerate(value):
                 if type(item) is not dict and item is not None:
-                    raise _mismatch(item, owner, path + name, item_type)
+                    return _mismatch(item, owner, path + name, item_type, problems)
                 items.append(decode_struct(item, f"{path}{name}[{index}].", problems))
             return items
 
@@ -251,7 +279,7 @@ def _list(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> 
         if type(value) is not list:
             if value is None:
                 return _ABSENT
-            raise _mismatch(value, owner, path + name, go_type)
+            return _mismatch(value, owner, path + name, go_type, problems)
         if not value and drop_empty:
             return _ABSENT
         items = [decode_item(item, path, problems) for item in value]
@@ -267,27 +295,33 @@ def _map(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _
             if type(value) is not dict:
                 if value is None:
                     return _ABSENT
-                raise _mismatch(value, owner, path + name, go_type)
+                return _mismatch(value, owner, path + name, go_type, problems)
             for item in value.values():
                 if type(item) is not str:
                     if item is None:
                         return {key: "" if item is None else item for key, item in value.items()}
-                    raise _mismatch(item, owner, path + name, "string")
+                    return _mismatch(item, owner, path + name, "string", problems)
             return value if value or not drop_empty else _ABSENT
 
         return decode_strings
 
     if elem.kind == "struct":
         decode_struct = _struct(elem.struct)
+        item_type = go_type.removeprefix("map[string]")
 
         def decode_structs(value: Any, path: str, problems: list[str]) -> Any:
             if type(value) is not dict:
                 if value is None:
                     return _ABSENT
-                raise _mismatch(value, owner, path + name, go_type)
+                return _mismatch(value, owner, path + name, go_type, problems)
             if not value and drop_empty:
                 return _ABSENT
-            return {key: decode_struct(item, f"{path}{name}.{key}.", problems) for key, item in value.items()}
+            out = {}
+            for key, item in value.items():
+                if type(item) is not dict and item is not None:
+                    return _mismatch(item, owner, path + name, item_type, problems)
+                out[key] = decode_struct(item, f"{path}{name}{_KEY}.{key}{_KEY_END}.", problems)
+            return out
 
         return decode_structs
 
@@ -297,7 +331,7 @@ def _map(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _
         if type(value) is not dict:
             if value is None:
                 return _ABSENT
-            raise _mismatch(value, owner, path + name, go_type)
+            return _mismatch(value, owner, path + name, go_type, problems)
         if not value and drop_empty:
             return _ABSENT
         out = {}
@@ -344,16 +378,39 @@ def _quantity(name: str) -> _Decode:
         if value is None:
             return _ABSENT
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ShapeError(_QUANTITY_FORM)
+            raise ShapeError(quantity.WRONG_FORMAT)
         try:
-            return quantity.canonical(value if isinstance(value, str) else str(value))
-        except ValueError:
-            raise ShapeError(_QUANTITY_FORM) from None
+            return quantity.parse(value).text
+        except quantity.QuantityError as error:
+            raise ShapeError(str(error)) from None
 
     return decode
 
 
-_QUANTITY_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+def _schema_union(kind: str, name: str, owner: str) -> _Decode:
+    """A schema, or a list of schemas, a boolean or a list of names in its place."""
+    schema = _struct(struct_named(_SCHEMA))
+    prefix = name + "."
+
+    def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if type(value) is dict:
+            # unknown fields are dropped in silence here
+            return schema(value, path + prefix, type(problems)())
+        if kind == "schemaOrBool":
+            if value is None:
+                return _ABSENT
+            if type(value) is not bool:
+                raise ShapeError("boolean or JSON schema expected")
+            return value
+        if type(value) is not list:
+            return _ABSENT
+        return decode_list(value, path, problems)
+
+    if kind == "schemaOrStrings":
+        decode_list = _list(Type("string"), name, owner, "[]string", False)
+    else:
+        decode_list = _list(Type("struct", _SCHEMA), name, owner, "[]v1.JSONSchemaProps", False)
+    return decode
 
 
 def _int_or_string(name: str, owner: str, go_type: str) -> _Decode:
@@ -372,7 +429,7 @@ def _bytes(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
         if value is None:
             return _ABSENT
         if type(value) is not str:
-            raise _mismatch(value, owner, path + name, go_type)
+            return _mismatch(value, owner, path + name, go_type, problems)
         if not value:
             return _ABSENT if drop_empty else value
         text = value.replace("\n", "").replace("\r", "")

@@ -56,6 +56,9 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     import uvloop
 
+    from quarterdeck.apiserver import nesting
+
+    nesting.make_room()
     return uvloop.run(serve(arguments))
 
 

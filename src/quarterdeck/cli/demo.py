@@ -1,78 +1,96 @@
-"""`quarterdeck demo`: a server, the examples applied, and a look at what came out."""
+"""`quarterdeck demo`: a whole cluster, the operators' examples applied, and a view of what comes of them."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
-from collections.abc import Iterator
+import sys
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import yaml
 
 from .error import CommandError
+from .operators import add_operator_arguments, chosen_operators, operator_settings
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
 
 Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
-#: the kinds the view shows, in order: (title, list path)
-_VIEWS = (
-    ("gangs", "/apis/demo.quarterdeck.dev/v1/gangs"),
-    ("pods", "/api/v1/namespaces/team-a/pods"),
-    ("priority classes", "/apis/scheduling.k8s.io/v1/priorityclasses"),
-)
+_PERIOD = 0.5
+_SETTLED = 3
+"""Looks without a change after which --once is content."""
+_PATIENCE = 30.0
+_CLEAR = "\x1b[H\x1b[2J"
+DESCRIPTION = """\
+Start the embedded server with the operators, apply the examples of each and show what comes of them. The
+folder of an operator's examples has its name; manifests in its folder `refused` show what users are told
+who ask for the impossible.
+"""
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "demo",
-        help="the embedded server with the examples applied, and a view of them",
-        description="Start the embedded server, apply the examples and show them.",
+        "demo", help="a cluster with the examples applied, and a view of them", description=DESCRIPTION
     )
-    parser.add_argument("--once", action="store_true", help="show the view once and end")
-    parser.add_argument("--examples", type=Path, help="folder with manifests (default: examples/first-steps)")
+    parser.add_argument("--once", action="store_true", help="show the view once it has settled, and end")
+    parser.add_argument("--examples", type=Path, help="folder with a folder for each operator")
     parser.add_argument("--kubeconfig", type=Path, default=Path("kubeconfig"), help="default: %(default)s")
+    add_operator_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
+    from quarterdeck.apiserver import nesting
+
+    from quarterdeck.runtime.log import configure
+
+    configure(level="ERROR")
+    nesting.make_room()
     return uvloop.run(_demo(arguments))
 
 
 async def _demo(arguments: argparse.Namespace) -> int:
-    from quarterdeck.apiserver import ApiServer
+    from quarterdeck.apiserver import ServerOptions
+    from quarterdeck.client import Client, InProcessTransport
 
-    folder = arguments.examples or _examples()
-    manifests = list(_manifests(folder))
-    async with ApiServer() as server:
-        kubeconfig: Path = arguments.kubeconfig
+    from .apiserver import stop_signal
+    from .up import cluster
+
+    operators = chosen_operators(arguments)
+    root = arguments.examples or _examples()
+    stopping = stop_signal()
+    kubeconfig: Path = arguments.kubeconfig
+    async with cluster(ServerOptions(), operators, operator_settings(arguments), stopping) as server:
         server.write_kubeconfig(kubeconfig)
-        print(f"the API server is up: {server.url}")
-        print(f"talk to it:           kubectl --kubeconfig {kubeconfig} get gangs -A\n")
         local = server.local()
-        for document in manifests:
-            await _apply(local, document)
-        await _refusal(local)
-        print(await _view(local))
-        if not arguments.once:
-            print("Ctrl-C stops it")
-            stopping = asyncio.Event()
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, stopping.set)
-            await stopping.wait()
-        await asyncio.to_thread(kubeconfig.unlink, missing_ok=True)
+        client = Client.over(InProcessTransport(local))
+        try:
+            head = [
+                f"the cluster is up: {server.url}",
+                f"talk to it: kubectl --kubeconfig {kubeconfig} get nodes",
+            ]
+            paths: dict[str, str] = {}
+            for operator in operators:
+                head += [line async for line in _apply_all(client, root / operator.name, paths)]
+            paths["nodes"] = "/api/v1/nodes"
+            await _show(local, "\n".join(head), paths, stopping, once=arguments.once)
+        finally:
+            await client.aclose()
+            await asyncio.to_thread(kubeconfig.unlink, missing_ok=True)
     return 0
 
 
 def _examples() -> Path:
     for parent in (Path.cwd(), *Path(__file__).resolve().parents):
-        if (parent / "examples" / "first-steps").is_dir():
-            return parent / "examples" / "first-steps"
-    raise CommandError("no examples/first-steps folder here; name one with --examples")
+        if (parent / "examples").is_dir():
+            return parent / "examples"
+    raise CommandError("no folder named examples here; name one with --examples")
 
 
 def _manifests(folder: Path) -> Iterator[Json]:
@@ -82,64 +100,81 @@ def _manifests(folder: Path) -> Iterator[Json]:
                 yield document
 
 
-async def _apply(local: Any, document: Json) -> None:
-    """Server-side apply over the same code path a client's request takes."""
-    path = await _path(local, document)
-    status, _, body = await local.exchange(
-        "PATCH",
-        path,
-        "fieldManager=demo",
-        (("Content-Type", "application/apply-patch+yaml"),),
-        msgspec.json.encode(document),
-    )
-    if status >= 300:
-        raise CommandError(msgspec.json.decode(body)["message"])
-    print(f"applied {document['kind'].lower()}/{document['metadata']['name']}")
+# -- applying ------------------------------------------------------------------------------------------
 
 
-async def _path(local: Any, document: Json) -> str:
-    version = document["apiVersion"]
-    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    for _ in range(100):  # a definition is served a moment after it was stored
-        status, _, body = await local.exchange("GET", root, "", (), b"")
-        resources = msgspec.json.decode(body).get("resources", ()) if status == 200 else ()
-        for resource in resources:
-            if resource["kind"] == document["kind"] and "/" not in resource["name"]:
-                namespace = document["metadata"].get("namespace", "default")
-                scope = f"/namespaces/{namespace}" if resource["namespaced"] else ""
-                return f"{root}{scope}/{resource['name']}/{document['metadata']['name']}"
-        await asyncio.sleep(0.02)
-    raise CommandError(f"no matches for kind {document['kind']!r} in version {version!r}")
+async def _apply_all(client: Client, folder: Path, paths: dict[str, str]) -> AsyncIterator[str]:
+    """Apply an operator's examples; notes in `paths` where their lists are. Yields a line about each."""
+    from quarterdeck.errors import ApiError
+
+    for document in _manifests(folder):
+        try:
+            await _apply(client, document, paths)
+        except ApiError as error:
+            raise CommandError(f"{_name(document)}: {error}") from error
+        yield f"applied {_name(document)}"
+    for document in _manifests(folder / "refused"):
+        try:
+            await _apply(client, document, {})
+        except ApiError as error:
+            yield f"refused {_name(document)}: {error}"
+        else:
+            raise CommandError(f"{_name(document)} was to be refused, and was not")
 
 
-async def _refusal(local: Any) -> None:
-    """What a user gets who asks for the impossible."""
-    gang = {
-        "apiVersion": "demo.quarterdeck.dev/v1",
-        "kind": "Gang",
-        "metadata": {"name": "impossible"},
-        "spec": {"replicas": 2, "minAvailable": 3},
-    }
-    path = "/apis/demo.quarterdeck.dev/v1/namespaces/team-a/gangs"
-    status, _, body = await local.exchange("POST", path, "", (), msgspec.json.encode(gang))
-    if status == 422:
-        print(f"refused: {msgspec.json.decode(body)['message']}\n")
+async def _apply(client: Client, document: Json, paths: dict[str, str]) -> None:
+    from quarterdeck.api import DynamicObject
+
+    kind = DynamicObject(document).gvk
+    mapping = await client.mapper.mapping(kind)
+    metadata = document["metadata"]
+    if mapping.is_namespaced:
+        metadata = {"namespace": "default", **metadata}
+    await client.apply(DynamicObject({**document, "metadata": metadata}), field_manager="demo", force=True)
+    root = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+    if kind.kind != "Namespace":
+        paths.setdefault(mapping.gvr.resource, f"{root}/{mapping.gvr.resource}")
 
 
-async def _view(local: Any) -> str:
-    parts = []
-    for title, path in _VIEWS:
-        _, _, body = await local.exchange("GET", path, "", (("Accept", _TABLE),), b"")
-        parts.append(f"{title}\n{render_table(msgspec.json.decode(body))}")
-    return "\n".join(parts)
+def _name(document: Json) -> str:
+    return f"{document['kind'].lower()}/{document['metadata']['name']}"
+
+
+# -- showing -------------------------------------------------------------------------------------------
+
+
+async def _show(local: Any, head: str, paths: dict[str, str], stopping: asyncio.Event, *, once: bool) -> None:
+    """Show the lists as they change, until stopped; with `once` only when they have stopped changing."""
+    shown, unchanged, looks = "", 0, 0
+    is_terminal = sys.stdout.isatty()
+    while not stopping.is_set():
+        view = "\n".join([await _list(local, title, path) for title, path in paths.items()])
+        unchanged = unchanged + 1 if view == shown else 0
+        looks += 1
+        if view != shown and not once:
+            print(f"{_CLEAR if is_terminal else ''}{head}\n\n{view}\nCtrl-C stops it", flush=True)
+        shown = view
+        if once and (unchanged >= _SETTLED or looks * _PERIOD > _PATIENCE):
+            print(f"{head}\n\n{view}", flush=True)
+            return
+        try:
+            async with asyncio.timeout(_PERIOD):
+                await stopping.wait()
+        except TimeoutError:
+            continue
+
+
+async def _list(local: Any, title: str, path: str) -> str:
+    _, _, body = await local.exchange("GET", path, "", (("Accept", _TABLE),), b"")
+    return f"{title}\n{render_table(msgspec.json.decode(body))}"
 
 
 def render_table(table: Json) -> str:
-    """A Table in columns, as kubectl prints it."""
+    """A Table in columns, as kubectl prints it, without the age, which always changes."""
     columns = [
         (index, column["name"].upper())
         for index, column in enumerate(table["columnDefinitions"])
-        if not column.get("priority")
+        if not column.get("priority") and column["name"] != "Age"
     ]
     rows = [[name for _, name in columns]]
     for row in table["rows"]:

@@ -36,9 +36,12 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
+    from quarterdeck.apiserver import nesting
+
     from quarterdeck.runtime.log import configure
 
     configure(level=arguments.log_level)
+    nesting.make_room()
     return uvloop.run(_up(arguments))
 
 

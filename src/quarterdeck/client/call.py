@@ -7,7 +7,7 @@ why they cannot forget a verb.
 
 import re
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final, Literal, TypeAlias
 from urllib.parse import quote
 
@@ -72,10 +72,7 @@ class Call(msgspec.Struct, frozen=True):
     @property
     def path(self) -> str:
         """The percent-encoded path."""
-        path = _prefix(self.gvr)
-        if self.is_namespaced and self.namespace:
-            path = f"{path}/namespaces/{encode_part(self.namespace)}"
-        path = f"{path}/{self.gvr.resource}"
+        path = _collection(self.gvr, self.namespace if self.is_namespaced else "")
         if self.name:
             path = f"{path}/{encode_part(self.name)}"
         return f"{path}/{self.subresource}" if self.subresource else path
@@ -94,7 +91,10 @@ class Call(msgspec.Struct, frozen=True):
 
     def has_query(self, key: str) -> bool:
         """Whether a query parameter is set."""
-        return any(name == key for name, _ in self.query)
+        for name, _ in self.query:  # noqa: SIM110  asked for every call: a generator costs more than this
+            if name == key:
+                return True
+        return False
 
     def with_query(self, key: str, value: str) -> "Call":
         """The call with one more query parameter."""
@@ -114,9 +114,11 @@ StreamInterceptor: TypeAlias = Callable[[Call, ProceedStream], Awaitable[Stream]
 """The same for watches."""
 
 
-@cache
-def _prefix(gvr: GroupVersionResource) -> str:
-    return gvr.prefix
+@lru_cache(maxsize=1024)
+def _collection(gvr: GroupVersionResource, namespace: str) -> str:
+    if namespace:
+        return f"{gvr.prefix}/namespaces/{encode_part(namespace)}/{gvr.resource}"
+    return f"{gvr.prefix}/{gvr.resource}"
 
 
 @cache
@@ -131,6 +133,7 @@ def encode_part(text: str) -> str:
     return text if _SAFE.fullmatch(text) else quote(text, safe="")
 
 
+@lru_cache(maxsize=256)
 def encode_query(pairs: tuple[tuple[str, str], ...]) -> str:
     """The query string of some parameters."""
     return "&".join([f"{key}={encode_part(value)}" for key, value in pairs]) if pairs else ""

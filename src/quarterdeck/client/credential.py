@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.client.clock import Clock, SystemClock
 from quarterdeck.client.tls import TlsOptions
 from quarterdeck.client.transport import Headers
@@ -224,7 +225,7 @@ class ExecPlugin:
         )
         try:
             answer = msgspec.json.decode(out, type=_ExecCredential)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise ConfigError(
                 f"exec plugin {self._command} did not print an ExecCredential: {error}"
             ) from error

@@ -13,8 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import GroupKind, GroupVersionKind, GroupVersionResource
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.client.rest import RestClient
-from quarterdeck.errors import ApiError, NoKindMatch, NotAcceptable, NotFound
+from quarterdeck.errors import ApiError, NoKindMatch, NotAcceptable, NotFound, ProtocolError
 
 __all__ = ["ResourceMapping", "RestMapper"]
 
@@ -140,7 +141,10 @@ class RestMapper:
             response = await self._rest.request("GET", path, verb="get", headers=headers)
         except NotAcceptable:
             response = await self._rest.request("GET", path, verb="get", headers=_PLAIN)
-        document: dict[str, Any] = msgspec.json.decode(response.body)
+        try:
+            document: dict[str, Any] = msgspec.json.decode(response.body)
+        except UNREADABLE as error:
+            raise ProtocolError(f"no discovery document at {path}: {error}") from error
         return document
 
     def _ordered(self) -> Iterator[ResourceMapping]:

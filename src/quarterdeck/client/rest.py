@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.client.clock import Clock, Random, SystemClock
 from quarterdeck.client.lane import Lane, LaneName, TokenBucket
 from quarterdeck.client.transport import Headers, Response, Stream, Transport
@@ -295,7 +296,7 @@ def error_from(response: Response, *, verb: str, path: str) -> ApiError:
 def _status_of(body: bytes) -> Mapping[str, Any] | None:
     try:
         document = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     if isinstance(document, dict) and document.get("kind") == "Status":
         return document

@@ -14,6 +14,7 @@ from typing import Final, Generic, Literal, Self, TypeAlias, TypeVar, cast
 import msgspec
 
 from quarterdeck.api import ObjectMeta, PartialObjectMetadata, decode, decode_json
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.client.line import LineBatches, line_batches
 from quarterdeck.client.transport import Stream
 from quarterdeck.errors import ApiError, ProtocolError
@@ -103,7 +104,7 @@ class RawWatch:
         batch = await anext(self._lines)
         try:
             return [_decode_event(line) for line in batch]
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise ProtocolError(f"not a watch event on {self._path}: {error}") from error
 
     def error(self, event: RawEvent) -> ApiError:

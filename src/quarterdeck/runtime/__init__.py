@@ -42,6 +42,7 @@ from quarterdeck.runtime.children import ChildDiff, diff_children
 from quarterdeck.runtime.cluster import Cluster, ClusterEvent, ClusterProvider
 from quarterdeck.runtime.context import Context, DeleteContext
 from quarterdeck.runtime.controller import Controller, ControllerOptions, SyncTimeout, WatchHandle
+from quarterdeck.runtime.cron import CronSchedule, CronSource
 from quarterdeck.runtime.handler import KeyMapper, MapContext, for_object, for_owner, mapped
 from quarterdeck.runtime.install import install_definitions
 from quarterdeck.runtime.manager import (
@@ -98,6 +99,8 @@ __all__ = [
     "Context",
     "Controller",
     "ControllerOptions",
+    "CronSchedule",
+    "CronSource",
     "DeleteContext",
     "FunctionSource",
     "GracePeriodExceeded",

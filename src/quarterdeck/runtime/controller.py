@@ -235,12 +235,13 @@ class Controller(Generic[T]):
             return
         self._clusters[cluster] = self._make_tools(cluster, client, cache)
         if self.kind is not None:
-            cache.informer(self.kind)
-        for kind, index in self._indexes:
-            cache.informer(kind).declare_index(index)
+            cache.informer(self.kind, optional=False)
         for handle in self._handles:
             self._prepare(handle.source, cache)
-            if self._group is not None:
+        for kind, index in self._indexes:  # after the sources: these say whether a kind may be absent
+            cache.informer(kind).declare_index(index)
+        if self._group is not None:
+            for handle in self._handles:
                 self._start_source(handle, cluster, self._group)
 
     def _make_tools(self, cluster: str, client: Client, cache: Cache) -> Toolbox:

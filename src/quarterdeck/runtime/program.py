@@ -25,7 +25,7 @@ from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.options import CacheOptions, KindOptions
 from quarterdeck.runtime.certificate import CertificateSource, FileCertificates, SelfSigned
 from quarterdeck.runtime.election import LeaderElection
-from quarterdeck.runtime.health import HealthServer, MetricsServer
+from quarterdeck.runtime.health import REVIEW_RULES, AccessReviewer, HealthServer, MetricsServer
 from quarterdeck.runtime.install import create_namespace, install_definitions
 from quarterdeck.runtime.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
@@ -125,9 +125,16 @@ class Program:
         health = HealthServer(self.options.health_address)
         health.readiness.add_all(self.manager.checks.readiness())
         health.liveness.add_all(self.manager.checks.liveness())
-        for server in (health, MetricsServer(self.metrics.registry, self.options.metrics_address)):
+        metrics = MetricsServer(self.metrics.registry, self.options.metrics_address)
+        for server in (health, metrics):
             if server.is_enabled:
                 self.manager.add(server)
+        endpoints = [pair for each in self.registrations for pair in each.endpoints.items()]
+        if endpoints and metrics.is_enabled:
+            reviewer = AccessReviewer(self.manager.client)
+            for path, handler in endpoints:
+                metrics.add(path, reviewer.guard(handler))
+            self.manager.add_rules(*REVIEW_RULES)
 
     # -- webhooks -------------------------------------------------------------------------------------
 

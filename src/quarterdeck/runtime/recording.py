@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.client import Call, Client, Proceed, ProceedStream, Response, Stream
 from quarterdeck.errors import QuarterdeckError
 
@@ -53,7 +54,7 @@ def head_of(response: Response) -> WrittenHead:
     """The head of an answer; an empty one if it is no object."""
     try:
         return _head.decode(response.body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return WrittenHead()
 
 

@@ -160,7 +160,7 @@ class KindSource:
 
     def prepare(self, cache: Cache) -> Informer:
         """Declare the informer, so that it is listed with the others when the cache starts."""
-        return cache.informer(self.kind)
+        return cache.informer(self.kind, optional=self.is_optional)
 
     async def run(self, context: SourceContext) -> None:
         """Follow the informer of the kind until cancelled."""

@@ -41,7 +41,7 @@ class Run:
     """The event loop of one test: its fixtures are set up, it runs, and they are torn down on it."""
 
     def __init__(self, time: Literal["virtual", "real"], limit: float | None) -> None:
-        """``limit``: seconds for the test; virtual time needs none, since it tells when nothing can happen."""
+        """``limit``: seconds for the test; virtual time needs none: it tells when nothing can happen."""
         self._limit: Final = limit
         self._runner: Final = asyncio.Runner(loop_factory=_virtual_loop if time == "virtual" else _real_loop)
         self._before: Leftovers | None = None

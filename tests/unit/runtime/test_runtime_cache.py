@@ -16,6 +16,7 @@ from quarterdeck.client import metadata_of
 from quarterdeck.errors import CacheError, NotCached, NotFound, NotSynced
 from quarterdeck.runtime.cache import (
     ALL_NAMESPACES,
+    Cache,
     CacheOptions,
     Delta,
     HealthState,
@@ -29,6 +30,8 @@ from quarterdeck.runtime.cache import (
     owner_uid,
     rewrite,
 )
+
+from quarterdeck.testing import TestCluster
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")
 
@@ -515,3 +518,48 @@ async def test_item_23_informers_that_come_and_go_leave_no_tasks_and_no_memory()
 
 def test_call_knows_its_verb() -> None:
     assert Call("GET", "/apis/example.com/v1/widgets", "watch=true", (), b"").verb == "watch"
+
+
+async def test_optional_kind_that_is_absent_reads_as_empty_until_it_comes() -> None:
+    api = server("a1")
+    api.missing.add("widgets")
+    async with running(api) as cache:
+        informer = cache.informer(Widget, optional=True)
+        informer.declare_index(label("app"))
+        started = asyncio.get_running_loop().time()
+        assert len(await cache.list(Widget)) == 0
+        with pytest.raises(NotFound):
+            await cache.get(Widget, "a1", "ns")
+        assert len(cache.lookup(Widget, label("app")("x"))) == 0
+        assert asyncio.get_running_loop().time() - started < 1
+        assert not informer.has_synced
+        api.missing.clear()
+        await informer.wait_synced()
+        assert len(await cache.list(Widget)) == 1
+
+
+async def test_absent_kind_that_somebody_needs_is_an_error_to_read() -> None:
+    api = server()
+    api.missing.add("widgets")
+    async with running(api) as cache:
+        informer = cache.informer(Widget, optional=True)
+        assert cache.informer(Widget) is informer
+        assert len(await cache.list(Widget)) == 0
+        cache.informer(Widget, optional=False)
+        with pytest.raises(NotSynced, match="KindMissing"):
+            await cache.list(Widget)
+
+
+async def test_optional_dynamic_kind_that_nobody_serves_reads_as_empty() -> None:
+    async with TestCluster() as cluster:
+        absent = GroupVersionKind("late.example.com", "v1", "Late")
+        cache = Cache(cluster.client, cluster.client.mapper)
+        cache.informer(absent, optional=True)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(cache.run())
+            await asyncio.sleep(0)
+            assert len(await cache.list(absent)) == 0
+            assert len(await cache.list(absent, namespace="default")) == 0
+            with pytest.raises(NotFound):
+                await cache.get(absent, "x", "default")
+            task.cancel()

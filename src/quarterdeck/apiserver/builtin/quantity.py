@@ -64,7 +64,7 @@ class QuantityError(ValueError):
     """The text is not a quantity; the message is the API server's."""
 
 
-_WRONG_FORMAT: Final = (
+WRONG_FORMAT: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 _WRONG_SUFFIX: Final = "unable to parse quantity's suffix"
@@ -90,7 +90,7 @@ def _parse(source: str) -> Quantity:
         return Quantity(nanos, SI, format_text(nanos, SI) if text.endswith("000") else text)
     found = _match(text)
     if not found or not text:
-        raise QuantityError(_WRONG_FORMAT)
+        raise QuantityError(WRONG_FORMAT)
     sign, whole, fraction, suffix = found.groups()
     interpreted = _interpret(suffix)
     if interpreted is None:

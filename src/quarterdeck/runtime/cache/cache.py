@@ -88,18 +88,28 @@ class Cache:
         self._clock: Final = clock if clock is not None else LoopClock()
         self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
         self._informers: dict[_Slot, Informer] = {}
+        # What was found for a kind before; every read asks. Forgotten when informers come or go.
+        self._found: dict[AnyKind, Informer] = {}
+        self._holders: dict[GroupVersionKind, tuple[Informer, ...]] = {}
         self._tasks: dict[_Slot, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._has_stopped = False
 
     # -- informers ------------------------------------------------------------------------------------
 
-    def informer(self, kind: AnyKind) -> Informer:
-        """The informer of a kind, made and (if the cache runs) started when there is none."""
+    def informer(self, kind: AnyKind, *, optional: bool | None = None) -> Informer:
+        """The informer of a kind, made and (if the cache runs) started when there is none.
+
+        A kind may be absent if everybody who declares it says so (``optional=True``): as long as its CRD is
+        not installed, it reads as a kind without objects.
+        """
         slot, known = self._find(kind)
         if known is not None:
+            known.is_needed = known.is_needed or optional is False
             return known
         informer = self._informers[slot] = self._make(kind, slot)
+        informer.is_needed = not optional
+        self._forget_found()
         if self._group is not None:
             self._start(slot, informer)
         return informer
@@ -112,6 +122,7 @@ class Cache:
         """Stop caching a kind and forget its objects."""
         slot = _slot(kind)
         self._informers.pop(slot, None)
+        self._forget_found()
         task = self._tasks.pop(slot, None)
         if task is not None:
             task.cancel()
@@ -124,8 +135,16 @@ class Cache:
 
     def informers_of(self, gvk: GroupVersionKind) -> tuple[Informer, ...]:
         """The informers that hold a kind: full, metadata-only, both or none."""
-        slots = (_Slot(gvk, False), _Slot(gvk, True))
-        return tuple(self._informers[slot] for slot in slots if slot in self._informers)
+        known = self._holders.get(gvk)
+        if known is None:
+            slots = (_Slot(gvk, False), _Slot(gvk, True))
+            known = tuple(self._informers[slot] for slot in slots if slot in self._informers)
+            self._holders[gvk] = known
+        return known
+
+    def _forget_found(self) -> None:
+        self._found.clear()
+        self._holders.clear()
 
     def _find(self, kind: AnyKind) -> tuple[_Slot, Informer | None]:
         slot = _slot(kind)
@@ -320,7 +339,7 @@ class Cache:
     def lookup(self, kind: AnyKind, query: IndexQuery) -> Objects[Any]:
         """The objects of an index query, without waiting; raises ``NotSynced`` before the first list."""
         informer = self._require(kind)
-        if not informer.has_synced:
+        if not informer.has_synced and not informer.is_absent:
             raise NotSynced(f"{informer.gvk} has not been listed yet: {informer.health}")
         return Objects(select(informer, index=query), informer.decoder(kind))
 
@@ -360,7 +379,7 @@ class Cache:
         """The informer of a kind, once it holds its first list.
 
         Raises ``NotCached`` for a kind nobody declared, ``NotSynced`` if the cache does not run or the kind
-        cannot be listed.
+        cannot be listed. An optional kind whose CRD is missing is empty, and there is nothing to wait for.
         """
         if self.options.fail_on_uncached:
             informer = self._require(kind)
@@ -373,12 +392,16 @@ class Cache:
         return informer
 
     def _require(self, kind: AnyKind) -> Informer:
+        found = self._found.get(kind)
+        if found is not None:
+            return found
         slot, known = self._find(kind)
         if known is None:
             raise NotCached(
                 f"{slot.gvk} is not cached: declare a watch of it (owns, watches, cache.informer), "
                 "or read it with live=True"
             )
+        self._found[kind] = known
         return known
 
 

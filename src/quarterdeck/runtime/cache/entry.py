@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, cast
 
 import msgspec
 
-from quarterdeck.api.codec import decode
+from quarterdeck.api.codec import UNREADABLE, decode
 from quarterdeck.api.frozen import EMPTY_MAP, FrozenMap
 from quarterdeck.api.kind import Key
 from quarterdeck.api.meta import OwnerReference
@@ -149,7 +149,7 @@ class EntryFactory:
         except msgspec.ValidationError:
             # An index path met a field of another type; the header alone may be fine.
             decoded = self._read_alone(raw)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise SchemaError(f"not JSON: {error}") from error
         head = cast("Head", decoded.metadata)
         if not head.name:
@@ -161,7 +161,7 @@ class EntryFactory:
     def _read_alone(self, raw: bytes) -> Any:
         try:
             return _alone.decode(raw)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise SchemaError(str(error)) from error
 
     def _shared_labels(self, part: msgspec.Raw) -> FrozenMap[str, str]:

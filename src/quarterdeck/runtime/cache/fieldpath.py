@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import msgspec
 
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ConfigError
 
 __all__ = ["FieldReader", "Values", "parse_path"]
@@ -72,7 +73,7 @@ class FieldReader:
         """The values of every path in a document nobody has decoded yet."""
         try:
             return self.values(self.decode(raw), raw)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             return tuple([() for _ in self.paths])
 
 

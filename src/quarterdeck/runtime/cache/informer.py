@@ -94,6 +94,8 @@ class Informer:
     ) -> None:
         self.gvk: Final = gvk
         self.is_metadata_only: Final = metadata_only
+        self.is_needed = True
+        """Whether somebody cannot do without the kind; see ``Cache.informer``."""
         self._cls: Final = cls
         self._opener: Final = opener
         self._resolve: Final = resolve
@@ -139,12 +141,17 @@ class Informer:
         What keeps it is a missing permission or CRD, or bad credentials: nothing that a reader should wait
         for without knowing.
         """
-        while not self._synced.is_set():
+        while not self._synced.is_set() and not self.is_absent:
             if self.health.is_blocked:
                 raise NotSynced(f"{self.gvk} cannot be read: {self.health}")
             with suppress(TimeoutError):
                 async with asyncio.timeout(_HEALTH_PERIOD):
                     await self._synced.wait()
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether the kind does not exist, and nobody needs it to: it has no objects then."""
+        return not self.is_needed and self.health.state is HealthState.KIND_MISSING
 
     @property
     def is_running(self) -> bool:
@@ -495,6 +502,8 @@ class Informer:
         """One entry; raises ``CacheError`` for a namespace the cache does not hold."""
         shard = self.shard_for(namespace)
         if shard is None:
+            if self._mapping is None:
+                return None  # the kind is not even discovered: there is nothing of it
             key = f"{namespace}/{name}" if namespace else name
             raise CacheError(f"unable to get: {key} because of unknown namespace for the cache")
         return shard.store.get(namespace, name)
@@ -507,6 +516,8 @@ class Informer:
             return
         holder = self.shard_for(namespace)
         if holder is None:
+            if self._mapping is None:
+                return
             raise CacheError(f"unable to list: {namespace} because of unknown namespace for the cache")
         yield from holder.store.entries(namespace)
 

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ProtocolError
 
 __all__ = ["ListSplitter"]
@@ -91,7 +92,7 @@ class ListSplitter:
                 piece = b"".join((b"[", view[:end], b"]"))
             try:
                 items = _items.decode(piece)
-            except msgspec.DecodeError:
+            except UNREADABLE:
                 continue
             del self._buffer[: end + 1]
             self._try_at = len(self._buffer) + _BATCH
@@ -103,7 +104,7 @@ class ListSplitter:
         """The last items. Raises ``ProtocolError`` if the answer was not a list."""
         try:
             frame = _frame.decode(self._head + bytes(self._buffer))
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise ProtocolError(f"not a list: {error}") from error
         self._buffer.clear()
         if frame.metadata is not None:

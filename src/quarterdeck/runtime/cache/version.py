@@ -16,16 +16,16 @@ def is_comparable(version: str) -> bool:
 
 def is_newer(version: str, than: str) -> bool:
     """Whether ``version`` is known to be newer than ``than``; no if they cannot be compared."""
-    if not (is_comparable(version) and is_comparable(than)):
+    if version == than or not (is_comparable(version) and is_comparable(than)):
         return False
-    return (len(version), version) > (len(than), than)
+    return version > than if len(version) == len(than) else len(version) > len(than)
 
 
 def is_at_least(seen: str, wanted: str) -> bool:
     """Whether ``seen`` is as new as ``wanted``; yes if they cannot be compared."""
     if not (is_comparable(seen) and is_comparable(wanted)):
         return True
-    return (len(seen), seen) >= (len(wanted), wanted)
+    return seen >= wanted if len(seen) == len(wanted) else len(seen) > len(wanted)
 
 
 def newest(left: str, right: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ApiError, ProtocolError
 
 __all__ = ["bookmark_of", "error_of", "split_line"]
@@ -51,7 +52,7 @@ def split_line(line: bytes) -> tuple[str, bytes]:
         return known[0], line[known[2] : -1]
     try:
         event = _event.decode(line)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"not a watch event: {error}") from error
     return event.type, bytes(event.object)
 
@@ -60,7 +61,7 @@ def bookmark_of(raw: bytes) -> tuple[str, bool]:
     """Version of a bookmark, and whether it ends the initial events."""
     try:
         metadata = _bookmark.decode(raw).metadata
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"not a bookmark: {error}") from error
     return metadata.resource_version, metadata.annotations.get(INITIAL_EVENTS_END) == "true"
 
@@ -69,6 +70,6 @@ def error_of(raw: bytes, path: str) -> ApiError:
     """The exception that an ``ERROR`` event stands for."""
     try:
         status: Any = msgspec.json.decode(raw)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProtocolError(f"not a status: {error}") from error
     return ApiError.from_status(status if isinstance(status, dict) else {}, verb="watch", path=path)

@@ -9,11 +9,12 @@
     manager.add(MetricsServer(metrics.registry, ":8080"))
 """
 
-from quarterdeck.runtime.health.access import AccessReviewer
+from quarterdeck.runtime.health.access import REVIEW_RULES, AccessReviewer
 from quarterdeck.runtime.health.check import Check, HealthChecks, ping
 from quarterdeck.runtime.health.server import HealthServer, MetricsServer, parse_address
 
 __all__ = [
+    "REVIEW_RULES",
     "AccessReviewer",
     "Check",
     "HealthChecks",

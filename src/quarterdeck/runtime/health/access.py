@@ -20,9 +20,16 @@ from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.clock import Clock, LoopClock
-from quarterdeck.runtime.webhook.http import Request, Response, text
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.webhook.http import Handler, Request, Response, text
 
-__all__ = ["AccessReviewer"]
+__all__ = ["REVIEW_RULES", "AccessReviewer"]
+
+REVIEW_RULES: Final = (
+    Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
+    Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+)
+"""What a reviewer needs."""
 
 TOKEN_TTL: Final = 60.0
 ALLOWED_TTL: Final = 300.0
@@ -63,6 +70,18 @@ class AccessReviewer:
         if not allowed:
             return text(403, f"Authorization denied for user {user.username}\n")
         return None
+
+    def guard(self, handler: Handler) -> Handler:
+        """The same handler for those who may pass."""
+
+        async def guarded(request: Request) -> Response:
+            refusal = await self.refuse(request)
+            if refusal is not None:
+                return refusal
+            answer = handler(request)
+            return answer if isinstance(answer, Response) else await answer
+
+        return guarded
 
     async def _authenticate(self, token: str) -> UserInfo | None:
         now = self._clock.monotonic()

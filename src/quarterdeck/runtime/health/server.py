@@ -183,15 +183,4 @@ class MetricsServer(_Server):
         return Response(200, self._registry.expose(), CONTENT_TYPE)
 
     def _guarded(self, handler: Handler) -> Handler:
-        reviewer = self._reviewer
-        if reviewer is None:
-            return handler
-
-        async def guarded(request: Request) -> Response:
-            refusal = await reviewer.refuse(request)
-            if refusal is not None:
-                return refusal
-            answer = handler(request)
-            return answer if isinstance(answer, Response) else await answer
-
-        return guarded
+        return handler if self._reviewer is None else self._reviewer.guard(handler)

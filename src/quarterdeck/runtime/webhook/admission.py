@@ -4,7 +4,7 @@ An ``Admission`` carries what the API server asked and collects the answer: warn
 message, a changed object. A handler denies by raising:
 
 ====================================  ==================================================================
-``Denied("…")``                       403, reason Forbidden, that message
+``Denied("…")``                       403, reason Forbidden, that message, its causes as details
 ``ApiError`` (``Invalid`` …)          its Status word for word
 ``SchemaError``                       400: the object does not fit the type it is read as
 another ``QuarterdeckError``          500 with its message (the cluster could not be read, say)
@@ -20,8 +20,8 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, GroupVersionResource, Resource, decode, decode_json
 from quarterdeck.api.k8s.authentication import UserInfo
-from quarterdeck.errors import QuarterdeckError, SchemaError
-from quarterdeck.runtime.webhook.review import UNREADABLE, ReviewRequest
+from quarterdeck.errors import ErrorCause, QuarterdeckError, SchemaError
+from quarterdeck.runtime.webhook.review import ReviewRequest
 
 __all__ = ["MAX_WARNING", "Admission", "Denied", "Operation"]
 
@@ -35,7 +35,15 @@ _NULL: Final = (b"", b"null")
 
 
 class Denied(QuarterdeckError):
-    """The request is refused; the message is what the user reads after ``denied the request:``."""
+    """The request is refused; the message is what the user reads after ``denied the request:``.
+
+    ``causes`` name the fields that are at fault, for clients that point at them; they travel in
+    ``status.details``. For a 422 with the usual wording, raise ``Invalid``.
+    """
+
+    def __init__(self, message: str, *causes: ErrorCause) -> None:
+        super().__init__(message)
+        self.causes: Final = causes
 
 
 class Admission:
@@ -205,10 +213,7 @@ def _read(raw: msgspec.Raw | bytes, kind: type[R]) -> R:
     info = kind.type_info
     if not raw:
         raise SchemaError("there is no content to decode")
-    try:
-        obj = decode(raw, kind)
-    except UNREADABLE as error:
-        raise SchemaError(f"not JSON: {error}") from error
+    obj = decode(raw, kind)
     if obj.kind != info.kind:
         raise SchemaError(f"expected a {info.kind} but got a {obj.kind or 'document without kind'}")
     if obj.api_version != info.gvk.api_version:
@@ -219,10 +224,7 @@ def _read(raw: msgspec.Raw | bytes, kind: type[R]) -> R:
 def _document(raw: bytes) -> dict[str, Any]:
     if not raw:
         raise SchemaError("there is no content to decode")
-    try:
-        document = decode_json(raw)
-    except UNREADABLE as error:
-        raise SchemaError(f"not JSON: {error}") from error
+    document = decode_json(raw)
     if type(document) is not dict:
         raise SchemaError("expected an object")
     return document

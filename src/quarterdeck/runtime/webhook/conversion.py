@@ -22,7 +22,6 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta, Resource, decode, decode_json, encode
 from quarterdeck.errors import ConfigError, QuarterdeckError, SchemaError
-from quarterdeck.runtime.webhook.review import UNREADABLE
 
 __all__ = ["Conversion", "Convertible", "Spoke", "Unconvertible"]
 
@@ -132,12 +131,9 @@ class _Version:
 
     def read(self, raw: msgspec.Raw) -> Any:
         """The object of this version in some JSON; raises ``SchemaError``."""
-        try:
-            if self.cls is not None:
-                return decode(raw, self.cls)
-            document = decode_json(raw)
-        except UNREADABLE as error:
-            raise SchemaError(f"not JSON: {error}") from error
+        if self.cls is not None:
+            return decode(raw, self.cls)
+        document = decode_json(raw)
         if type(document) is not dict:
             raise SchemaError("expected an object")
         return document
@@ -206,7 +202,7 @@ class Plan:
 def _has_head(raw: msgspec.Raw, version: _Version) -> bool:
     try:
         head = decode_json(raw)
-    except (SchemaError, *UNREADABLE):
+    except SchemaError:
         return True  # not even JSON: nobody else can read it either
     return (
         type(head) is dict

@@ -10,13 +10,13 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import GroupKind, GroupVersion
+from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import bound_fields, get_logger
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.timeslice import TimeSlice
 from quarterdeck.runtime.webhook.conversion import Conversion, Plan, Unconvertible
 from quarterdeck.runtime.webhook.http import MIB, Request, Response
-from quarterdeck.runtime.webhook.review import UNREADABLE
 
 __all__ = ["BODY_LIMIT", "ConversionEndpoint"]
 

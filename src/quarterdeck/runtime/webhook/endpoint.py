@@ -94,6 +94,8 @@ class AdmissionEndpoint:
         status: dict[str, Any]
         if isinstance(error, Denied):
             status = {"metadata": {}, "message": str(error), "reason": "Forbidden", "code": 403}
+            if error.causes:
+                status["details"] = {"causes": [cause.to_dict() for cause in error.causes]}
         elif isinstance(error, ApiError):
             status = error.to_status()
         elif isinstance(error, SchemaError):

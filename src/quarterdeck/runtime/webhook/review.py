@@ -10,12 +10,11 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import GroupVersionKind, GroupVersionResource
+from quarterdeck.api.codec import UNREADABLE
 
 __all__ = ["Review", "ReviewRequest", "ReviewUser", "read_review"]
 
 VERSIONS: Final = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
-UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoding raises for bytes that are no JSON, no UTF-8, or nested too deeply."""
 _ABSENT: Final = msgspec.Raw(b"")
 
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,7 @@ type cluster struct {
 	endpoints      *corev1.Endpoints //nolint:staticcheck // what the real webhook reads
 	heads          []*metav1.PartialObjectMetadata
 
+	mutex         sync.Mutex // guards what is parsed
 	parsedVersion string
 	parsed        *configuration
 	zonesVersion  string
@@ -60,6 +62,8 @@ func newCluster() *cluster {
 
 func (c *cluster) configuration() (*configuration, error) {
 	secret := c.clusterSecret.DeepCopy()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	if c.parsed != nil && c.parsedVersion == secret.ResourceVersion {
 		return c.parsed, nil
 	}
@@ -73,6 +77,8 @@ func (c *cluster) configuration() (*configuration, error) {
 
 func (c *cluster) zones() ([]string, error) {
 	secret := c.providerSecret.DeepCopy()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	if c.zonesVersion == secret.ResourceVersion {
 		return c.parsedZones, nil
 	}

@@ -329,6 +329,10 @@ func isGPUValid(gpu *GPU) bool {
 	return true
 }
 
-func oneOf(value *string, allowed ...string) bool { return value == nil || slices.Contains(allowed, *value) }
+func oneOf(value *string, allowed ...string) bool {
+	return value == nil || slices.Contains(allowed, *value)
+}
 
-func within(value *int64, low, high int64) bool { return value == nil || *value >= low && *value <= high }
+func within(value *int64, low, high int64) bool {
+	return value == nil || *value >= low && *value <= high
+}

@@ -44,7 +44,9 @@ func (p *policy) ValidateUpdate(_ context.Context, old, group *NodeGroup) (admis
 }
 
 // ValidateDelete allows everything.
-func (*policy) ValidateDelete(context.Context, *NodeGroup) (admission.Warnings, error) { return nil, nil }
+func (*policy) ValidateDelete(context.Context, *NodeGroup) (admission.Warnings, error) {
+	return nil, nil
+}
 
 func (p *policy) judge(c *change) (admission.Warnings, error) {
 	var err error

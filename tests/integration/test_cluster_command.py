@@ -1,0 +1,116 @@
+"""`quarterdeck up`, `demo` and `manifests` as processes, the way a user starts them."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from quarterdeck.cases.wire import Connection, load_kubeconfig
+
+COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
+    kubeconfig = tmp_path_factory.mktemp("up") / "kubeconfig"
+    command = [*COMMAND, "up", "--port", "0", "--kubeconfig", str(kubeconfig)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("ready: https://127.0.0.1:"), line
+    yield process, kubeconfig
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    assert errors.splitlines()[-1] == "stopped"
+
+
+@pytest.fixture
+def connection(cluster: tuple[subprocess.Popen[str], Path]) -> Iterator[Connection]:
+    connection = load_kubeconfig(cluster[1]).connect(timeout=10.0)
+    yield connection
+    connection.close()
+
+
+def test_up_serves_the_definitions_of_every_operator_and_its_metrics(connection: Connection) -> None:
+    ready = connection.request("GET", "/readyz?verbose")
+    assert ready.status == 200
+    assert b"[+]operators ok" in ready.body
+    groups = json.loads(connection.request("GET", "/apis").body)["groups"]
+    assert "deckhouse.io" in {group["name"] for group in groups}
+    metrics = connection.request("GET", "/metrics").body.decode()
+    assert 'controller_runtime_reconcile_total{controller="nodegroup-status"' in metrics
+    assert 'apiserver_storage_objects{resource="nodegroups.deckhouse.io"} ' in metrics
+    # a family may be described once only
+    types = [line for line in metrics.splitlines() if line.startswith("# TYPE ")]
+    assert len(types) == len(set(types))
+
+
+def test_namespaces_get_what_every_namespace_has(connection: Connection) -> None:
+    body = json.dumps({"metadata": {"name": "team-a"}}).encode()
+    headers = {"Content-Type": "application/json"}
+    assert connection.request("POST", "/api/v1/namespaces", body=body, headers=headers).status == 201
+    root = "/api/v1/namespaces/team-a"
+    deadline = time.monotonic() + 10
+    wanted = (f"{root}/serviceaccounts/default", f"{root}/configmaps/kube-root-ca.crt")
+    while not all(connection.request("GET", path).status == 200 for path in wanted):
+        assert time.monotonic() < deadline, wanted
+        time.sleep(0.05)
+
+
+def test_a_second_signal_is_not_needed_during_the_start() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--port", "0"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1.0)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=20)
+    assert process.returncode in (0, -signal.SIGTERM)  # before Python handles signals, the system does
+
+
+def test_demo_ends_by_itself_and_shows_what_was_refused() -> None:
+    done = subprocess.run(
+        [*COMMAND, "demo", "--once", "--operators", "nodegroup", "--kubeconfig", "demo-kubeconfig"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "refused nodegroup/too-few: admission webhook" in done.stdout
+    assert "gpu-zone-b-0" in done.stdout
+    assert not (ROOT / "demo-kubeconfig").exists()
+
+
+def test_manifests_are_stable_and_check_names_the_difference(tmp_path: Path) -> None:
+    file = tmp_path / "all.yaml"
+    first = subprocess.run([*COMMAND, "manifests"], capture_output=True, text=True, check=True).stdout
+    kinds = [document["kind"] for document in yaml.safe_load_all(first)]
+    for kind in ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "Deployment"):
+        assert kind in kinds
+    file.write_text(first)
+    assert subprocess.run([*COMMAND, "manifests", "--check", str(file)]).returncode == 0
+    file.write_text(first.replace("replicas: 2", "replicas: 3"))
+    changed = subprocess.run([*COMMAND, "manifests", "--check", str(file)], capture_output=True, text=True)
+    assert changed.returncode == 1
+    assert "-  replicas: 3" in changed.stdout
+
+
+def test_bad_settings_end_the_command_with_a_text_and_no_traceback(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("operators: {sails: {}}")
+    done = subprocess.run(
+        [*COMMAND, "up", "--port", "0", "--config", str(config)], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 1
+    assert "settings for operators that do not run: sails" in done.stderr
+    assert "Traceback" not in done.stderr
