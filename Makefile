@@ -53,5 +53,5 @@ kube: ## build the real kube-apiserver, etcd, kubectl and Go peers, once, into a
 	@bash tools/kube/build.sh $(ARGS)
 
 conformance: $(STAMP) ## the same cases and suites on the real server and on ours
-	@bash tools/kube/build.sh suites
+	@bash tools/kube/build.sh suites conformance
 	@$(BIN)/python tools/conformance.py $(ARGS)

@@ -43,6 +43,8 @@ class Server(NamedTuple):
     pids: list[int]
     ready_seconds: float
     kubeconfig: Path
+    #: where the real server keeps its objects
+    etcd: str = ""
 
 
 class Figure(NamedTuple):
@@ -94,7 +96,8 @@ class Real:
         seconds = time.monotonic() - start
         name = "kube-apiserver + etcd" + ("" if self._fsync else " (no fsync)")
         kubeconfig = Path(self._server.kubeconfig)
-        return Server(name, wire.target(kubeconfig), list(self._server.pids.values()), seconds, kubeconfig)
+        pids = list(self._server.pids.values())
+        return Server(name, wire.target(kubeconfig), pids, seconds, kubeconfig, self._server.etcd_url)
 
     def __exit__(self, *exc: object) -> None:
         self._server.stop()

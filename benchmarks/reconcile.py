@@ -38,8 +38,8 @@ from quarterdeck.client import Client, Config, InProcessTransport
 from quarterdeck.runtime import install_definitions
 
 from . import wire
-from .apiserver import Real, Server, is_built
-from .peer import find_peer
+from .apiserver import Real, Server
+from .contestant import compiled, find_peer, has_real_server
 from .widget import GROUP, WORKERS, Summary, Widget, WidgetOperator, Widgets, WidgetSpec
 
 CONNECTIONS = 16
@@ -90,13 +90,13 @@ def _command(name: str, objects: int, kubeconfig: Path, *, apply: bool) -> list[
     return [str(peer), *options]
 
 
-def on_server(name: str, objects: int, *, apply: bool) -> Run:
+def on_server(name: str, objects: int, environment: dict[str, str], *, apply: bool) -> Run:
     """One controller against a fresh kube-apiserver that holds the Widgets."""
     with Real(fsync=False) as server:
         uvloop.run(_prepare(server, objects))
         before, start = wire.cpu_seconds(server.pids), time.monotonic()
         command = _command(name, objects, server.kubeconfig, apply=apply)
-        process = subprocess.Popen(command, stdout=subprocess.PIPE)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment)
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
@@ -156,12 +156,14 @@ async def _up(directory: Path, objects: int, *, apply: bool) -> dict[str, Any]:
     }
 
 
-def in_one_process(objects: int, *, apply: bool) -> Run:
+def in_one_process(objects: int, environment: dict[str, str], *, apply: bool) -> Run:
     with tempfile.TemporaryDirectory(prefix="quarterdeck-bench-") as directory:
         command = [sys.executable, "-m", "benchmarks.reconcile", "--objects", str(objects)]
         command += ["--apply"] if apply else []
         for step in ("--fill", "--up"):
-            answer = subprocess.run([*command, step, directory], stdout=subprocess.PIPE, check=True)
+            answer = subprocess.run(
+                [*command, step, directory], stdout=subprocess.PIPE, env=environment, check=True
+            )
     said = json.loads(answer.stdout)
     return Run(
         cpu_ms=said["cpu"] / objects * 1000,
@@ -177,12 +179,13 @@ def in_one_process(objects: int, *, apply: bool) -> Run:
 
 
 def _median(runs: list[Run], field: str) -> float:
-    return statistics.median(getattr(run, field) for run in runs)
+    return float(statistics.median(getattr(run, field) for run in runs))
 
 
 def _ratio(ours: list[Run], theirs: list[Run], field: str) -> float:
     """Median of the ratios round by round: what else the machine did concerns both sides of a round."""
-    return statistics.median(getattr(a, field) / getattr(b, field) for a, b in zip(ours, theirs, strict=True))
+    pairs = zip(ours, theirs, strict=True)
+    return float(statistics.median(getattr(mine, field) / getattr(other, field) for mine, other in pairs))
 
 
 def _print_server(runs: dict[str, list[Run]]) -> None:
@@ -197,11 +200,9 @@ def _print_server(runs: dict[str, list[Run]]) -> None:
         )
     for name in (GO, KOPF):
         if name in runs:
-            print(
-                f"ours / {name}: CPU {_ratio(runs[OURS], runs[name], 'cpu_ms'):.2f}x"
-                f"{' (aim 1.0x)' if name == GO else ''}, wall time "
-                f"{1 / _ratio(runs[OURS], runs[name], 'per_second'):.2f}x{' (aim 1.0x)' if name == GO else ''}"
-            )
+            cpu, rate = (_ratio(runs[OURS], runs[name], field) for field in ("cpu_ms", "per_second"))
+            aim = " (aim 1.0x)" if name == GO else ""
+            print(f"ours / {name}: CPU {cpu:.2f}x{aim}, wall time {1 / rate:.2f}x{aim}")
 
 
 def _print_up(ours: list[Run], theirs: list[Run]) -> None:
@@ -232,21 +233,23 @@ def main(argv: list[str] | None = None) -> int:
         print(json.dumps(uvloop.run(_up(options.up, objects, apply=options.apply))))
         return 0
     peers: list[str] = []
-    if not is_built():
+    if not has_real_server():
         print("the real server is not built (make kube): only what runs in one process")
     elif find_peer("reconciler") is None:
         print("the Go peer is not built (tools/kube/peers/build.sh): our figures only")
     else:
         peers = [GO, *([KOPF] if options.kopf and options.only != "up" else [])]
-    names = [*([OURS] if is_built() and options.only != "up" else []), *peers]
+    names = [*([OURS] if has_real_server() and options.only != "up" else []), *peers]
     print(f"{objects:,} objects, {WORKERS} workers, {options.rounds} round(s)")
     served: dict[str, list[Run]] = {}
     embedded: list[Run] = []
-    for _ in range(options.rounds):
-        for name in names:
-            served.setdefault(name, []).append(on_server(name, objects, apply=options.apply))
-        if options.only != "server":
-            embedded.append(in_one_process(objects, apply=options.apply))
+    with compiled("benchmarks.reconcile", "benchmarks.widget", "quarterdeck.cli.up") as environment:
+        for _ in range(options.rounds):
+            for name in names:
+                run = on_server(name, objects, environment, apply=options.apply)
+                served.setdefault(name, []).append(run)
+            if options.only != "server":
+                embedded.append(in_one_process(objects, environment, apply=options.apply))
     if OURS in served:
         _print_server(served)
     if embedded:

@@ -1,4 +1,4 @@
-"""Fixtures for all tests: the tools on the import path, and one embedded server."""
+"""Fixtures for all tests: the tools on the import path, one embedded server and one real one."""
 
 from __future__ import annotations
 
@@ -18,3 +18,15 @@ def embedded_server() -> Iterator[Path]:
 
     with server.embedded() as running:
         yield running.kubeconfig
+
+
+@pytest.fixture(scope="session")
+def real_server() -> Iterator[Path]:
+    """The kubeconfig of a kube-apiserver with etcd, for tests marked ``kube``."""
+    from kube.server import cache_dir
+    from parity import server
+
+    if not (cache_dir() / "kube-apiserver").exists():
+        pytest.skip("there is no kube-apiserver (make kube)")
+    with server.real() as kubeconfig:
+        yield kubeconfig

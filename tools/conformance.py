@@ -3,11 +3,16 @@
     python tools/conformance.py                            all suites, both servers
     python tools/conformance.py --server real --suite client
     python tools/conformance.py --kubeconfig FILE          against a server that already runs
+    python tools/conformance.py --suite e2e --server real --record
 
 The suites are our own API cases, controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the
-client-go program, built by ``tools/kube/build.sh suites``. Each gets a fresh, empty server: the cases one
-with controllers, the others one without, because they expect that. A spec that passes on the real server
-and not on ours is our failure; the exit code says whether there is one.
+client-go program, built by ``tools/kube/build.sh suites``, and Kubernetes' own Conformance specs (``e2e``),
+built by ``tools/kube/build.sh conformance``. Each gets a fresh, empty server: cases and e2e one with
+controllers, the others one without, because they expect that. A spec that passes on the real server and not
+on ours is our failure; the exit code says whether there is one.
+
+The e2e specs take long, and what the real server does with them does not change: unless it is asked for, ours
+is held against the recorded list of those that pass there (``tools/e2e/reference.json``).
 
 Everything runs in a network namespace that has only loopback: a real control plane dials cluster addresses.
 """
@@ -28,6 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from e2e import suite as e2e_suite
 from kube.server import RealServer, cache_dir
 
 SUITE_TIMEOUT: Final = 900.0
@@ -169,14 +175,29 @@ def run_cases(kubeconfig: Path) -> Result:
     return result
 
 
+def run_e2e(kubeconfig: Path) -> Result:
+    """Kubernetes' Conformance specs that concern the API."""
+    result = Result("e2e")
+    started = time.monotonic()
+    try:
+        result.passed, result.failed = e2e_suite.run(kubeconfig)
+    except (RuntimeError, subprocess.TimeoutExpired, TimeoutError) as error:
+        result.error = str(error)
+    result.seconds = time.monotonic() - started
+    return result
+
+
 SUITES: Final[dict[str, Callable[[Path], Result]]] = {
     "client": lambda kubeconfig: run_controller_runtime("client", kubeconfig),
     "cache": lambda kubeconfig: run_controller_runtime("cache", kubeconfig),
     "clientgo": run_clientgo,
     "cases": run_cases,
+    "e2e": run_e2e,
 }
 #: suites that need the controllers every cluster has
-WITH_CONTROLLERS: Final = frozenset({"cases"})
+WITH_CONTROLLERS: Final = frozenset({"cases", "e2e"})
+#: suites that run on the real server only when that is asked for
+RECORDED: Final = frozenset({"e2e"})
 
 
 @contextlib.contextmanager
@@ -226,10 +247,19 @@ def run_all(servers: dict[str, Server], suites: Sequence[str]) -> dict[str, dict
     results: dict[str, dict[str, Result]] = {}
     for suite in suites:
         for name, server in servers.items():
+            if suite in RECORDED and name == "real" and len(servers) > 1:
+                continue
             print(f"{suite} on {name} ...", file=sys.stderr, flush=True)
             with server(suite in WITH_CONTROLLERS) as kubeconfig:
                 results.setdefault(suite, {})[name] = SUITES[suite](kubeconfig)
     return results
+
+
+def compare_with_record(result: Result) -> None:
+    """What passes on the real server and was not even run on ours has failed."""
+    for name in e2e_suite.reference():
+        if name not in result.passed:
+            result.failed.setdefault(name, "passes on the real server")
 
 
 def table(results: dict[str, dict[str, Result]]) -> str:
@@ -256,6 +286,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="run client suites against both servers")
     parser.add_argument("--suite", choices=SUITES, action="append", help="only this one (may be repeated)")
     parser.add_argument("--server", choices=SERVERS, action="append", help="only this one")
+    parser.add_argument(
+        "--record", action="store_true", help="keep what e2e passes on the real server as the reference"
+    )
     parser.add_argument("--kubeconfig", type=Path, help="use the server of this kubeconfig instead")
     options = parser.parse_args()
     servers = {name: SERVERS[name] for name in options.server or SERVERS}
@@ -268,7 +301,17 @@ def main() -> int:
     if not (cache_dir() / "suites" / "client.test").exists():
         print("the real server and the suites are not built: run `make kube ARGS=suites` (needs Go)")
         return 0
-    results = run_all(servers, options.suite or list(SUITES))
+    suites = options.suite or list(SUITES)
+    if "e2e" in suites and not e2e_suite.program().exists():
+        print("Kubernetes' Conformance suite is not built: run `make kube ARGS=conformance` (needs Go)")
+        suites.remove("e2e")
+    results = run_all(servers, suites)
+    for name, result in results.get("e2e", {}).items():
+        if name == "real" and options.record:
+            e2e_suite.record(result.passed)
+        elif name != "real":
+            compare_with_record(result)
+        print("\n".join(f"ok e2e on {name}: {spec}" for spec in result.passed))
     print(table(results))
     # where the judge itself fails (a slow machine), that is shown, not held against us
     judged = [result for each in results.values() for name, result in each.items() if name != "real"]

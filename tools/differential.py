@@ -2,12 +2,14 @@
 
     python tools/differential.py [--real KUBECONFIG] [--ours KUBECONFIG] [--only GLOB] [PROBES.json ...]
 
-A probe file is a list of {"id", "given"?: {"fixtures": [...]}, "steps": [...]} with the steps of
-the case files (method, path, query, body, ...) and no expectations: the real server is the
+A probe file is a list of {"id", "given"?: {"fixtures": [...], "hooks": {...}}, "steps": [...]} with the
+steps of the case files (method, path, query, body, ...) and no expectations: the real server is the
 expectation. A step with `until` is repeated for so many seconds while it is refused, or while the text
-in `seen` is not in the answer. Answers are compared after ids, times and revisions were replaced;
-revisions of objects by numbers in order of appearance, so that writes without effect show. Fixtures are
-those of tests/cases/apiserver.json. Without kubeconfigs both servers are started.
+in `seen` is not in the answer. A step with `differs` says why its answers differ on purpose, and is not
+compared. With hooks, the calls they received are compared, too, unless `given.calls` is false. Answers are
+compared after ids, times and revisions were replaced; revisions of objects by numbers in order of
+appearance, so that writes without effect show. Fixtures are those of tests/cases/apiserver.json. Without
+kubeconfigs both servers are started, fresh and alone.
 """
 
 from __future__ import annotations
@@ -24,13 +26,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.cases.http import _body, _headers, _url
-from quarterdeck.cases.server import start_embedded
+from quarterdeck.cases.hook import HookServer
+from quarterdeck.cases.http import body_of, headers_of, url_of
 from quarterdeck.cases.variable import lookup, substitute
 from quarterdeck.cases.wire import Answer, Connection, WireError, load_kubeconfig
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
-from kube.server import RealServer
+from parity import server
 
 ROOT = Path(__file__).resolve().parent.parent
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -39,6 +41,9 @@ _REVISION = re.compile(r'(resourceVersion(?:\\"|"|): ?\\?")\d+')
 #: addresses of services
 _ADDRESS = re.compile(r"\b10\.0\.\d+\.\d+\b")
 _AGE = re.compile(r"^\d+s$")
+_DIGEST = re.compile(r"X509SHA256=[0-9a-f]+|\beyJ[\w-]+\.[\w-]+\.[\w-]+")
+#: lists whose order is nobody's business
+_UNORDERED = frozenset({"managedFields", "causes", "nonResourceRules", "resourceRules"})
 _IGNORED = {"continue", "serverAddress", "storageVersionHash"}
 #: headers whose values matter to clients
 _HEADERS = ("Content-Type", "Warning", "Cache-Control", "Retry-After", "Allow", "Location", "Vary")
@@ -48,9 +53,10 @@ _JSON = {"Content-Type": "application/json", "Accept": "application/json"}
 class Side:
     """One of the two servers."""
 
-    def __init__(self, connection: Connection, fixtures: dict[str, Any]) -> None:
+    def __init__(self, connection: Connection, fixtures: dict[str, Any], hooks: HookServer) -> None:
         self.connection = connection
         self._fixtures = fixtures
+        self._hooks = hooks
         self._ready: set[str] = set()
 
     def ensure(self, name: str) -> None:
@@ -80,9 +86,20 @@ class Side:
         variables["ns"] = f"probe-{variables['u']}"
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": variables["ns"]}}
         self.connection.request("POST", "/api/v1/namespaces", body=json.dumps(body).encode(), headers=_JSON)
-        answers = []
+        scripts = (probe.get("given") or {}).get("hooks") or {}
+        session = self._hooks.open(variables["u"], substitute(scripts, variables))
+        variables |= {"hookURL": session.url, "hookCA": self._hooks.ca_bundle}
+        answers = self._run_steps(probe["steps"], variables)
+        self._hooks.close_session(variables["u"])
+        if scripts and (probe.get("given") or {}).get("calls", True):
+            answers.append(_clean(session.calls, variables))
+        self.connection.request("DELETE", f"/api/v1/namespaces/{variables['ns']}", headers=_JSON)
+        return answers
+
+    def _run_steps(self, steps: list[dict[str, Any]], variables: dict[str, str]) -> list[Any]:
+        answers: list[Any] = []
         revisions: dict[str, str] = {}
-        for raw in probe["steps"]:
+        for raw in steps:
             if raw.get("wait"):
                 time.sleep(raw["wait"])
             try:
@@ -95,8 +112,8 @@ class Side:
                     variables[name] = str(lookup(answer.json(), path))
                 except (KeyError, ValueError, TypeError):
                     variables[name] = "unset"
-            answers.append(normal(answer, variables, revisions))
-        self.connection.request("DELETE", f"/api/v1/namespaces/{variables['ns']}", headers=_JSON)
+            shown = normal(answer, variables, revisions)
+            answers.append(raw.get("differs", shown))
         return answers
 
     def _answer(self, raw: dict[str, Any], variables: dict[str, str]) -> Answer:
@@ -104,7 +121,7 @@ class Side:
         deadline = time.monotonic() + float(step.get("until") or 0)
         while True:
             answer = self.connection.request(
-                step["method"], _url(step), body=_body(step), headers=_headers(step)
+                step["method"], url_of(step), body=body_of(step), headers=headers_of(step)
             )
             is_there = step["seen"] in answer.text() if "seen" in step else answer.status < 400
             if is_there or time.monotonic() >= deadline:
@@ -114,7 +131,7 @@ class Side:
 
 def normal(answer: Answer, variables: dict[str, str], revisions: dict[str, str]) -> Any:
     """An answer with everything replaced that differs from run to run."""
-    headers = {name: answer.header(name) for name in _HEADERS if answer.header(name)}
+    headers = {name: sorted(answer.header(name)) for name in _HEADERS if answer.header(name)}
     try:
         body: Any = answer.json()
     except ValueError:
@@ -124,6 +141,10 @@ def normal(answer: Answer, variables: dict[str, str], revisions: dict[str, str])
         except ValueError:
             body = answer.text()
     _number_revisions(body, revisions)
+    if isinstance(body, dict) and " is invalid: [" in str(body.get("message")):
+        # sibling fields report in no fixed order
+        head, _, errors = body["message"].partition(" is invalid: [")
+        body["message"] = f"{head} is invalid: {sorted(errors.removesuffix(']').split(', '))}"
     if isinstance(body, dict) and "generateName" in str(body.get("message")):
         generated = (body.get("details") or {}).get("name")
         body = json.loads(json.dumps(body).replace(generated or "<>", "<generated>"))
@@ -147,6 +168,9 @@ def _number_revisions(body: Any, revisions: dict[str, str]) -> None:
 
 def _clean(value: Any, variables: dict[str, str], key: str = "") -> Any:
     if isinstance(value, dict):
+        base = value.get("generateName")
+        if base and str(value.get("name")).startswith(base):
+            value = {**value, "name": f"{base}<generated>"}
         return {
             _text(name, variables): _clean(item, variables, name)
             for name, item in sorted(value.items())
@@ -154,7 +178,7 @@ def _clean(value: Any, variables: dict[str, str], key: str = "") -> Any:
         }
     if isinstance(value, list):
         items = [_clean(item, variables, key if key == "columnDefinitions" else "") for item in value]
-        if key in ("managedFields", "causes"):
+        if key in _UNORDERED:
             items.sort(key=lambda item: json.dumps(item, sort_keys=True))
         return items
     if not isinstance(value, str):
@@ -181,10 +205,12 @@ def _sort_quoted(text: str) -> str:
 
 
 def _text(text: str, variables: dict[str, str]) -> str:
-    for name in ("ns", "u"):
+    for name in ("ns", "u", "hookCA"):
         text = text.replace(variables[name], f"<{name}>")
+    text = re.sub(r"127\.0\.0\.1:\d+", "<address>", text)
     text = _UUID.sub("<uuid>", text)
     text = _TIME.sub("<time>", text)
+    text = _DIGEST.sub("<digest>", text)
     text = _REVISION.sub(r"\1<n>", text)
     text = _ADDRESS.sub("<ip>", text)
     text = _AGE.sub("<age>", text)
@@ -252,13 +278,12 @@ def main() -> int:
     fixtures = json.loads((ROOT / "tests" / "cases" / "apiserver.json").read_text())["fixtures"]
     files = options.files or sorted((ROOT / "tools" / "probes").glob("*.json"))
     with ExitStack() as stack:
-        real_config = options.real or Path(stack.enter_context(RealServer()).kubeconfig)
-        if options.ours is None:
-            embedded = start_embedded()
-            stack.callback(embedded.stop)
-        ours_config = options.ours or embedded.kubeconfig
-        real = Side(load_kubeconfig(real_config).connect(), fixtures)
-        ours = Side(load_kubeconfig(ours_config).connect(), fixtures)
+        real_config = options.real or stack.enter_context(server.real())
+        ours_config = options.ours or stack.enter_context(server.embedded()).kubeconfig
+        hooks = HookServer()
+        stack.callback(hooks.close)
+        real = Side(load_kubeconfig(real_config).connect(), fixtures, hooks)
+        ours = Side(load_kubeconfig(ours_config).connect(), fixtures, hooks)
         return compare(files, options.only, real, ours)
 
 

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
 #: scripts that write a page from code; each knows `--check`
-_GENERATORS = ("tools/metrics_reference.py",)
+_GENERATORS = ("tools/metrics_reference.py", "tools/options_reference.py")
 
 
 def pages() -> list[Path]:

@@ -9,15 +9,13 @@ import asyncio
 import contextlib
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
-from kube.server import cache_dir
-from parity import server as servers
 from quarterdeck.api import UNSET, Condition, Key, Maybe, Model, ObjectMeta, Resource, Seq, crd, omitempty
 from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.api.k8s.core import ConfigMap, Namespace
@@ -52,14 +50,6 @@ class Gadget(Resource, group="runtime.example.com", version="v1", status=True, s
 
     spec: GadgetSpec = omitempty(GadgetSpec())
     status: GadgetStatus = omitempty(GadgetStatus())
-
-
-@pytest.fixture(scope="session")
-def real_server() -> Iterator[Path]:
-    if not (cache_dir() / "kube-apiserver").exists():
-        pytest.skip("there is no kube-apiserver (make kube)")
-    with servers.real() as kubeconfig:
-        yield kubeconfig
 
 
 @pytest.fixture(

@@ -3,7 +3,7 @@
 # outside the repository.
 #
 #   build.sh               kube-apiserver, kube-controller-manager, kube-scheduler, etcd and kubectl (one
-#                          binary with links) and the client-go test program
+#                          binary with links), the client-go test program and the peers of the benchmarks
 #   build.sh conformance   also Kubernetes' own e2e suite (several minutes more)
 #   build.sh suites        also controller-runtime's pkg/client and pkg/cache test suites
 #
@@ -95,6 +95,7 @@ done
 mkdir -p "$cache"
 build programs programs
 build clientgo clientgo
+sh "$here/peers/build.sh"
 for target in "$@"; do
     build "$target" "$target"
 done

@@ -92,6 +92,7 @@ class RealServer:
         self.directory = Path()
         self.kubeconfig = Path()
         self.url = ""
+        self.etcd_url = ""
 
     def __enter__(self) -> Self:
         self.start()
@@ -158,7 +159,7 @@ class RealServer:
         client_port, peer_port, port = _free_ports(3)
         pki = _Pki(self.directory)
         self.url = f"https://127.0.0.1:{port}"
-        etcd_url = f"http://127.0.0.1:{client_port}"
+        etcd_url = self.etcd_url = f"http://127.0.0.1:{client_port}"
         peer_url = f"http://127.0.0.1:{peer_port}"
         self._spawn(
             "etcd",

@@ -106,9 +106,16 @@ def _settle(value: Any, before: Any) -> Any:
         if isinstance(before, MapView):
             return before if before == value else MapView(thaw(value))
         known = before if isinstance(before, dict) else {}
+        if value.keys() == known.keys() and _are_texts(value) and value == known:
+            return before
         settled = freeze({key: _settle(item, known.get(key)) for key, item in value.items()})
         return before if isinstance(before, dict) and _identical(settled, before) else settled
     return before if type(value) is type(before) and value == before else freeze(value)
+
+
+def _are_texts(value: dict[Any, Any]) -> bool:
+    """Whether this is a map of strings, as most are: it can be compared whole."""
+    return set(map(type, value.values())) == {str}
 
 
 def _settle_list(value: list[Any], before: Any) -> Any:

@@ -149,9 +149,12 @@ def freeze(value: Any) -> Any:
     if kind is list or kind is tuple:
         return tuple([freeze(item) for item in value])
     if kind is dict:
-        if any(type(item) in (dict, list) for item in value.values()):
+        kinds = set(map(type, value.values()))
+        if dict in kinds or list in kinds:
             return MapView(thaw(value))
-        return FrozenMap({key: freeze(item) for key, item in value.items()}) if value else EMPTY_MAP
+        if tuple in kinds:
+            return FrozenMap({key: freeze(item) for key, item in value.items()})
+        return FrozenMap(value) if value else EMPTY_MAP
     return value
 
 

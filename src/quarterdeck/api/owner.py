@@ -7,7 +7,6 @@ replaced in place and not doubled.
 
 from collections.abc import Iterable
 
-from quarterdeck.api.kind import GroupVersionKind
 from quarterdeck.api.meta import ObjectMeta, OwnerReference
 from quarterdeck.api.model import UNSET
 from quarterdeck.api.resource import Writable
@@ -113,18 +112,18 @@ def check_owner(owner: Writable, metadata: ObjectMeta) -> None:
 
 
 def _put(metadata: ObjectMeta, reference: OwnerReference) -> ObjectMeta:
-    references = list(metadata.owner_references)
+    references = metadata.owner_references
     for i, known in enumerate(references):
+        if known == reference:
+            return metadata
         if _same_owner(known, reference):
-            references[i] = reference
-            return metadata.evolve(owner_references=references)
-    return metadata.evolve(owner_references=[*references, reference])
+            return metadata.evolve(owner_references=(*references[:i], reference, *references[i + 1 :]))
+    return metadata.evolve(owner_references=(*references, reference))
 
 
 def _same_owner(left: OwnerReference, right: OwnerReference) -> bool:
     return (
         left.name == right.name
         and left.kind == right.kind
-        and GroupVersionKind.parse(left.api_version, left.kind).group
-        == GroupVersionKind.parse(right.api_version, right.kind).group
+        and left.api_version.rpartition("/")[0] == right.api_version.rpartition("/")[0]
     )

@@ -10,7 +10,7 @@ import asyncio
 from typing import Any, Final
 
 from .http import audit_id
-from .registry.write import timestamp
+from .registry.context import timestamp
 from .resource import Resource
 from .resourcetable import ResourceTable
 from .storage import Store, WriteConflict, encode_value

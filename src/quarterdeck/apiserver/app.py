@@ -192,7 +192,7 @@ class App:
                 return found
             if len(parts) > 1 and parts[0] == "api":
                 raise status.resource_not_found()
-            if len(parts) > 2 and parts[0] == "apis" and self._table.is_builtin_group(parts[1]):
+            if len(parts) > 2 and parts[1] and parts[0] == "apis" and self._table.is_builtin_group(parts[1]):
                 raise status.resource_not_found()
         found = self._non_resource(request, user)
         return found if found is not None else page_not_found()

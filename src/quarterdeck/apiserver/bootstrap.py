@@ -11,7 +11,7 @@ from typing import Any
 from .auth import bootstrap_objects
 from .builtins import facts
 from .http import audit_id
-from .registry.write import timestamp
+from .registry.context import timestamp
 from .resourcetable import ResourceTable
 from .storage import Store, encode_value
 

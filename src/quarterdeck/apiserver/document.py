@@ -110,7 +110,7 @@ def yaml_duplicates(body: bytes) -> list[str]:
 def in_document_order(body: bytes, unknown: Collection[str]) -> list[tuple[str, bool]]:
     """(path, whether it is a duplicate) of the unknown and the repeated keys of a JSON text as they come."""
     pairs = json.loads(body, object_pairs_hook=_Pairs)
-    return [(path, is_repeated) for path, is_repeated in _walk(pairs, "") if is_repeated or path in unknown]
+    return [(path, is_repeated) for path, is_repeated in _walk(pairs) if is_repeated or path in unknown]
 
 
 def _check_yaml_depth(body: bytes) -> None:
@@ -133,25 +133,37 @@ def duplicate_fields(body: bytes, document: Any) -> list[str]:
         pairs = json.loads(stripped, object_pairs_hook=_Pairs)
     except (ValueError, RecursionError):
         return []
-    return [path for path, is_repeated in _walk(pairs, "") if is_repeated]
+    return [path for path, is_repeated in _walk(pairs) if is_repeated]
 
 
 class _Pairs(list[tuple[str, Any]]):
     """The members of a JSON object as they stand in the text."""
 
 
-def _walk(node: Any, path: str) -> Iterator[tuple[str, bool]]:
-    """Every key of a document: its path and whether it was there before."""
+def _walk(document: Any) -> Iterator[tuple[str, bool]]:
+    """Every key of a document: its path and whether it was there before; not recursive."""
+    stack = [_members(document, "")]
+    while stack:
+        for where, value, is_repeated in stack[-1]:
+            if is_repeated is not None:
+                yield where, is_repeated
+            if isinstance(value, list):
+                stack.append(_members(value, where))
+                break
+        else:
+            stack.pop()
+
+
+def _members(node: Any, path: str) -> Iterator[tuple[str, Any, bool | None]]:
+    """(path, value, whether the key was there before; None for the items of a list)."""
     if isinstance(node, _Pairs):
         seen: set[str] = set()
         for key, value in node:
-            where = f"{path}.{key}" if path else key
-            yield where, key in seen
+            yield f"{path}.{key}" if path else key, value, key in seen
             seen.add(key)
-            yield from _walk(value, where)
     elif isinstance(node, list):
         for index, value in enumerate(node):
-            yield from _walk(value, f"{path}[{index}]")
+            yield f"{path}[{index}]", value, None
 
 
 _INTEGER = re.compile(r"(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")

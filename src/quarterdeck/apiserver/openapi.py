@@ -65,7 +65,7 @@ class OpenApi:
         self._builtin: dict[str, tuple[bytes, str]] = {}
 
     def serve(self, request: Request) -> Response | None:
-        path = request.path.rstrip("/")
+        path = request.path
         if self._generation != self._table.generation:
             self._generation = self._table.generation
             self._documents = {}

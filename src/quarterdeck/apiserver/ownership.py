@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from .admission.applyconfiguration import merge_configuration
@@ -45,7 +46,10 @@ def builtin_field_manager(resource: BuiltinResource) -> FieldManager:
     )
 
 
-def custom_field_manager(resource: CustomResource) -> FieldManager:
+def custom_field_manager(
+    resource: CustomResource, convert: Callable[[Json, str], Json] | None = None
+) -> FieldManager:
+    """`convert`: an object to an apiVersion; by default only its apiVersion changes."""
     family = resource.family
     models: dict[str, TypeModel] = {}
 
@@ -61,6 +65,7 @@ def custom_field_manager(resource: CustomResource) -> FieldManager:
         model_for,
         ignored=resetfields.custom_resource(has_status=resource.strategy.has_status),
         own_version_only=resetfields.CUSTOM_OWN_VERSION_ONLY,
+        convert=convert,
         kind=resource.kind,
     )
 

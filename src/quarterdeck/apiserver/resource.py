@@ -7,9 +7,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .table import Printer
 
 Json = dict[str, Any]
+_Result = TypeVar("_Result")
 _encode = msgspec.json.Encoder().encode
 
 
@@ -161,6 +162,17 @@ class Resource:
     @cached_property
     def field_manager(self) -> FieldManager:
         raise NotImplementedError
+
+    async def track(self, work: Callable[[FieldManager], _Result]) -> _Result:
+        """Run `work`, which asks the field manager, and return its result.
+
+        It may be run several times, as far as a webhook has to convert between the versions of the owners.
+        """
+        return work(self.field_manager)
+
+    async def as_if_stored(self, obj: Json) -> Json:
+        """What a dry run shows: the object after it went to the storage version and back."""
+        return obj
 
 
 class BuiltinResource(Resource):

@@ -49,6 +49,8 @@ from .http import HttpConnection, Request, Response
 from .inprocess import LocalServer
 from .negotiate import PLAIN
 from .openapi import OpenApi
+from .quotastore import StoredQuotas
+from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
@@ -57,7 +59,7 @@ from .registry.request import ApiRequest
 from .registry.subresource import Subresources
 from .registry.virtual import VirtualResources
 from .registry.watch import Watcher
-from .registry.write import Writer, timestamp
+from .registry.write import Writer
 from .requestinfo import RequestInfo
 from .resourcetable import ResourceTable
 from .storage import Durability, Event, Store
@@ -219,11 +221,13 @@ class ApiServer:
         )
         self._webhooks = WebhookClient(self._resolve_service)
         host = AdmissionHost(table, cluster, self.authorizer)
-        self.admission = AdmissionChain(host, self._webhooks)
+        quotas = StoredQuotas(self.store, table.versions_of("", "resourcequotas")[0])
+        self.admission = AdmissionChain(host, self._webhooks, quotas)
         pool = cluster.service_allocator = AddressPool()
         self._follow("", partial(_service_changed, pool), "services")
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
         self._follow("admissionregistration.k8s.io", self._admission_changed)
+        self._follow("", self._quota_changed, "resourcequotas")
         reader = Reader(self.store)
         writer = Writer(self.store, self.admission, cluster, self.authorizer)
         self._token_use = TokenUse(writer, table.versions_of("", "secrets")[0])
@@ -231,8 +235,8 @@ class ApiServer:
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
         pods = PodActions(table, writer, deleter, self.admission)
-        subresources = Subresources(reader, writer, patcher, pods, tokens, self.pod_log)
-        virtual = VirtualResources(self.authenticator, self.authorizer, pods)
+        subresources = Subresources(reader, writer, patcher, pods, self.admission, tokens, self.pod_log)
+        virtual = VirtualResources(self.authenticator, self.authorizer, pods, self.admission, self.cluster)
         self._discovery = Discovery(table)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)
         self.app = App(
@@ -283,6 +287,9 @@ class ApiServer:
 
     def _admission_changed(self, resource: str, namespace: str, name: str, obj: Json | None) -> None:
         self.admission.apply_change(resource, name, obj)
+
+    def _quota_changed(self, resource: str, namespace: str, name: str, obj: Json | None) -> None:
+        self.admission.apply_quota(namespace, name, obj)
 
     def _resolve_service(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
         from .host import resolve_service

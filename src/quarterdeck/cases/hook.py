@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import base64
 import copy
-import datetime
-import ipaddress
 import json
 import ssl
 import tempfile
 import threading
 import time
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from quarterdeck.runtime.certificate.authority import issue, make_authority, to_pem
 
 Json = dict[str, Any]
 
+_LIFE: Final = timedelta(days=2)
 _SCRIPT_KEYS: Final = frozenset({"response", "httpStatus", "delaySeconds", "rename", "touchLabels", "result"})
 
 
@@ -178,62 +175,7 @@ def _convert(script: Mapping[str, Any], original: Json, wanted: str) -> Json:
 
 def _certificates() -> tuple[bytes, bytes, bytes]:
     """A CA and a server certificate for 127.0.0.1: (CA PEM, server PEM, server key PEM)."""
-    now = datetime.datetime.now(datetime.UTC)
-    lifetime = (now - datetime.timedelta(hours=1), now + datetime.timedelta(days=2))
-    ca_key = ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "quarterdeck case hooks")])
-    ca = (
-        _builder(ca_name, ca_name, ca_key.public_key(), lifetime)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key()), critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("localhost")]
-    leaf = (
-        _builder(name, ca_name, key.public_key(), lifetime)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([x509.oid.ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False
-        )
-        .sign(ca_key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    return ca.public_bytes(pem), leaf.public_bytes(pem), private
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    public_key: ec.EllipticCurvePublicKey,
-    lifetime: tuple[datetime.datetime, datetime.datetime],
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public_key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(lifetime[0])
-        .not_valid_after(lifetime[1])
-    )
-
-
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=not signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    now = datetime.now(UTC)
+    authority, authority_key = make_authority("quarterdeck case hooks", now=now, life=_LIFE)
+    chain, key = issue(authority, authority_key, ["127.0.0.1", "localhost"], now=now, life=_LIFE)
+    return to_pem([authority]), chain, key

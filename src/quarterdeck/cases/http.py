@@ -149,7 +149,7 @@ class _Step:
                 self._save(answer)
                 return
             if time.monotonic() >= deadline:
-                title = f"step {self._index} {step['method']} {_url(step)}"
+                title = f"step {self._index} {step['method']} {url_of(step)}"
                 raise CaseFailure(title, *(f"  {line}" for line in found), *_shown(answer))
             time.sleep(_REPEAT_EVERY)
 
@@ -160,9 +160,9 @@ class _Step:
         try:
             answer = connection.request(
                 step["method"],
-                _url(step),
-                body=_body(step),
-                headers=_headers(step),
+                url_of(step),
+                body=body_of(step),
+                headers=headers_of(step),
                 timeout=_ANSWER_TIMEOUT + float((step.get("query") or {}).get("timeoutSeconds") or 0),
             )
         except WireError as error:
@@ -183,7 +183,7 @@ def _shown(answer: Answer | None) -> list[str]:
     return [f"  answer {answer.status}: {text if len(text) <= 1500 else text[:1500] + '...'}"]
 
 
-def _url(step: Json) -> str:
+def url_of(step: Json) -> str:
     path = quote(step["path"], safe="/:?=&%,;@+$!*'()~.-_")
     query = step.get("query")
     if not query:
@@ -192,7 +192,7 @@ def _url(step: Json) -> str:
     return f"{path}{joint}{urlencode(query, doseq=True)}"
 
 
-def _body(step: Json) -> bytes | None:
+def body_of(step: Json) -> bytes | None:
     if "rawBase64" in step:
         return base64.b64decode(step["rawBase64"])
     if "rawBody" in step:
@@ -200,13 +200,13 @@ def _body(step: Json) -> bytes | None:
     return json.dumps(step["body"], ensure_ascii=False).encode() if "body" in step else None
 
 
-def _headers(step: Json) -> dict[str, str]:
+def headers_of(step: Json) -> dict[str, str]:
     headers: dict[str, str] = {}
     accept = step.get("accept", "application/json")
     if accept:
         headers["Accept"] = accept
     content_type = step.get("contentType", "application/json")
-    if content_type and _body(step) is not None:
+    if content_type and body_of(step) is not None:
         headers["Content-Type"] = content_type
     for name, value in (step.get("headers") or {}).items():
         for known in [key for key in headers if key.lower() == name.lower()]:

@@ -11,8 +11,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from quarterdeck.api import DynamicObject, GroupVersionKind, Resource, Time
+from quarterdeck.api.k8s import Node
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import NotFound
+from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.controllers.observation import observe
 from quarterdeck.operators.nodegroup.controllers.status import status_patch
 from quarterdeck.operators.nodegroup.logic.status import compute
@@ -77,6 +79,9 @@ class _DatedReader:
         except NotFound:  # the kind is not served
             return ()
         return [self._dated(item) for item in found]
+
+    async def nodes(self, group: str) -> Sequence[Node]:
+        return await self.list(Node, labels={names.GROUP_LABEL: group})
 
     def _dated(self, item: R) -> R:
         date = self._dates.get((item.kind, item.metadata.name))

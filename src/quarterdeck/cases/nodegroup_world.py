@@ -25,14 +25,14 @@ from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.types import definition
 from quarterdeck.operators.nodegroup.webhooks import (
     ClusterReader,
-    ConversionWebhook,
     Endpoint,
+    LiveReader,
+    NodeGroupConverter,
     conversion_stanza,
     policy_webhook,
     simple_webhook,
     validating_configuration,
 )
-from quarterdeck.operators.nodegroup.webhooks.conversion import BODY_LIMIT
 from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
 
@@ -343,8 +343,8 @@ class _WebhookThread:
         certificates = FileCertificates(self._directory.name)
         server = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=certificates)
         async with Client.connect(Config.load(kubeconfig=str(self._kubeconfig))) as client:
-            cluster = ClusterReader(client)
-            server.register(names.CONVERT_PATH, ConversionWebhook(cluster).handle, body_limit=BODY_LIMIT)
+            cluster = ClusterReader(LiveReader(client))
+            server.add_conversion(NodeGroupConverter(cluster))
             server.add(policy_webhook(cluster), simple_webhook(cluster))
             async with server:
                 self._port = server.port

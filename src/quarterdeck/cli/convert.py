@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.errors import QuarterdeckError
     from quarterdeck.operators.nodegroup import names
     from quarterdeck.operators.nodegroup.logic.clusterstate import permanent_groups
-    from quarterdeck.operators.nodegroup.logic.conversion import convert_all
+    from quarterdeck.operators.nodegroup.logic.conversion import convert_with
 
     target = arguments.to if "/" in arguments.to else f"{names.GROUP}/{arguments.to}"
     if target not in names.VERSIONS:
@@ -70,10 +70,9 @@ def run(arguments: argparse.Namespace) -> int:
                 results.append(document)
                 continue
             try:
-                results += convert_all([document], target, listed)
+                results.append(convert_with(document, target, listed))
             except QuarterdeckError as error:
-                reason = str(error).removeprefix("failed to convert object 0: ")
-                raise CommandError(f"{file}: document {place}: {reason}") from error
+                raise CommandError(f"{file}: document {place}: {error}") from error
     _write(results, arguments.output)
     return 0
 

@@ -47,7 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
     from quarterdeck.apiserver import nesting
-
     from quarterdeck.runtime.log import configure
 
     configure(level="ERROR")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from .error import CommandError
-from .operators import add_operator_arguments, chosen_operators
+from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 NAME = "quarterdeck"
 PORTS = {"webhooks": 9443, "metrics": 8080, "probes": 8081}
@@ -39,7 +40,13 @@ def run(arguments: argparse.Namespace) -> int:
     operators = chosen_operators(arguments)
     if not operators:
         raise CommandError("no operators to print manifests for")
-    text = yaml.safe_dump_all(list(_documents(arguments, operators)), sort_keys=False, allow_unicode=True)
+    from quarterdeck.errors import ConfigError
+
+    try:
+        documents = _documents(arguments, operators)
+    except ConfigError as error:
+        raise CommandError(str(error)) from error
+    text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
     if arguments.check is None:
         print(text, end="")
         return 0
@@ -58,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _documents(arguments: argparse.Namespace, operators: list[Any]) -> list[dict[str, Any]]:
     parts = {
         "crds": [dict(each) for operator in operators for each in operator.definitions()],
-        "rbac": _permissions(arguments.namespace, operators),
+        "rbac": _permissions(arguments.namespace, operators, operator_settings(arguments)),
         "deployment": _deployment(arguments, [operator.name for operator in operators]),
     }
     if arguments.only:
@@ -67,7 +74,9 @@ def _documents(arguments: argparse.Namespace, operators: list[Any]) -> list[dict
     return [namespace, *(document for part in parts.values() for document in part)]
 
 
-def _permissions(namespace: str, operators: list[Any]) -> list[dict[str, Any]]:
+def _permissions(
+    namespace: str, operators: list[Any], settings: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """Service account, roles and bindings."""
     from quarterdeck.client import Config
     from quarterdeck.runtime.election import LeaderElection
@@ -75,7 +84,9 @@ def _permissions(namespace: str, operators: list[Any]) -> list[dict[str, Any]]:
     from quarterdeck.runtime.rbac import roles
 
     options = ProgramOptions(
-        namespace=namespace, leader_election=LeaderElection(name=NAME, namespace=namespace)
+        namespace=namespace,
+        settings=settings,
+        leader_election=LeaderElection(name=NAME, namespace=namespace),
     )
     # Nothing connects before a program runs: it is only asked what it would need.
     program = Program(Config(server="https://127.0.0.1"), operators, options)
@@ -117,6 +128,8 @@ def _deployment(arguments: argparse.Namespace, operators: list[str]) -> list[dic
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "probes"}},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "probes"}, "initialDelaySeconds": 15},
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}},
+        # TLS libraries load keys from files only: a place for them that is not a disk.
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],  # noqa: S108
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -136,6 +149,7 @@ def _deployment(arguments: argparse.Namespace, operators: list[str]) -> list[dic
                 "spec": {
                     "serviceAccountName": NAME,
                     "containers": [container],
+                    "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
                     "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
                 },
             },

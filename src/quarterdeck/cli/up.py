@@ -37,7 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
     from quarterdeck.apiserver import nesting
-
     from quarterdeck.runtime.log import configure
 
     configure(level=arguments.log_level)

@@ -9,7 +9,9 @@ from quarterdeck.cluster import garbage
 from quarterdeck.cluster.aggregation import aggregation_controller
 from quarterdeck.cluster.event import DEFAULT_TTL, event_ttl_controller
 from quarterdeck.cluster.garbage import garbage_collector
+from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.namespace import namespace_controller
+from quarterdeck.cluster.quota import quota_controller
 from quarterdeck.cluster.rootca import root_ca_controller
 from quarterdeck.cluster.serviceaccount import service_account_controller
 from quarterdeck.cluster.token import SignToken, token_controller
@@ -33,7 +35,9 @@ def add_controllers(
     - ``sign_token``: makes the tokens of service-account Secrets; without it those are left alone.
     - ``event_ttl``: seconds an event is kept after its last write.
     """
-    manager.add(garbage_collector(manager.client.mapper, manager.recorder(garbage.NAME)))
+    monitor = ResourceMonitor(manager.client.mapper)
+    manager.add(garbage_collector(monitor, manager.client.mapper, manager.recorder(garbage.NAME)))
+    manager.add(quota_controller(monitor, manager.cache))
     manager.add(namespace_controller())
     manager.add(service_account_controller())
     manager.add(aggregation_controller())

@@ -29,7 +29,15 @@ from quarterdeck.api import (
     Resource,
     to_dict,
 )
-from quarterdeck.client import Client, JsonPatch, MetadataKind, Propagation, RestMapper, metadata_of
+from quarterdeck.client import (
+    Client,
+    JsonPatch,
+    MetadataKind,
+    Propagation,
+    ResourceMapping,
+    RestMapper,
+    metadata_of,
+)
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
 from quarterdeck.errors import Invalid, NotFound, ignore_not_found
@@ -42,7 +50,6 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Result
 from quarterdeck.runtime.seam import Recorder
-from quarterdeck.runtime.source import SourceContext
 
 __all__ = ["NAME", "GarbageCollector", "garbage_collector"]
 
@@ -82,28 +89,26 @@ class GarbageCollector(Reconciler[Resource]):
         self._graph: Final = OwnerGraph()
         self._controller: Controller[Resource] | None = None
         self._absent: dict[tuple[str, str], None] = {}
-        self.monitor: Final = ResourceMonitor(mapper, observe=self._observe, forget=self._forget_kind)
 
     def attach(self, controller: Controller[Resource]) -> None:
         """The controller that runs this collector."""
         self._controller = controller
-        self.monitor.attach(controller)
 
     # -- observing -------------------------------------------------------------------------------------
 
-    def _observe(self, gvk: GroupVersionKind, delta: Delta, context: SourceContext) -> None:
-        if context.cluster:
-            return
+    def observe(self, mapping: ResourceMapping, delta: Delta) -> None:
+        """Draw a change into the graph, and look at what it concerns."""
         priority = LOW_PRIORITY if delta.is_initial else 0
         if delta.new is None:
             self._wake(self._graph.forget(delta.entry.uid), priority)
             return
         if delta.old is not None and delta.old.uid != delta.new.uid:
             self._wake(self._graph.forget(delta.old.uid), priority)
-        self._wake(self._graph.observe(_node(gvk, delta.new)), priority)
+        self._wake(self._graph.observe(_node(mapping.gvk, delta.new)), priority)
 
-    def _forget_kind(self, gvk: GroupVersionKind) -> None:
-        self._wake(self._graph.forget_kind(gvk), LOW_PRIORITY)
+    def forget(self, mapping: ResourceMapping) -> None:
+        """A kind is no longer observed."""
+        self._wake(self._graph.forget_kind(mapping.gvk), LOW_PRIORITY)
 
     def _wake(self, uids: set[str], priority: int = 0) -> None:
         assert self._controller is not None
@@ -307,12 +312,14 @@ def _node(gvk: GroupVersionKind, entry: Entry) -> Node:
     )
 
 
-def garbage_collector(mapper: RestMapper, recorder: Recorder) -> Controller[Resource]:
-    """The controller, for ``manager.add``."""
+def garbage_collector(
+    monitor: ResourceMonitor, mapper: RestMapper, recorder: Recorder
+) -> Controller[Resource]:
+    """The controller, for ``manager.add``; it runs the monitor."""
     collector = GarbageCollector(mapper, recorder)
     controller = (
         Builder[Resource](name=NAME)
-        .source(collector.monitor)
+        .source(monitor)
         .rbac(
             Rule(
                 groups=("*",),
@@ -325,4 +332,6 @@ def garbage_collector(mapper: RestMapper, recorder: Recorder) -> Controller[Reso
         .build(collector)
     )
     collector.attach(controller)
+    monitor.attach(controller)
+    monitor.observe(collector.observe, forget=collector.forget)
     return controller

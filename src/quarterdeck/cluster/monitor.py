@@ -1,4 +1,4 @@
-"""The garbage collector's eyes: a metadata watch on every resource that can be collected.
+"""A metadata watch on every resource that can be deleted: the eyes of garbage collection and of quotas.
 
 Which resources those are is up to the server and changes with its CRDs, so the watches come and go while the
 controller runs. None of them is waited for or held against readiness: a CRD whose conversion is broken must
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from quarterdeck.api import GroupVersionKind
 from quarterdeck.client import ResourceMapping, RestMapper, metadata_of
@@ -32,16 +32,16 @@ _DEFINITIONS: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomReso
 _IGNORED: Final = frozenset({"Event", "ComponentStatus"})
 """Nothing owns or is owned by these, and there are many."""
 
-#: Takes a change of a kind: (kind, change, context of the watch it came through).
-Observe = Callable[[GroupVersionKind, Delta, SourceContext], None]
+Observe = Callable[[ResourceMapping, Delta], None]
+"""Takes a change of an object of a resource."""
 
 
 class KindMonitor(KindSource):
     """A watch of one kind that hands every change on instead of mapping it to keys."""
 
-    def __init__(self, gvk: GroupVersionKind, observe: Observe) -> None:
-        super().__init__(metadata_of(gvk), optional=True)
-        self._gvk: Final = gvk
+    def __init__(self, mapping: ResourceMapping, observe: Observe) -> None:
+        super().__init__(metadata_of(mapping.gvk), optional=True)
+        self._mapping: Final = mapping
         self._observe: Final = observe
         self.is_filled: Final = asyncio.Event()
         """Set when everything of the first list has been handed on."""
@@ -49,8 +49,10 @@ class KindMonitor(KindSource):
     async def run(self, context: SourceContext) -> None:
         """Follow the informer until cancelled."""
         context.synced()
+        if context.cluster:
+            return
         informer = self.prepare(context.cache)
-        registration = informer.add_handler(_Handler(self._gvk, self._observe, context), name=self.name)
+        registration = informer.add_handler(self, name=self.name)
         try:
             await registration.wait_synced()
             self.is_filled.set()
@@ -58,39 +60,46 @@ class KindMonitor(KindSource):
         finally:
             informer.remove_handler(registration)
 
-
-class _Handler:
-    def __init__(self, gvk: GroupVersionKind, observe: Observe, context: SourceContext) -> None:
-        self._gvk: Final = gvk
-        self._observe: Final = observe
-        self._context: Final = context
-
     def handle(self, delta: Delta) -> None:
-        self._observe(self._gvk, delta, self._context)
+        """Hand a change on."""
+        self._observe(self._mapping, delta)
 
 
 class ResourceMonitor:
-    """A source that keeps one ``KindMonitor`` per collectable resource attached to its controller."""
+    """A source that keeps one ``KindMonitor`` per resource attached to its controller.
+
+    It serves the manager's own cluster. Others may look along: ``observe``.
+    """
 
     name: Final = "every resource that can be deleted"
 
-    def __init__(
-        self, mapper: RestMapper, *, observe: Observe, forget: Callable[[GroupVersionKind], None]
-    ) -> None:
-        """``forget`` is told about kinds that are no longer observed."""
+    def __init__(self, mapper: RestMapper) -> None:
         self._mapper: Final = mapper
-        self._observe: Final = observe
-        self._forget: Final = forget
+        self._observers: list[Observe] = []
+        self._forget: list[Callable[[ResourceMapping], None]] = []
         self._controller: Controller[Any] | None = None
-        self._handles: dict[GroupVersionKind, tuple[KindMonitor, WatchHandle]] = {}
+        self._handles: dict[GroupVersionKind, _Watched] = {}
         self._changed: Final = asyncio.Event()
 
     def attach(self, controller: Controller[Any]) -> None:
         """The controller whose watches these are."""
         self._controller = controller
 
+    def observe(self, observe: Observe, *, forget: Callable[[ResourceMapping], None] | None = None) -> None:
+        """Be told of every change; ``forget`` is told of resources that are no longer watched."""
+        self._observers.append(observe)
+        if forget is not None:
+            self._forget.append(forget)
+
+    def _tell(self, mapping: ResourceMapping, delta: Delta) -> None:
+        for observe in self._observers:
+            observe(mapping, delta)
+
     async def run(self, context: SourceContext) -> None:
         """Look at what is served, again and again."""
+        if context.cluster:
+            context.synced()
+            return
         informer = context.cache.informer(metadata_of(_DEFINITIONS))
         registration = informer.add_handler(self, name=self.name)
         is_first = True
@@ -125,32 +134,39 @@ class ResourceMonitor:
         """Before the first collection the picture should be complete: who is waited for in the foreground?"""
         try:
             async with asyncio.timeout(FIRST_SYNC_TIMEOUT):
-                for monitor, _ in tuple(self._handles.values()):
-                    await monitor.is_filled.wait()
+                for watched in tuple(self._handles.values()):
+                    await watched.monitor.is_filled.wait()
         except TimeoutError:
-            late = [gvk.kind for gvk, (monitor, _) in self._handles.items() if not monitor.is_filled.is_set()]
+            late = [gvk.kind for gvk, each in self._handles.items() if not each.monitor.is_filled.is_set()]
             _log.warning("collecting without kinds that could not be listed", kinds=late)
 
     async def _follow_discovery(self, context: SourceContext) -> None:
         assert self._controller is not None
         await self._mapper.refresh()
-        served = set(collectable(await self._mapper.all()))
-        for gvk in served - self._handles.keys():
-            monitor = KindMonitor(gvk, self._observe)
-            self._handles[gvk] = (monitor, self._controller.watch(monitor))
-        for gvk in self._handles.keys() - served:
-            _, handle = self._handles.pop(gvk)
-            await self._controller.unwatch(handle)
+        served = {mapping.gvk: mapping for mapping in watchable(await self._mapper.all())}
+        for gvk in served.keys() - self._handles.keys():
+            monitor = KindMonitor(served[gvk], self._tell)
+            self._handles[gvk] = _Watched(served[gvk], monitor, self._controller.watch(monitor))
+        for gvk in self._handles.keys() - served.keys():
+            watched = self._handles.pop(gvk)
+            await self._controller.unwatch(watched.handle)
             if not context.cache.informer(metadata_of(gvk)).statistics().handlers:
                 await context.cache.remove_informer(metadata_of(gvk))
-            self._forget(gvk)
+            for forget in self._forget:
+                forget(watched.mapping)
 
 
-def collectable(mappings: Iterable[ResourceMapping]) -> list[GroupVersionKind]:
-    """The kinds to observe: one version of each resource, the server's favourite."""
-    chosen: dict[tuple[str, str], GroupVersionKind] = {}
+class _Watched(NamedTuple):
+    mapping: ResourceMapping
+    monitor: KindMonitor
+    handle: WatchHandle
+
+
+def watchable(mappings: Iterable[ResourceMapping]) -> list[ResourceMapping]:
+    """The resources to observe: one version of each kind, the server's favourite."""
+    chosen: dict[tuple[str, str], ResourceMapping] = {}
     for mapping in mappings:
         gvk = mapping.gvk
         if {"list", "watch", "delete"} <= mapping.verbs and gvk.kind not in _IGNORED:
-            chosen.setdefault((gvk.group, gvk.kind), gvk)
+            chosen.setdefault((gvk.group, gvk.kind), mapping)
     return list(chosen.values())

@@ -79,7 +79,7 @@ class OwnerGraph:
         for uid in new_owners - old_owners:
             self._dependents.setdefault(uid, set()).add(node.uid)
         affected: set[str] = set()
-        if node.owners or node.waits_for_dependents or node.orphans_dependents:
+        if self._needs_look(node):
             affected.add(node.uid)
         # an owner in foreground deletion may have one blocker less
         affected |= {uid for uid in old_owners | new_owners if self._waits(uid)}
@@ -102,6 +102,17 @@ class OwnerGraph:
         for uid in [node.uid for node in self._nodes.values() if node.gvk == gvk]:
             affected |= self.forget(uid)
         return affected
+
+    def _needs_look(self, node: Node) -> bool:
+        """Whether an object may have to go. While all its owners are known to stay, it stays as well, and
+        their going wakes it."""
+        if node.is_deleting:
+            return node.waits_for_dependents or node.orphans_dependents
+        return not all(self._stays(owner.uid, node.namespace) for owner in node.owners)
+
+    def _stays(self, uid: str, namespace: str) -> bool:
+        owner = self._nodes.get(uid)
+        return owner is not None and owner.namespace in ("", namespace) and not owner.waits_for_dependents
 
     def _waits(self, uid: str) -> bool:
         node = self._nodes.get(uid)

@@ -7,12 +7,13 @@ that a library logging inside a reconcile inherits its keys. Formatting is the b
 """
 
 import logging
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from contextvars import ContextVar
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-__all__ = ["FieldLogger", "bound_fields", "current_fields", "get_logger"]
+__all__ = ["Bound", "FieldLogger", "bound_fields", "current_fields", "get_logger"]
+
+T = TypeVar("T")
 
 _EMPTY: Final[Mapping[str, object]] = {}
 _fields: ContextVar[Mapping[str, object]] = ContextVar("quarterdeck_log_fields", default=_EMPTY)
@@ -23,14 +24,25 @@ def current_fields() -> Mapping[str, object]:
     return _fields.get()
 
 
-@contextmanager
-def bound_fields(**fields: object) -> Iterator[None]:
+def bound_fields(**fields: object) -> "Bound[Mapping[str, object]]":
     """Add fields to every record logged inside the block, by anybody, in this task and its children."""
-    token = _fields.set({**_fields.get(), **fields})
-    try:
-        yield
-    finally:
-        _fields.reset(token)
+    return Bound(_fields, {**_fields.get(), **fields})
+
+
+class Bound(Generic[T]):
+    """A context variable with a value inside a block; entered for every reconcile, so not a generator."""
+
+    __slots__ = ("_token", "_value", "_variable")
+
+    def __init__(self, variable: ContextVar[T], value: T) -> None:
+        self._variable: Final = variable
+        self._value: Final = value
+
+    def __enter__(self) -> None:
+        self._token = self._variable.set(self._value)
+
+    def __exit__(self, *error: object) -> None:
+        self._variable.reset(self._token)
 
 
 class FieldLogger:

@@ -7,15 +7,12 @@ resource.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from quarterdeck.client import AnyKind
 from quarterdeck.runtime.cache.informer import Informer
 from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.cluster import Cluster
-from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.looplag import LoopLag
-from quarterdeck.runtime.source import KindSource
 
 __all__ = ["BuiltinChecks", "Check"]
 
@@ -33,7 +30,6 @@ class BuiltinChecks:
         self,
         *,
         clusters: Callable[[], Collection[Cluster]],
-        controllers: Callable[[], Collection[Controller[Any]]],
         loop_lag: LoopLag,
         webhooks: object | None,
         elector: object | None,
@@ -41,7 +37,6 @@ class BuiltinChecks:
         blocked_kinds_are_ready: bool,
     ) -> None:
         self._clusters: Final = clusters
-        self._controllers: Final = controllers
         self._loop_lag: Final = loop_lag
         self._webhooks: Final = webhooks
         self._elector: Final = elector
@@ -58,16 +53,9 @@ class BuiltinChecks:
         return {**checks, **_own("leader-election", self._elector)}
 
     def _needed(self) -> Iterator[Informer]:
-        """Informers, without those that only optional watches use."""
-        needed: set[AnyKind] = set()
-        optional: set[AnyKind] = set()
-        for controller in self._controllers():
-            for source in controller.sources:
-                if isinstance(source, KindSource):
-                    (optional if source.is_optional else needed).add(source.kind)
+        """Informers, without those of kinds that may be absent."""
         for cluster in self._clusters():
-            ignored = {id(cluster.cache.informer(kind)) for kind in optional - needed}
-            yield from (informer for informer in cluster.cache.informers if id(informer) not in ignored)
+            yield from (informer for informer in cluster.cache.informers if informer.is_needed)
 
     def unsynced(self) -> str | None:
         """Which caches are not filled yet."""

@@ -14,7 +14,6 @@ Not guaranteed: anything about writes of others, or about objects the cache does
 never put into the store: two writers to one store would reorder history.
 """
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import Final, Protocol
@@ -27,6 +26,7 @@ from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.shard import Shard
 from quarterdeck.runtime.cache.version import is_at_least, is_newer
 from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.deadline import Deadlines
 
 __all__ = ["ConsistencyMetrics", "ConsistencyStatistics", "WriteTracker"]
 
@@ -78,18 +78,15 @@ def _is_gone(entry: Entry | None, uid: str) -> bool:
 class _Parked:
     """A key that waits for the cache."""
 
-    __slots__ = ("cancels", "missing", "priority", "since", "timer")
+    __slots__ = ("cancels", "missing", "priority", "since")
 
     def __init__(self, priority: int, since: float) -> None:
         self.priority = priority
         self.since = since
         self.missing = 0
         self.cancels: list[Callable[[], None]] = []
-        self.timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
         for cancel in self.cancels:
             cancel()
         self.cancels.clear()
@@ -109,7 +106,7 @@ class WriteTracker:
         """``release(key, priority)`` queues a key again."""
         self._release: Final = release
         self._clock: Final = clock
-        self._timeout: Final = timeout
+        self._deadlines: Final = Deadlines(timeout, self._expire)
         self._metrics: Final = metrics
         self._writes: dict[Key, _Writes] = {}
         self._parked: dict[Key, _Parked] = {}
@@ -148,7 +145,7 @@ class WriteTracker:
         parked = self._parked[key] = _Parked(priority, self._clock.monotonic())
         self._waits += 1
         parked.missing = len(writes.versions) + len(writes.deletions)
-        parked.timer = asyncio.get_running_loop().call_later(self._timeout, self._expire, key)
+        self._deadlines.add(key)
 
         def arrived() -> None:
             parked.missing -= 1
@@ -171,6 +168,7 @@ class WriteTracker:
         parked = self._parked.pop(key, None)
         if parked is None:
             return
+        self._deadlines.drop(key)
         parked.close()
         self._writes.pop(key, None)
         if self._metrics is not None:
@@ -184,6 +182,7 @@ class WriteTracker:
     def discard(self, unwanted: Callable[[Key], bool]) -> None:
         """Drop keys, parked ones included (a cluster left)."""
         for key in [key for key in self._parked if unwanted(key)]:
+            self._deadlines.drop(key)
             self._parked.pop(key).close()
         for key in [key for key in self._writes if unwanted(key)]:
             del self._writes[key]

@@ -6,8 +6,8 @@ run of the key does not start before the cache has seen it (``consistency``).
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Coroutine
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, cast, overload
 
@@ -38,7 +38,7 @@ from quarterdeck.client import (
     WriteOptions,
 )
 from quarterdeck.errors import AlreadyExists, ConfigError, NotFound, Terminal
-from quarterdeck.runtime._logfield import FieldLogger
+from quarterdeck.runtime._logfield import Bound, FieldLogger
 from quarterdeck.runtime.application import AppliedMemory
 from quarterdeck.runtime.cache import Cache, IndexQuery, Objects
 from quarterdeck.runtime.clock import Clock, time_now
@@ -61,24 +61,14 @@ _key: ContextVar[Key | None] = ContextVar("quarterdeck_key", default=None)
 _current: ContextVar["Context[Any] | None"] = ContextVar("quarterdeck_reconcile", default=None)
 
 
-@contextmanager
-def in_context(context: "Context[Any]") -> Iterator[None]:
+def in_context(context: "Context[Any]") -> "Bound[Context[Any] | None]":
     """Writes made inside the block belong to this reconcile."""
-    token = _current.set(context)
-    try:
-        yield
-    finally:
-        _current.reset(token)
+    return Bound(_current, context)
 
 
-@contextmanager
-def working_on(key: Key) -> Iterator[None]:
+def working_on(key: Key) -> Bound[Key | None]:
     """What happens inside the block happens for this key."""
-    token = _key.set(key)
-    try:
-        yield
-    finally:
-        _key.reset(token)
+    return Bound(_key, key)
 
 
 def current_key() -> Key | None:
@@ -198,7 +188,7 @@ class Context(Generic[T]):
                 raise ConfigError(
                     f"{info.kind} has no status subresource to write: declare its class with status=True"
                 )
-            self._edit = StatusEdit(self.obj, now=self.now())
+            self._edit = StatusEdit(self.obj, now=self.now)
         return self._edit
 
     def now(self) -> Time:

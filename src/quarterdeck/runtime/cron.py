@@ -32,6 +32,7 @@ _MACROS: Final = {
 }
 _MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_ANY: Final = ("*", "?")
 _HORIZON: Final = 366 * 8
 """Days to look ahead: the 29th of February may be eight years away."""
 
@@ -61,7 +62,7 @@ class CronSchedule(msgspec.Struct, frozen=True):
             days=_field("day of month", fields[2], 1, 31),
             months=_field("month", fields[3], 1, 12, _MONTHS),
             weekdays=frozenset(day % 7 for day in weekdays),
-            either_day=not fields[2].startswith("*") and not fields[4].startswith("*"),
+            either_day=not (fields[2].startswith(_ANY) or fields[4].startswith(_ANY)),
         )
 
     def next_after(self, moment: datetime, zone: tzinfo = UTC) -> datetime:
@@ -96,7 +97,7 @@ def _field(name: str, text: str, low: int, high: int, names: tuple[str, ...] = (
     for part in text.split(","):
         span, _, step_text = part.partition("/")
         step = _number(name, step_text, 1, high, ()) if step_text or part.endswith("/") else 1
-        if span in ("*", "?"):
+        if span in _ANY:
             first, last = low, high
         else:
             start, dash, end = span.partition("-")

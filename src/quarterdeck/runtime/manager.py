@@ -57,7 +57,7 @@ from quarterdeck.runtime.trace import NO_TRACER, Tracer, trace_requests
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.election import LeaderElection
-    from quarterdeck.runtime.webhook import AdmissionWebhook, Conversion, WebhookServer
+    from quarterdeck.runtime.webhook import AdmissionWebhook, Converter, WebhookServer
 
 __all__ = [
     "GracePeriodExceeded",
@@ -347,7 +347,7 @@ class Manager:
         if webhooks:
             self.webhook_server.add(*webhooks)
 
-    def add_conversion(self, *conversions: "Conversion") -> None:
+    def add_conversion(self, *conversions: "Converter") -> None:
         """Serve conversions between versions of a kind; the manager must have a webhook server."""
         self.webhook_server.add_conversion(*conversions)
 
@@ -411,7 +411,6 @@ class Manager:
         """Readiness and liveness, for the health server."""
         return BuiltinChecks(
             clusters=lambda: self._clusters.values(),
-            controllers=lambda: self._controllers.values(),
             loop_lag=self.loop_lag,
             webhooks=self.webhooks,
             elector=self.elector,

@@ -44,6 +44,8 @@ __all__ = ["Program", "ProgramOptions"]
 _POLL: Final = 0.01
 _log: Final = get_logger(__name__)
 
+_CONFIGURATIONS: Final = {True: "mutatingwebhookconfigurations", False: "validatingwebhookconfigurations"}
+
 
 class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """How operators are run."""
@@ -106,7 +108,7 @@ class Program:
     def _make_certificates(self) -> CertificateSource:
         options = self.options
         if options.certificate_directory:
-            return FileCertificates(options.certificate_directory)
+            return FileCertificates(options.certificate_directory, metrics=self.metrics)
         names = ("localhost", "127.0.0.1") if options.webhook_url else ()
         return SelfSigned(options.webhook_service, options.namespace, dns_names=names)
 
@@ -167,10 +169,10 @@ class Program:
         read = tuple(rule for webhooks in self.registrations for rule in webhooks.rules)
         if self.options.certificate_directory:
             return read
-        configurations = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+        hooks = [hook for webhooks in self.registrations for hook in webhooks.admission]
         registration = Rule(
             groups=("admissionregistration.k8s.io",),
-            resources=configurations,
+            resources=tuple(sorted({_CONFIGURATIONS[hook.is_mutating] for hook in hooks})),
             verbs=("create", "get", "patch"),
         )
         converted = tuple(name for webhooks in self.registrations for name in webhooks.converted)

@@ -108,17 +108,18 @@ class _Enqueuer:
                 return None
         keys = self._mapper.keys(event, self._map_context)
         priority = self._initial if event.is_initial else self._resync if event.is_resync else 0
-        if inspect.isawaitable(keys):
-            return self._later(keys, priority)
-        self._enqueue(keys, priority)
-        return None
+        # Asked in this order, because most mappers answer with plain keys and the second question is dear.
+        if isinstance(keys, tuple | dict | list) or not inspect.isawaitable(keys):
+            self._enqueue(keys, priority)
+            return None
+        return self._later(keys, priority)
 
     async def _later(self, keys: Awaitable[Iterable[Key]], priority: int) -> None:
         self._enqueue(await keys, priority)
 
     def _enqueue(self, keys: Iterable[Key], priority: int) -> None:
         context = self._context
-        for key in dict.fromkeys(keys):
+        for key in dict.fromkeys(keys) if not isinstance(keys, dict) else keys:
             if context.cluster and not key.cluster:
                 key = Key(key.namespace, key.name, context.cluster)
             context.enqueue(key, priority)

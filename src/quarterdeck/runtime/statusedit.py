@@ -6,6 +6,7 @@ if there is any. ``observedGeneration`` is filled in where the status has such a
 condition that is set.
 """
 
+from collections.abc import Callable
 from functools import cache
 from types import UnionType
 from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -66,7 +67,8 @@ class ConditionEdit:
 class StatusEdit(Generic[T]):
     """Collects the edits of one reconcile."""
 
-    def __init__(self, obj: T, *, now: Time) -> None:
+    def __init__(self, obj: T, *, now: Callable[[], Time]) -> None:
+        """``now`` is asked once, for the first condition."""
         self._obj: Final = obj
         self._now: Final = now
         self._draft: Draft[Any] | None = None
@@ -91,10 +93,11 @@ class StatusEdit(Generic[T]):
     def conditions(self) -> ConditionEdit:
         """The conditions to edit."""
         if self._conditions is None:
+            self._time = self._now()
             present = getattr(self.draft, "conditions", ())
             items = [each.done() if isinstance(each, Draft) else each for each in present or ()]
             self._conditions = Conditions(items)
-        return ConditionEdit(self._conditions, now=self._now, generation=self._obj.metadata.generation)
+        return ConditionEdit(self._conditions, now=self._time, generation=self._obj.metadata.generation)
 
     def patch(self) -> dict[str, Any]:
         """The merge patch from the status that was read to the edited one; empty if they are equal."""

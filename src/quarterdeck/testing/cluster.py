@@ -128,7 +128,11 @@ class TestCluster:
         from quarterdeck.cluster.controllers import add_controllers
 
         manager = self.manager(link=self.link(name="cluster"))
-        add_controllers(manager, root_ca=self.server.credentials.authority.certificate_pem)
+        add_controllers(
+            manager,
+            root_ca=self.server.credentials.authority.certificate_pem,
+            sign_token=self.server.sign_token,
+        )
         async with self.serving(manager):
             yield
 

@@ -293,8 +293,8 @@ class _Watched:
         try:
             while True:
                 chunk = await _first(anext(source), interrupted)
-                if chunk is None:
-                    break
+                if chunk is None or self._interrupted.is_set():
+                    break  # what arrived in the very moment of the cut is lost, too
                 async for part in self._disturbed(chunk):
                     yield part
         except StopAsyncIteration:

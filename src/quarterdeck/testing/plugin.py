@@ -33,7 +33,7 @@ from quarterdeck.testing.recorder import EventLog
 
 FIXTURES: Final = frozenset({"cluster", "manager", "client", "recorder", "clock"})
 REAL_LIMIT: Final = 60.0
-WALL_LIMIT: Final = 120.0
+WALL_LIMIT: Final = 60.0
 """Seconds of real time after which a test on virtual time counts as hung."""
 
 

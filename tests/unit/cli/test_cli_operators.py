@@ -27,7 +27,7 @@ def test_every_installed_operator_brings_definitions_under_its_own_name() -> Non
 def test_operators_are_chosen_by_name_and_none_means_none() -> None:
     assert [each.name for each in chosen_operators(asked(operators="nodegroup, nodegroup"))] == ["nodegroup"]
     assert chosen_operators(asked(operators="none")) == []
-    with pytest.raises(CommandError, match="no operator 'nodegroups'; installed are: .*nodegroup"):
+    with pytest.raises(CommandError, match=r"no operator 'nodegroups'; installed are: .*nodegroup"):
         chosen_operators(asked(operators="nodegroups"))
 
 

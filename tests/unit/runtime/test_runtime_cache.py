@@ -30,7 +30,6 @@ from quarterdeck.runtime.cache import (
     owner_uid,
     rewrite,
 )
-
 from quarterdeck.testing import TestCluster
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")

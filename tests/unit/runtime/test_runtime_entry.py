@@ -59,9 +59,18 @@ def test_items_of_a_list_get_their_type_back() -> None:
     assert decode(entry.raw) == DOC
 
 
-@pytest.mark.parametrize(
-    "raw", [b"{", b"[]", b'{"metadata":{}}', b'{"metadata":{"name":5}}', b'{"kind":"Node"}']
-)
+NO_PODS = [
+    b"{",
+    b"[]",
+    b'{"metadata":{}}',
+    b'{"metadata":{"name":5}}',
+    b'{"kind":"Node"}',
+    b'{"metadata":{"name":"\xff"}}',
+    b'{"metadata":{"name":"a"},"spec":' + b'{"a":' * 100_000,
+]
+
+
+@pytest.mark.parametrize("raw", NO_PODS, ids=range(len(NO_PODS)))
 def test_what_is_no_object_of_the_kind_is_refused(raw: bytes) -> None:
     with pytest.raises(SchemaError):
         EntryFactory(kind="Pod", api_version="v1").make(raw)
@@ -216,7 +225,7 @@ def test_line_is_split_in_the_usual_and_in_any_other_form(kind: str) -> None:
 
 
 def test_line_that_is_no_event_is_a_protocol_error() -> None:
-    for line in (b"", b"x", b"{}", b'{"type":"ADDED"}'):
+    for line in (b"", b"x", b"{}", b'{"type":"ADDED"}', b'{"type":"\xff"}', b"[" * 100_000):
         with pytest.raises(ProtocolError):
             split_line(line)
 

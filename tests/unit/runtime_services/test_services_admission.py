@@ -159,7 +159,23 @@ async def test_a_denial_is_403_with_the_message_and_warnings_travel_along() -> N
     }
 
 
-async def test_an_api_error_passes_through_word_for_word() -> None:
+async def test_a_denial_may_name_the_fields_at_fault() -> None:
+    def check(admission: Admission, gang: Gang) -> None:
+        raise Denied(
+            "no", ErrorCause("FieldValueInvalid", "too many", "spec.replicas"), ErrorCause(message="late")
+        )
+
+    status = (await ask(Validator(Gang, check), review(document())))["response"]["status"]
+    assert (status["code"], status["message"]) == (403, "no")
+    assert status["details"] == {
+        "causes": [
+            {"reason": "FieldValueInvalid", "message": "too many", "field": "spec.replicas"},
+            {"message": "late"},
+        ]
+    }
+
+
+async def test_item_18_an_api_error_passes_through_word_for_word() -> None:
     causes = (ErrorCause("FieldValueInvalid", "must be small", "spec.replicas"),)
 
     async def check(admission: Admission, gang: Gang) -> None:
@@ -330,7 +346,7 @@ def default_queue(admission: Admission, gang: Gang) -> Gang:
     return gang if gang.spec.queue else gang.evolve(spec=gang.spec.evolve(queue="default"))
 
 
-async def test_an_unchanged_object_is_allowed_without_a_patch() -> None:
+async def test_item_18_an_unchanged_object_is_allowed_without_a_patch() -> None:
     answer = await ask(Defaulter(Gang, default_queue), review(document(queue="mine")))
     assert answer["response"] == {"uid": "u-1", "allowed": True, "status": {"metadata": {}, "code": 200}}
     equal = Defaulter(Gang, lambda admission, gang: gang.evolve(spec=gang.spec.evolve()))
@@ -344,7 +360,7 @@ async def test_a_patch_holds_the_change_and_nothing_else() -> None:
     assert patch_of(answer) == [{"op": "add", "path": "/spec/queue", "value": "default"}]
 
 
-async def test_unknown_fields_survive_a_mutation_at_every_depth() -> None:
+async def test_item_18_unknown_fields_survive_a_mutation_at_every_depth() -> None:
     raw = document(
         subGroups=[{"name": "a", "future": {"deep": [1, {"x": None}]}}, {"name": "b", "minMember": 2}],
         future="kept",
@@ -466,7 +482,9 @@ async def serving(
             await web.close()
 
 
-async def test_bad_input_is_answered_inside_a_review_and_the_connection_lives_on(tmp_path: Path) -> None:
+async def test_item_18_bad_input_is_answered_inside_a_review_and_the_connection_lives_on(
+    tmp_path: Path,
+) -> None:
     validator = Validator(Gang, accept)
     path = validator.path
     big = json.dumps(review(document(queue="x" * 8 * 1024 * 1024))).encode()
@@ -504,7 +522,7 @@ async def test_bad_input_is_answered_inside_a_review_and_the_connection_lives_on
         assert good["response"]["allowed"] is True
 
 
-async def test_seven_mebibytes_are_accepted(tmp_path: Path) -> None:
+async def test_item_18_seven_mebibytes_are_accepted(tmp_path: Path) -> None:
     body = json.dumps(review(document(queue="x" * (7 * 1024 * 1024 - 2000)))).encode()
     assert 7 * 1024 * 1024 - 2000 < len(body) < 7 * 1024 * 1024
     async with serving(tmp_path, Validator(Gang, accept)) as (_, web, _):

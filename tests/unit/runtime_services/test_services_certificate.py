@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
 from servicekit import Authority, Gang, Web, cable_to, client_of, client_over, embedded, install, until
 
 from quarterdeck.api import ObjectMeta, crd
@@ -20,6 +21,7 @@ from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.certificate import (
     BundlePublisher,
     BundleTarget,
+    EphemeralCertificates,
     FileCertificates,
     KeyPair,
     Life,
@@ -31,6 +33,7 @@ from quarterdeck.runtime.certificate.authority import (
     certificates_in,
     dns_names_of,
     is_signed_by,
+    issue,
     lifetime_used,
     make_authority,
     to_pem,
@@ -76,7 +79,7 @@ async def until_served(port: int, context: ssl.SSLContext, certificate: bytes, n
             await asyncio.sleep(0.05)
 
 
-async def test_rotation_with_an_open_connection_and_a_new_one(tmp_path: Path) -> None:
+async def test_item_20_rotation_with_an_open_connection_and_a_new_one(tmp_path: Path) -> None:
     authority = Authority()
     first = authority.issue(tmp_path)
     async with plain_server(tmp_path) as server:
@@ -469,3 +472,24 @@ async def test_self_signed_webhooks_are_trusted_by_an_api_server_that_has_the_bu
                 await client.create(configuration)
             made = await client.create(Gang(metadata=ObjectMeta(name="a", namespace="default")))
             assert made.metadata.uid
+
+
+def test_addresses_are_alternative_names_of_their_own() -> None:
+    now = datetime.now(UTC)
+    authority, key = make_authority("test", now=now, life=timedelta(days=1))
+    pem, _ = issue(authority, key, ["hook.example", "127.0.0.1", "::1"], now=now, life=timedelta(days=1))
+    certificate = certificates_in(pem)[0]
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["hook.example"]
+    assert [str(each) for each in names.get_values_for_type(x509.IPAddress)] == ["127.0.0.1", "::1"]
+    assert dns_names_of(certificate) == ["hook.example", "127.0.0.1", "::1"]
+
+
+async def test_a_webhook_is_reached_by_its_address() -> None:
+    certificates = EphemeralCertificates(("127.0.0.1",))
+    server = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=certificates)
+    server.add(Validator(Gang, lambda admission, gang: None))
+    async with server:
+        context = ssl.create_default_context(cadata=certificates.bundle.decode())
+        web = await Web.connect(server.port, context, name="127.0.0.1")
+        await web.close()

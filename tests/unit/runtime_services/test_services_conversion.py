@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from servicekit import (
     DEFINITION,
@@ -30,6 +32,9 @@ from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import (
     Conversion,
+    Converter,
+    ReviewConversion,
+    ReviewFailed,
     Spoke,
     Unconvertible,
     UrlTarget,
@@ -78,7 +83,7 @@ def review(desired: str, *objects: Any, version: str = "v1") -> dict[str, Any]:
     }
 
 
-async def ask(body: Any, *conversions: Conversion, metrics: RuntimeMetrics | None = None) -> dict[str, Any]:
+async def ask(body: Any, *conversions: Converter, metrics: RuntimeMetrics | None = None) -> dict[str, Any]:
     endpoint = ConversionEndpoint(panics=metrics.conversion_panics if metrics is not None else None)
     for each in conversions or (conversion(),):
         endpoint.add(each)
@@ -90,7 +95,7 @@ async def ask(body: Any, *conversions: Conversion, metrics: RuntimeMetrics | Non
     return answer
 
 
-async def objects(body: Any, *conversions: Conversion) -> list[dict[str, Any]]:
+async def objects(body: Any, *conversions: Converter) -> list[dict[str, Any]]:
     answer = (await ask(body, *conversions))["response"]
     assert answer["result"]["status"] == "Success", answer
     assert answer["uid"] == "u-1"
@@ -98,7 +103,7 @@ async def objects(body: Any, *conversions: Conversion) -> list[dict[str, Any]]:
     return converted
 
 
-async def failure(body: Any, *conversions: Conversion, metrics: RuntimeMetrics | None = None) -> str:
+async def failure(body: Any, *conversions: Converter, metrics: RuntimeMetrics | None = None) -> str:
     answer = (await ask(body, *conversions, metrics=metrics))["response"]
     assert answer["result"]["status"] == "Failure"
     assert answer["convertedObjects"] == [], "all or nothing"
@@ -106,7 +111,7 @@ async def failure(body: Any, *conversions: Conversion, metrics: RuntimeMetrics |
     return message
 
 
-async def test_objects_of_mixed_versions_come_back_converted_and_in_order() -> None:
+async def test_item_19_objects_of_mixed_versions_come_back_converted_and_in_order() -> None:
     sent = [
         pool(OLD, "a", network="10.0.0.0/8", sizes=[1]),
         pool(BETA, "b", net="10.1.0.0/16", zone="z"),
@@ -148,7 +153,7 @@ async def test_unknown_fields_and_metadata_survive() -> None:
     assert converted["metadata"] == sent["metadata"]
 
 
-async def test_one_bad_object_fails_the_whole_review() -> None:
+async def test_item_19_one_bad_object_fails_the_whole_review() -> None:
     message = await failure(review(V1, pool(BETA, net="x"), pool(BETA, net=7), pool(BETA, net="y")))
     assert message.startswith("failed to convert object 1: convert to hub: failed to unmarshal v1beta1: ")
     assert "spec.net" in message
@@ -157,7 +162,7 @@ async def test_one_bad_object_fails_the_whole_review() -> None:
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        (b"", "failed to read request body"),
+        (b"", "failed to unmarshal conversion review"),
         (b"{", "failed to unmarshal conversion review"),
         (b"[]", "failed to unmarshal conversion review"),
         (b'{"kind":"\xff"}', "failed to unmarshal conversion review"),
@@ -175,10 +180,20 @@ async def test_one_bad_object_fails_the_whole_review() -> None:
             {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"},
             "conversion review request is nil",
         ),
+        ({}, "conversion review request is nil"),
+        ({"request": None}, "conversion review request is nil"),
         (review(V1, "text"), "failed to convert object 0: parse object metadata: "),
         (
             review(V1, {"apiVersion": OLD, "kind": "Lake"}),
             "failed to convert object 0: unsupported kind: Lake",
+        ),
+        (
+            review(V1, pool("elsewhere.io/v1")),
+            "failed to convert object 0: convert to hub: unsupported source version: elsewhere.io/v1",
+        ),
+        (
+            review(V1, {"kind": "Pool"}),
+            "failed to convert object 0: convert to hub: unsupported source version: ",
         ),
         (
             review(V1, pool("example.io/v9")),
@@ -211,6 +226,50 @@ async def test_the_same_version_can_be_kept() -> None:
     assert kept == pool(V1, cidr="x", odd=1)
 
 
+async def test_an_unknown_kind_that_needs_no_conversion_is_handed_back() -> None:
+    lake = {"apiVersion": V1, "kind": "Lake", "depth": 7}
+    assert await objects(review(V1, pool(OLD), lake)) == [pool(V1), lake]
+
+
+class Counting:
+    """A converter of its own: knows both ends, and what it has seen in this review."""
+
+    gvk = GroupVersionKind("example.io", "v1", "Well")
+    definition = "wells.example.io"
+
+    async def begin(self, target: str) -> ReviewConversion:
+        if target == "example.io/closed":
+            raise Unconvertible("no permission to look")
+        return CountingReview(target)
+
+
+class CountingReview:
+    def __init__(self, target: str) -> None:
+        self._target = target
+        self._seen = 0
+
+    def run(self, raw: msgspec.Raw, source: str | None = None) -> bytes | Awaitable[bytes] | None:
+        if source is None:
+            return None
+        self._seen += 1
+        if self._seen > 3:
+            raise ReviewFailed("too many wells")
+        document = json.loads(bytes(raw))
+        return json.dumps({**document, "apiVersion": self._target, "was": source, "at": self._seen}).encode()
+
+
+async def test_a_converter_of_its_own_shares_the_endpoint_and_sees_a_whole_review() -> None:
+    def well(version: str) -> dict[str, Any]:
+        return {"apiVersion": version, "kind": "Well"}
+
+    sent = [well(OLD), pool(OLD, network="x"), well(BETA)]
+    converted = await objects(review(V1, *sent), conversion(), Counting())
+    assert [(each.get("was"), each.get("at")) for each in converted] == [(OLD, 1), (None, None), (BETA, 2)]
+    assert converted[1]["spec"] == {"cidr": "x"}
+    assert await failure(review(V1, *[well(OLD)] * 4), Counting()) == "too many wells"
+    assert await failure(review("example.io/closed", well(OLD)), Counting()) == "no permission to look"
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [
@@ -222,7 +281,7 @@ async def test_the_same_version_can_be_kept() -> None:
         ({"labels": {"a": "b"}, "annotations": {"c": "d"}}, ""),
     ],
 )
-async def test_metadata_other_than_labels_and_annotations_must_not_change(
+async def test_item_19_metadata_other_than_labels_and_annotations_must_not_change(
     change: dict[str, Any], field: str
 ) -> None:
     def to_hub(old: OldPool) -> Pool:
@@ -323,7 +382,7 @@ def test_versions_must_belong_together() -> None:
 # -- there and back ----------------------------------------------------------------------------------
 
 
-def test_round_trips_lose_nothing() -> None:
+def test_item_19_round_trips_lose_nothing() -> None:
     assert_roundtrip(conversion(), examples=200)
 
 

@@ -79,7 +79,7 @@ async def test_events_of_cluster_scoped_objects_live_in_default_and_odd_names_be
         assert len(found["system:Odd"].name) == 36
 
 
-async def test_series_second_event_patches_later_ones_wait_for_the_refresh_and_a_quiet_series_ends() -> None:
+async def test_item_17_series_second_event_patches_later_ones_wait_and_a_quiet_series_ends() -> None:
     async with embedded() as server:
         cable = cable_to(server)
         async with broadcaster(client_over(cable)) as events_:
@@ -152,7 +152,7 @@ async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
             assert event.count == 4, "if it is gone it is created anew"
 
 
-async def test_legacy_ten_different_messages_become_one_event() -> None:
+async def test_item_17_ten_different_messages_become_one_event() -> None:
     async with embedded() as server, broadcaster(client_of(server), api="core") as events_:
         recorder = events_.recorder("c")
         for index in range(14):
@@ -170,7 +170,7 @@ async def test_legacy_ten_different_messages_become_one_event() -> None:
         assert "after ten quiet minutes" in [event.message for event in await legacy(server)]
 
 
-async def test_legacy_spam_beyond_25_is_dropped_and_refills_one_every_five_minutes() -> None:
+async def test_item_17_burst_beyond_25_is_dropped_and_refills_one_every_five_minutes() -> None:
     async with embedded() as server:
         cable, metrics = cable_to(server), RuntimeMetrics()
         async with broadcaster(client_over(cable), api="core", metrics=metrics) as events_:

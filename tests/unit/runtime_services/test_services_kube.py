@@ -96,25 +96,6 @@ async def world() -> AsyncIterator[tuple[Client, str]]:
             await client.delete(Namespace, name)
 
 
-async def test_lease_record_after_acquire_renew_and_release() -> None:
-    async with world() as (client, ns):
-        elector = LeaderElector(client, LeaderElection(name="crew", namespace=ns, identity="first"))
-        await elector.acquire()
-        acquired = (await client.get(Lease, "crew", ns)).spec
-        assert acquired.holder_identity == "first"
-        assert (acquired.lease_duration_seconds, acquired.lease_transitions) == (15, 0)
-        assert await elector.try_acquire_or_renew()
-        renewed = (await client.get(Lease, "crew", ns)).spec
-        assert renewed.acquire_time == acquired.acquire_time
-        assert renewed.renew_time != acquired.renew_time
-        other = LeaderElector(client, LeaderElection(name="crew", namespace=ns, identity="second"))
-        assert not await other.try_acquire_or_renew()
-        assert await elector.release()
-        assert await other.try_acquire_or_renew()
-        taken = (await client.get(Lease, "crew", ns)).spec
-        assert (taken.holder_identity, taken.lease_transitions) == ("second", 1)
-
-
 async def test_a_killed_leader_is_replaced_within_lease_and_retry() -> None:
     async with world() as (client, ns):
         config = Config.load(REAL)
@@ -136,7 +117,7 @@ async def test_a_killed_leader_is_replaced_within_lease_and_retry() -> None:
         assert not (await client.get(Lease, "crew", ns)).spec.holder_identity
 
 
-async def test_events_of_both_apis_are_accepted_and_counted() -> None:
+async def test_item_17_events_of_both_apis_are_accepted_and_counted() -> None:
     async with world() as (client, ns):
         subject = core.ConfigMap(metadata=ObjectMeta(name="a", namespace=ns, uid="u"))
         async with EventBroadcaster(client) as modern, EventBroadcaster(client, api="core") as legacy:
@@ -163,7 +144,7 @@ def check_size(admission: Admission, crew: Crew) -> None:
         raise Invalid("Crew is invalid: nine is unlucky")
 
 
-async def test_webhooks_conversion_and_self_signed_certificates_work_together() -> None:
+async def test_items_18_19_20_webhooks_conversion_and_self_signed_certificates_work_together() -> None:
     async with world() as (client, ns):
         source = SelfSigned("hook", ns, client=client, dns_names=("localhost",))
         hooks = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=source)

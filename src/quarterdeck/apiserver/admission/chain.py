@@ -1,7 +1,7 @@
 """The admission chain: everything that may change or refuse a write before it is stored.
 
     mutating:   built-in checks, MutatingAdmissionPolicy, MutatingAdmissionWebhook
-    validating: built-in checks, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook
+    validating: built-in checks, ValidatingAdmissionPolicy, ValidatingAdmissionWebhook, ResourceQuota
 
 Configurations of admission themselves are exempt; only their expressions are compiled.
 
@@ -22,6 +22,7 @@ from .attributes import Attributes, Host, metadata_text
 from .matching import is_exempt
 from .mutatingpolicy import MutatingPolicies
 from .policyvalidation import policy_errors
+from .quota import QuotaAdmission, Quotas
 from .validatingpolicy import ValidatingPolicies
 from .webhooks import Webhooks
 
@@ -39,10 +40,12 @@ _NAMESPACE_CHANGED: Final = (
 class AdmissionChain:
     """Admission of one server."""
 
-    def __init__(self, host: Host, client: WebhookClient) -> None:
+    def __init__(self, host: Host, client: WebhookClient, quotas: Quotas | None = None) -> None:
+        """Without `quotas` nothing is limited."""
         self._webhooks = Webhooks(host, client)
         self._mutating_policies = MutatingPolicies(host)
         self._validating_policies = ValidatingPolicies(host)
+        self._quota = QuotaAdmission(quotas) if quotas is not None else None
         self._needed: dict[tuple[str, str, str, str], bool] = {}
 
     def apply_change(self, resource: str, name: str, obj: Json | None) -> None:
@@ -64,6 +67,11 @@ class AdmissionChain:
                 return
         self._needed = {}
 
+    def apply_quota(self, namespace: str, name: str, obj: Json | None) -> None:
+        """A quota was stored, or is gone (None)."""
+        if self._quota is not None and self._quota.apply_change(namespace, name, obj):
+            self._needed = {}
+
     def needs_admission(self, group: str, resource: str, subresource: str, operation: str) -> bool:
         """Whether a write has to pass the chain at all; one lookup unless configurations changed."""
         key = (group, resource, subresource, operation)
@@ -82,6 +90,7 @@ class AdmissionChain:
             or self._webhooks.validating.covering(*key)
             or self._mutating_policies.table.covering(*key)
             or self._validating_policies.table.covering(*key)
+            or (self._quota is not None and self._quota.covers(*key))
         )
 
     async def mutate(self, attributes: Attributes) -> bool:
@@ -116,6 +125,8 @@ class AdmissionChain:
         builtin.validate(*_facts(attributes), attributes.object, attributes.old_object, attributes.context)
         await self._validating_policies.validate(attributes)
         await self._webhooks.validate(attributes)
+        if self._quota is not None:
+            await self._quota.validate(attributes)
 
 
 def _facts(attributes: Attributes) -> tuple[str, str, str, str]:

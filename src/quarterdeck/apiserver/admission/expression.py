@@ -27,7 +27,7 @@ from quarterdeck.apiserver.cel.types import (
     map_type,
     object_type,
 )
-from quarterdeck.apiserver.cel.value import StructValue
+from quarterdeck.apiserver.cel.value import StructValue, to_python
 
 from .access import Access
 from .attributes import Attributes, Host
@@ -39,6 +39,11 @@ Json = dict[str, Any]
 
 #: what one expression may cost
 _COST_LIMIT: Final = 1_000_000
+#: expressions that surely cost no more are not metered: the most they may cost is what they are charged
+_CHEAP: Final = 10_000
+#: what the expressions of one policy, binding and parameter may cost together, and those of matchConditions
+POLICY_BUDGET: Final = 10_000_000
+CONDITIONS_BUDGET: Final = 2_500_000
 _NAMESPACE_KEYS: Final = (
     "name",
     "generateName",
@@ -57,6 +62,28 @@ _NAMESPACE_KEYS: Final = (
 
 class ExpressionError(Exception):
     """An evaluation that failed; the text names the expression."""
+
+
+class OutOfBudget(Exception):
+    """The expressions of one call cost too much together."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "validation failed due to running out of cost budget, no further validation rules will be run"
+        )
+
+
+class Budget:
+    """What the expressions of one call may still cost."""
+
+    def __init__(self, amount: int = POLICY_BUDGET) -> None:
+        self._left = amount
+
+    def spend(self, cost: int) -> None:
+        """Raises OutOfBudget when there is not that much left."""
+        if cost > self._left:
+            raise OutOfBudget
+        self._left -= cost
 
 
 class Scope(NamedTuple):
@@ -223,9 +250,9 @@ class Composition:
             found = self._environments[scope] = _environment(scope, declared)
         return found
 
-    def values(self, bindings: Mapping[str, Any]) -> StructValue:
-        """`variables` for one evaluation."""
-        return StructValue("kubernetes.variables", _LazyValues(self.compiled, bindings))
+    def values(self, bindings: Mapping[str, Any]) -> LazyValues:
+        """The variables for one evaluation."""
+        return LazyValues(self.compiled, bindings)
 
 
 def _declared_type(inferred: CelType) -> CelType:
@@ -237,13 +264,19 @@ def _declared_type(inferred: CelType) -> CelType:
     return inferred
 
 
-class _LazyValues(Mapping[str, Any]):
+class LazyValues(Mapping[str, Any]):
     """Composed variables, evaluated when first asked for."""
 
     def __init__(self, compiled: Mapping[str, Compiled], bindings: Mapping[str, Any]) -> None:
         self._compiled = compiled
         self._bindings = bindings
         self._known: dict[str, Any] = {}
+        self._cost = 0
+
+    def take_cost(self) -> int:
+        """What evaluating variables has cost since this was last asked."""
+        cost, self._cost = self._cost, 0
+        return cost
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._known:
@@ -261,8 +294,11 @@ class _LazyValues(Mapping[str, Any]):
         if compiled.program is None:
             raise EvalError(f"composited variable {quoted} fails to compile: {compiled.error}")
         try:
-            return compiled.program.evaluate(self._bindings, cost_limit=_COST_LIMIT)
+            value, cost = _evaluate(compiled.program, self._bindings)
+            self._cost += cost
+            return value
         except CelRuntimeError as error:
+            self._cost += error.cost
             raise EvalError(f"composited variable {quoted} fails to evaluate: {error.message}") from error
 
 
@@ -297,19 +333,37 @@ class Activation:
             "authorizer": access.authorizer(),
             "authorizer.requestResource": access.request_resource(),
         }
-        if composition is not None:
-            self._bindings["variables"] = composition.values(self._bindings)
+        self._variables = composition.values(self._bindings) if composition is not None else None
+        if self._variables is not None:
+            self._bindings["variables"] = StructValue("kubernetes.variables", self._variables)
 
-    def evaluate(self, compiled: Compiled) -> Any:
-        """The value of an expression; raises ExpressionError."""
+    def evaluate(self, compiled: Compiled, budget: Budget) -> Any:
+        """The value of an expression; raises ExpressionError and OutOfBudget."""
         if compiled.program is None:
             raise ExpressionError(f"compilation error: {compiled.error}")
         try:
-            return compiled.program.evaluate(self._bindings, cost_limit=_COST_LIMIT)
+            value, cost = _evaluate(compiled.program, self._bindings)
         except CelRuntimeError as error:
+            self._charge(error.cost, budget)
             raise ExpressionError(
                 f"expression '{compiled.source}' resulted in error: {error.message}"
             ) from error
+        self._charge(cost, budget)
+        return value
+
+    def _charge(self, cost: int, budget: Budget) -> None:
+        if self._variables is not None:
+            budget.spend(self._variables.take_cost())
+        budget.spend(cost)
+
+
+def _evaluate(program: Program, bindings: Mapping[str, Any]) -> tuple[Any, int]:
+    """Value and cost of an expression."""
+    most = program.estimate_cost()[1]
+    if most <= _CHEAP:
+        return program.evaluate(bindings, cost_limit=None), most
+    value, cost = program.evaluate_metered(bindings, _COST_LIMIT)
+    return to_python(value), cost
 
 
 def _visible_namespace(namespace: Json | None) -> Json | None:

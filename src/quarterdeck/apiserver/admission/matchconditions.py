@@ -12,7 +12,16 @@ from typing import Any
 from quarterdeck.apiserver.cel.types import BOOL
 
 from .attributes import Attributes, Host
-from .expression import Activation, Composition, ExpressionError, Scope, compile_expression
+from .expression import (
+    CONDITIONS_BUDGET,
+    Activation,
+    Budget,
+    Composition,
+    ExpressionError,
+    OutOfBudget,
+    Scope,
+    compile_expression,
+)
 from .matching import Match
 from .version import VersionedPair
 
@@ -51,12 +60,18 @@ class MatchConditions:
     def hold_in(self, activation: Activation) -> bool:
         """Whether all conditions are true for these values; raises ConditionError."""
         errors: list[str] = []
-        for compiled in self._compiled:
-            try:
-                if activation.evaluate(compiled) is False:
-                    return False
-            except ExpressionError as error:
-                errors.append(str(error))
+        budget = Budget(CONDITIONS_BUDGET)
+        is_false = False
+        try:
+            for compiled in self._compiled:
+                try:
+                    is_false = activation.evaluate(compiled, budget) is False or is_false
+                except ExpressionError as error:
+                    errors.append(str(error))
+        except OutOfBudget as error:
+            is_false, errors = False, [str(error)]
+        if is_false:
+            return False
         if not errors:
             return True
         if self._ignores_failure:

@@ -8,9 +8,8 @@ collected and the first one is reported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.cel.error import EvalError
@@ -21,24 +20,18 @@ from .attributes import Attributes, Host, metadata_text
 from .expression import (
     JSON_PATCHES,
     OBJECT,
-    Activation,
+    Budget,
     Compiled,
     Composition,
     ExpressionError,
+    OutOfBudget,
     Scope,
     compile_expression,
 )
-from .matchconditions import ConditionError, MatchConditions
-from .matching import Criteria, Match, criteria
+from .matchconditions import ConditionError
 from .objectpatch import PatchFault, TestFault, patched, plain_decode_error
-from .policies import (
-    Binding,
-    ConfigurationError,
-    PolicyTable,
-    definition_match,
-    namespace_of,
-    params_of,
-)
+from .policies import Binding, PolicyTable, namespace_of
+from .policycall import Call, PolicyHead, activation_of, calls_of, policy_head
 from .version import VersionedPair, VersionedView
 
 Json = dict[str, Any]
@@ -53,37 +46,20 @@ class Mutation(NamedTuple):
     is_json_patch: bool
 
 
-class MutatingPolicy(msgspec.Struct, frozen=True, eq=False):
+class MutatingPolicy(PolicyHead, frozen=True, eq=False):
     """A policy, compiled."""
 
-    name: str
-    criteria: Criteria
-    param_kind: Mapping[str, Any] | None
-    ignores_failure: bool
     reinvokes: bool
-    conditions: MatchConditions
-    composition: Composition
     mutations: tuple[Mutation, ...]
 
 
 def mutating_policy(name: str, obj: Mapping[str, Any]) -> MutatingPolicy:
     spec = obj.get("spec") or {}
-    ignores = spec.get("failurePolicy") == "Ignore"
-    scope = Scope(params=spec.get("paramKind") is not None, authorizer=True)
-    composition = Composition(spec.get("variables") or [], scope)
+    head = policy_head(name, spec)
+    scope, composition = head["scope"], head["composition"]
     return MutatingPolicy(
-        name=name,
-        criteria=criteria(spec.get("matchConstraints")),
-        param_kind=spec.get("paramKind"),
-        ignores_failure=ignores,
+        **head,
         reinvokes=spec.get("reinvocationPolicy") == "IfNeeded",
-        conditions=MatchConditions(
-            spec.get("matchConditions") or [],
-            ignores_failure=ignores,
-            has_params=scope.params,
-            variables=composition,
-        ),
-        composition=composition,
         mutations=tuple(_mutation(item, scope, composition) for item in spec.get("mutations") or []),
     )
 
@@ -97,23 +73,13 @@ def _mutation(item: Mapping[str, Any], scope: Scope, composition: Composition) -
     return Mutation(compiled, is_json_patch)
 
 
-class _Call(NamedTuple):
-    """One policy with one binding and one parameter, ready to run."""
+_Call = Call[MutatingPolicy]
 
-    policy: MutatingPolicy
-    binding: Binding
-    match: Match
-    param: Json | None
 
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        param = self.param
-        return (
-            self.policy.name,
-            self.binding.name,
-            metadata_text(param, "namespace"),
-            metadata_text(param, "name"),
-        )
+def _key(call: _Call) -> tuple[str, str, str, str]:
+    """What tells whether a call was made before."""
+    namespace, name = metadata_text(call.param, "namespace"), metadata_text(call.param, "name")
+    return call.policy.name, call.binding.name, namespace, name
 
 
 class _MutationError(Exception):
@@ -152,37 +118,11 @@ class MutatingPolicies:
         failures = _Failures()
         calls: list[_Call] = []
         for policy, bindings in bound:
-            calls += self._calls(policy, bindings, attributes, failures)
+            calls += calls_of(policy, bindings, attributes, self._host, partial(failures.add, policy))
         if calls:
             await self._run(calls, attributes, failures)
         if failures.texts:
             raise _refusal(attributes, failures.texts)
-
-    def _calls(
-        self,
-        policy: MutatingPolicy,
-        bindings: tuple[Binding, ...],
-        attributes: Attributes,
-        failures: _Failures,
-    ) -> list[_Call]:
-        try:
-            match = definition_match(policy, attributes, self._host)
-        except ConfigurationError as error:
-            failures.add(policy, None, str(error))
-            return []
-        if match is None:
-            return []
-        calls: list[_Call] = []
-        for bound in bindings:
-            try:
-                if bound.matches(attributes, self._host):
-                    params = params_of(policy, bound, attributes, self._host)
-                    calls += [_Call(policy, bound, match, param) for param in params]
-            except ConfigurationError as error:
-                failures.add(policy, bound, str(error))
-            except status.StatusError as error:
-                failures.add(policy, bound, f"failed to configure binding: {error.message}")
-        return calls
 
     async def _run(self, calls: list[_Call], attributes: Attributes, failures: _Failures) -> None:
         state = attributes.reinvocation(_PLUGIN)
@@ -197,7 +137,7 @@ class MutatingPolicies:
             except ConditionError as error:
                 failures.add(call.policy, call.binding, str(error), "Invalid")
                 continue
-            if not applies or (attributes.is_reinvocation and not state.runs_again(call.key)):
+            if not applies or (attributes.is_reinvocation and not state.runs_again(_key(call))):
                 continue
             before = pair.object
             for mutation in call.policy.mutations:
@@ -211,28 +151,17 @@ class MutatingPolicies:
                 state.object_changed()
                 attributes.needs_reinvocation = True
             if call.policy.reinvokes:
-                state.ran(call.key)
+                state.ran(_key(call))
         await view.flush()
         state.remember(attributes.object)
-
-    def _activation(
-        self, call: _Call, attributes: Attributes, pair: VersionedPair, namespace: Json | None
-    ) -> Activation:
-        return Activation(
-            attributes,
-            call.match,
-            pair,
-            self._host,
-            params=call.param,
-            namespace=namespace,
-            composition=call.policy.composition,
-        )
 
     def _applies(
         self, call: _Call, attributes: Attributes, pair: VersionedPair, namespace: Json | None
     ) -> bool:
         conditions = call.policy.conditions
-        return not conditions or conditions.hold_in(self._activation(call, attributes, pair, namespace))
+        return not conditions or conditions.hold_in(
+            activation_of(call, attributes, pair, self._host, namespace)
+        )
 
     def _mutated(
         self,
@@ -244,9 +173,10 @@ class MutatingPolicies:
     ) -> Json:
         if mutation.expression.program is None:
             raise _MutationError(mutation.expression.error)
+        activation = activation_of(call, attributes, pair, self._host, namespace)
         try:
-            value = self._activation(call, attributes, pair, namespace).evaluate(mutation.expression)
-        except ExpressionError as error:
+            value = activation.evaluate(mutation.expression, Budget())
+        except (ExpressionError, OutOfBudget) as error:
             raise _MutationError(str(error)) from error
         if mutation.is_json_patch:
             return self._patched(pair, value)

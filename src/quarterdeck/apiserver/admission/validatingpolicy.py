@@ -6,10 +6,8 @@ the order of names is the one reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
-
-import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.cel.types import BOOL, STRING
@@ -18,22 +16,17 @@ from .attributes import Attributes, Host
 from .expression import (
     TEXT_OR_NULL,
     Activation,
+    Budget,
     Compiled,
     Composition,
     ExpressionError,
+    OutOfBudget,
     Scope,
     compile_expression,
 )
-from .matchconditions import ConditionError, MatchConditions
-from .matching import Criteria, Match, criteria
-from .policies import (
-    Binding,
-    ConfigurationError,
-    PolicyTable,
-    definition_match,
-    namespace_of,
-    params_of,
-)
+from .matchconditions import ConditionError
+from .policies import Binding, PolicyTable, namespace_of
+from .policycall import Call, Failed, PolicyHead, activation_of, calls_of, policy_head
 from .version import VersionCache, VersionedPair
 
 Json = dict[str, Any]
@@ -51,36 +44,19 @@ class Validation(NamedTuple):
     reason: str
 
 
-class ValidatingPolicy(msgspec.Struct, frozen=True, eq=False):
+class ValidatingPolicy(PolicyHead, frozen=True, eq=False):
     """A policy, compiled."""
 
-    name: str
-    criteria: Criteria
-    param_kind: Mapping[str, Any] | None
-    ignores_failure: bool
-    conditions: MatchConditions
-    composition: Composition
     validations: tuple[Validation, ...]
     annotations: tuple[Compiled, ...]
 
 
 def validating_policy(name: str, obj: Mapping[str, Any]) -> ValidatingPolicy:
     spec = obj.get("spec") or {}
-    ignores = spec.get("failurePolicy") == "Ignore"
-    scope = Scope(params=spec.get("paramKind") is not None, authorizer=True)
-    composition = Composition(spec.get("variables") or [], scope)
+    head = policy_head(name, spec)
+    scope, composition = head["scope"], head["composition"]
     return ValidatingPolicy(
-        name=name,
-        criteria=criteria(spec.get("matchConstraints")),
-        param_kind=spec.get("paramKind"),
-        ignores_failure=ignores,
-        conditions=MatchConditions(
-            spec.get("matchConditions") or [],
-            ignores_failure=ignores,
-            has_params=scope.params,
-            variables=composition,
-        ),
-        composition=composition,
+        **head,
         validations=tuple(_validation(item, scope, composition) for item in spec.get("validations") or []),
         annotations=tuple(
             compile_expression(item.get("valueExpression") or "", scope, TEXT_OR_NULL, composition)
@@ -128,59 +104,19 @@ class ValidatingPolicies:
         denials: list[_Denial] = []
         versions = VersionCache(attributes, self._host)
         for policy, bindings in bound:
-            denials += await self._evaluate(policy, bindings, attributes, versions)
+            for call in calls_of(policy, bindings, attributes, self._host, _recorder(policy, denials)):
+                pair = await versions.get(call.match.kind)
+                denials += self._decide(call, attributes, pair)
         if denials:
             raise _refusal(attributes, denials[0])
 
-    async def _evaluate(
-        self,
-        policy: ValidatingPolicy,
-        bindings: Sequence[Binding],
-        attributes: Attributes,
-        versions: VersionCache,
-    ) -> list[_Denial]:
-        denials: list[_Denial] = []
-        try:
-            match = definition_match(policy, attributes, self._host)
-        except ConfigurationError as error:
-            return [] if policy.ignores_failure else [_Denial(policy.name, "", str(error))]
-        if match is None:
-            return denials
-        for bound in bindings:
-            try:
-                if not _binding_matches(bound, attributes, self._host):
-                    continue
-                params = params_of(policy, bound, attributes, self._host)
-            except ConfigurationError as error:
-                if not policy.ignores_failure:
-                    denials.append(_Denial(policy.name, bound.name, str(error)))
-                continue
-            if not params:
-                continue
-            pair = await versions.get(match.kind)
-            for param in params:
-                denials += self._decide(policy, bound, attributes, match, pair, param)
-        return denials
-
     def _decide(
-        self,
-        policy: ValidatingPolicy,
-        bound: Binding,
-        attributes: Attributes,
-        match: Match,
-        pair: VersionedPair,
-        param: Json | None,
+        self, call: Call[ValidatingPolicy], attributes: Attributes, pair: VersionedPair
     ) -> list[_Denial]:
         """The denials of one evaluation; warnings are given on the way."""
-        activation = Activation(
-            attributes,
-            match,
-            pair,
-            self._host,
-            params=param,
-            namespace=namespace_of(attributes, self._host),
-            composition=policy.composition,
-        )
+        policy, bound = call.policy, call.binding
+        namespace = namespace_of(attributes, self._host)
+        activation = activation_of(call, attributes, pair, self._host, namespace)
         denials: list[_Denial] = []
         failures, broken = _outcome(policy, activation)
         for message, reason in failures:
@@ -195,11 +131,12 @@ class ValidatingPolicies:
         return denials
 
 
-def _binding_matches(bound: Binding, attributes: Attributes, host: Host) -> bool:
-    try:
-        return bound.matches(attributes, host)
-    except status.StatusError as error:
-        raise ConfigurationError(f"failed to configure binding: {error.message}") from error
+def _recorder(policy: ValidatingPolicy, denials: list[_Denial]) -> Failed:
+    def failed(bound: Binding | None, why: str) -> None:
+        if not policy.ignores_failure:
+            denials.append(_Denial(policy.name, bound.name if bound else "", why))
+
+    return failed
 
 
 def _outcome(policy: ValidatingPolicy, activation: Activation) -> tuple[list[tuple[str, str]], list[str]]:
@@ -210,22 +147,46 @@ def _outcome(policy: ValidatingPolicy, activation: Activation) -> tuple[list[tup
                 return [], []
         except ConditionError as error:
             return [(str(error), "Invalid")], []
-    failures: list[tuple[str, str]] = []
+    try:
+        failures = _failures(policy, activation, Budget())
+        # annotations have a budget of their own
+        errors = _annotation_errors(policy, activation, Budget())
+    except OutOfBudget as error:
+        return [] if policy.ignores_failure else [(str(error), "Invalid")], []
+    return failures, [] if policy.ignores_failure else errors
+
+
+def _failures(policy: ValidatingPolicy, activation: Activation, budget: Budget) -> list[tuple[str, str]]:
+    """(message, reason) of every validation that failed; raises OutOfBudget."""
+    results: list[bool | ExpressionError] = []
     for validation in policy.validations:
         try:
-            if activation.evaluate(validation.expression) is not True:
-                failures.append((_message(validation, activation), validation.reason))
+            results.append(activation.evaluate(validation.expression, budget) is True)
         except ExpressionError as error:
+            results.append(error)
+    failures: list[tuple[str, str]] = []
+    out_of_budget = ""
+    for validation, result in zip(policy.validations, results, strict=True):
+        message = ""
+        try:  # even those of validations that hold cost something
+            message = _message(validation, activation, budget) if not out_of_budget else ""
+        except OutOfBudget as error:
+            out_of_budget = f"failed messageExpression: {error}"
+        if isinstance(result, ExpressionError) or out_of_budget:
             if not policy.ignores_failure:
-                failures.append((str(error), "Invalid"))
-    return failures, [] if policy.ignores_failure else _annotation_errors(policy, activation)
+                failures.append(
+                    (str(result) if isinstance(result, ExpressionError) else out_of_budget, "Invalid")
+                )
+        elif not result:
+            failures.append((message, validation.reason))
+    return failures
 
 
-def _message(validation: Validation, activation: Activation) -> str:
+def _message(validation: Validation, activation: Activation, budget: Budget) -> str:
     """messageExpression if it gives a single line of text, else message, else the expression."""
     if validation.message_expression is not None:
         try:
-            value = activation.evaluate(validation.message_expression)
+            value = activation.evaluate(validation.message_expression, budget)
         except ExpressionError:
             value = None
         text = value.strip() if isinstance(value, str) else ""
@@ -234,12 +195,12 @@ def _message(validation: Validation, activation: Activation) -> str:
     return validation.message or f"failed expression: {validation.expression.source.strip()}"
 
 
-def _annotation_errors(policy: ValidatingPolicy, activation: Activation) -> list[str]:
+def _annotation_errors(policy: ValidatingPolicy, activation: Activation, budget: Budget) -> list[str]:
     """There is no audit log to annotate; an annotation that cannot be computed still denies."""
     errors: list[str] = []
     for annotation in policy.annotations:
         try:
-            activation.evaluate(annotation)
+            activation.evaluate(annotation, budget)
         except ExpressionError as error:
             errors.append(str(error))
     return errors

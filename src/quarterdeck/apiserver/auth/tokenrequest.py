@@ -16,7 +16,7 @@ from .user import service_account_username
 
 _GROUP: Final = "authentication.k8s.io"
 _KIND: Final = "TokenRequest"
-_DEFAULT_LIFETIME: Final = 3600
+DEFAULT_LIFETIME: Final = 3600
 _SHORTEST: Final = 600
 _LONGEST: Final = 1 << 32
 _PROJECTED: Final = 3607
@@ -58,7 +58,7 @@ def token_request(
         raise status.conflict(_KIND, _GROUP, name, why)
     lifetime = spec.get("expirationSeconds")
     if lifetime is None:
-        lifetime = _DEFAULT_LIFETIME
+        lifetime = DEFAULT_LIFETIME
     if lifetime < _SHORTEST:
         _refuse("spec.expirationSeconds", lifetime, "may not specify a duration less than 10 minutes")
     if lifetime > _LONGEST:

@@ -77,17 +77,24 @@ class RuleNode:
     def _grow(self) -> None:
         schema = self.schema
         values = schema.get("additionalProperties")
-        if isinstance(values, Mapping) and has_rules(values):
-            self.values = self._child(values, "additionalProperties")
-        for name, child in (schema.get("properties") or {}).items():
-            if has_rules(child):
-                self.properties[name] = self._child(child, f"properties[{name}]")
+        if isinstance(values, Mapping):
+            self.values = self._child(values, "additionalProperties").if_any
+        for name, schema_ in (schema.get("properties") or {}).items():
+            child = self._child(schema_, f"properties[{name}]").if_any
+            if child is not None:
+                self.properties[name] = child
         items = schema.get("items")
-        if isinstance(items, Mapping) and has_rules(items):
+        if isinstance(items, Mapping):
             uncorrelatable = self.uncorrelatable
             if uncorrelatable is None and schema.get("x-kubernetes-list-type") != "map":
                 uncorrelatable = self.path
-            self.items = self._child(items, "items", uncorrelatable)
+            self.items = self._child(items, "items", uncorrelatable).if_any
+
+    @property
+    def if_any(self) -> RuleNode | None:
+        """The node if there are rules at it or below."""
+        is_empty = not self.rules and not self.properties and self.items is None and self.values is None
+        return None if is_empty else self
 
     def _child(self, schema: Schema, step: str, uncorrelatable: str | None = None) -> RuleNode:
         return RuleNode(
@@ -100,14 +107,18 @@ class RuleNode:
         )
 
     def walk(self) -> Iterator[RuleNode]:
-        """All nodes, children first."""
-        if self.values is not None:
-            yield from self.values.walk()
-        for child in self.properties.values():
-            yield from child.walk()
-        if self.items is not None:
-            yield from self.items.walk()
-        yield self
+        """All nodes, children first; not recursive, because a schema may nest deeply."""
+        found = []
+        stack = [self]
+        while stack:
+            node = stack.pop()
+            found.append(node)
+            if node.values is not None:
+                stack.append(node.values)
+            stack.extend(node.properties.values())
+            if node.items is not None:
+                stack.append(node.items)
+        return reversed(found)
 
     @cached_property
     def shape(self) -> Shape | None:
@@ -192,21 +203,6 @@ def _program(
             return None, "cel expression must evaluate to a bool"
         return None, "messageExpression must evaluate to a string"
     return program, ""
-
-
-def has_rules(schema: Schema) -> bool:
-    """Whether a schema has rules at its node or below."""
-    stack: list[Any] = [schema]
-    while stack:
-        node = stack.pop()
-        if not isinstance(node, Mapping):
-            continue
-        if node.get(RULES):
-            return True
-        stack.append(node.get("items"))
-        stack.append(node.get("additionalProperties"))
-        stack.extend((node.get("properties") or {}).values())
-    return False
 
 
 def _max_elements(schema: Schema) -> int | None:

@@ -23,7 +23,7 @@ from quarterdeck.apiserver.cel.error import CelRuntimeError, CostLimitExceeded
 from quarterdeck.apiserver.cel.gonumber import format_general
 from quarterdeck.apiserver.cel.gotext import quote, trim_space
 from quarterdeck.apiserver.cel.rule_check import RuleError, check_rules, rule_json
-from quarterdeck.apiserver.cel.rule_node import CompiledRule, RuleNode, has_rules
+from quarterdeck.apiserver.cel.rule_node import CompiledRule, RuleNode
 from quarterdeck.apiserver.cel.schema import Schema
 from quarterdeck.apiserver.cel.value import OptionalValue
 
@@ -130,7 +130,7 @@ class CompiledRules:
 
         `is_root` says that the schema is that of a whole resource.
         """
-        return cls(RuleNode(schema, is_resource_root=is_root) if has_rules(schema) else None, schema)
+        return cls(RuleNode(schema, is_resource_root=is_root).if_any, schema)
 
     @property
     def has_rules(self) -> bool:

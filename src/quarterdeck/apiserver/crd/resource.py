@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from quarterdeck.apiserver.apply.manager import FieldManager
 
 Json = dict[str, Any]
+_Result = TypeVar("_Result")
 _encode = msgspec.json.Encoder().encode
 _STANDARD_FINALIZERS = ("kubernetes", "orphan", "foregroundDeletion")
 VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -68,10 +69,10 @@ class CustomStrategy(Strategy):
         return self._schema.validate_create(obj)
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        return self._schema.validate_update(obj, old)
+        return self._schema.validate_update(obj, old, ctx.warn)
 
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        return self._schema.validate_status_update(obj, old)
+        return self._schema.validate_status_update(obj, old, ctx.warn)
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
         finalizers = obj["metadata"].get("finalizers")
@@ -241,12 +242,26 @@ class CustomResource(Resource):
         [converted] = await self.family.converter.convert([obj], self.api_version)
         return converted
 
+    async def as_if_stored(self, obj: Json) -> Json:
+        if self.family.storage_version == self.api_version:
+            return obj
+        stored = await self._to_storage(obj)
+        [shown] = await self.family.converter.convert([stored], self.api_version)
+        self.schema.prune(shown)
+        return shown
+
+    async def _to_storage(self, obj: Json) -> Json:
+        """The object in the storage version."""
+        if self.family.storage_version == self.api_version:
+            return obj
+        [obj] = await self.family.converter.convert([obj], self.family.storage_version)
+        storage = self.family.schema_of(self.family.storage_version)
+        if storage is not None:
+            storage.prune(obj)
+        return obj
+
     async def to_value(self, obj: Json) -> bytes:
-        if self.family.storage_version != self.api_version:
-            [obj] = await self.family.converter.convert([obj], self.family.storage_version)
-            storage = self.family.schema_of(self.family.storage_version)
-            if storage is not None:
-                storage.prune(obj)
+        obj = await self._to_storage(obj)
         meta = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
         return _encode({"metadata": meta, **rest, "apiVersion": obj["apiVersion"]})[1:]
@@ -260,6 +275,39 @@ class CustomResource(Resource):
         from quarterdeck.apiserver.ownership import custom_field_manager
 
         return custom_field_manager(self)
+
+    async def track(self, work: Callable[[FieldManager], _Result]) -> _Result:
+        converter = self.family.converter
+        if not converter.uses_webhook:
+            return work(self.field_manager)
+        from quarterdeck.apiserver.ownership import custom_field_manager
+
+        known: dict[tuple[bytes, str], Json] = {}
+
+        def convert(obj: Json, api_version: str) -> Json:
+            if obj["apiVersion"] == api_version:
+                return obj
+            found = known.get((_encode(obj), api_version))
+            if found is None:
+                raise _NotConverted(obj, api_version)
+            return found
+
+        manager = custom_field_manager(self, convert)
+        while True:  # the work is the same each time, so every round knows one conversion more
+            try:
+                return work(manager)
+            except _NotConverted as missing:
+                [converted] = await converter.convert([missing.obj], missing.api_version)
+                known[_encode(missing.obj), missing.api_version] = converted
+
+
+class _NotConverted(Exception):
+    """The field manager needs an object in another version, which only a webhook can give."""
+
+    def __init__(self, obj: Json, api_version: str) -> None:
+        super().__init__(api_version)
+        self.obj = obj
+        self.api_version = api_version
 
 
 class Family:

@@ -18,9 +18,9 @@ from quarterdeck.apiserver.storage import Store, WriteConflict
 from quarterdeck.apiserver.strategy import ClusterState
 
 from .answer import document_response, list_document, object_response
+from .context import Context, deep_copy
 from .read import ListOptions
 from .request import ApiRequest, check_dry_run
-from .write import Context, deep_copy
 
 Json = dict[str, Any]
 ORPHAN = "orphan"
@@ -186,23 +186,28 @@ class Deleter:
         return document_response(request, 200, status.success(details))
 
     async def delete_object(
-        self, request: ApiRequest, name: str, options: DeleteOptions, *, of_collection: bool = False
+        self,
+        request: ApiRequest,
+        name: str,
+        options: DeleteOptions,
+        *,
+        of_collection: bool = False,
+        is_admitted: bool = False,
     ) -> tuple[Json, bool]:
         """Delete one object; returns its last state and whether it is gone."""
         resource = request.resource
         namespace = request.info.namespace if resource.namespaced else ""
         if resource.kind == "Job" and options.policy is None and options.orphan is None:
             request.warn(JOB_WARNING)
-        admitted = False
         while True:
             entry = resource.bucket.get(namespace, name)
             if entry is None:
                 raise resource.not_found(name)
             [old] = await resource.read_many([entry])
-            if not admitted:
+            if not is_admitted:
                 # admission does not see the names of a deletecollection
                 await self._admit(request, "" if of_collection else name, old, options)
-                admitted = True
+                is_admitted = True
             options.check_preconditions(resource, old)
             context = Context(request, self._cluster, dry_run=options.dry_run)
             obj, is_gone = self._mark(resource, old, options, context)

@@ -23,8 +23,9 @@ from .body import (
     problem_texts,
     yaml_problem,
 )
+from .context import Context, deep_copy
 from .request import ApiRequest, WriteOptions
-from .write import Context, Writer, deep_copy
+from .write import Writer
 
 Json = dict[str, Any]
 JSON_PATCH = "application/json-patch+json"
@@ -65,14 +66,16 @@ class Patcher:
         resource = request.resource
 
         async def transform(old: Json | None, context: Context) -> Json:
-            merged = resource.field_manager.apply(
-                old,
-                deep_copy(config),
-                manager=options.field_manager,
-                api_version=resource.api_version,
-                force=bool(options.force),
-                subresource=request.info.subresource,
-                now=context.now,
+            merged = await resource.track(
+                lambda owners: owners.apply(
+                    old,
+                    deep_copy(config),
+                    manager=options.field_manager,
+                    api_version=resource.api_version,
+                    force=bool(options.force),
+                    subresource=request.info.subresource,
+                    now=context.now,
+                )
             )
             obj, unknown = resource.decode(merged, applied=True)
             check_problems(request, options, problem_texts([], unknown))

@@ -107,6 +107,17 @@ class WriteOptions:
             raise status.invalid(kind, _META_GROUP, "", errors)
         self.field_manager = self.manager_given or default_manager(http.headers.get("user-agent", ""))
 
+    def document(self, request: ApiRequest, kind: str) -> Json:
+        """The options as admission shows them."""
+        body: Json = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
+        if self.dry_run:
+            body["dryRun"] = ["All"]
+        if self.manager_given:
+            body["fieldManager"] = self.manager_given
+        if request.param("fieldValidation"):
+            body["fieldValidation"] = self.field_validation
+        return body
+
 
 def check_dry_run(values: Sequence[str], errors: list[FieldError]) -> bool:
     if any(value != "All" for value in values):

@@ -7,25 +7,23 @@ replicas, its resourceVersion and the ownership of the replicas reach the object
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from quarterdeck.apiserver import document
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.apply.scale import to_parent, to_scale
-from quarterdeck.apiserver.builtin.kind import BuiltinStrategy
-from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
-from quarterdeck.apiserver.storage import Bucket
 from quarterdeck.apiserver.subresourcerules import scale_for
 
 from .answer import document_response
 from .body import check_identity, parse_object
+from .context import Context, deep_copy
 from .patching import APPLY_YAML, PatchBody, check_patch_type, decode_patched, parse_apply
 from .request import ApiRequest, WriteOptions
 from .scale import PathScale, ScaleView, check_replicas
-from .write import Context, Projection, Writer, deep_copy
+from .transient import transient_kind
+from .write import Projection, Writer
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.crd.resource import CustomResource
@@ -37,21 +35,8 @@ _REPLICAS = ("f:spec", "f:replicas")
 _Change = Callable[[Json, Context], Json]
 
 
-@cache
 def _scales() -> BuiltinResource:
-    """Scale as if it were a resource of its own, for everything that works on kinds."""
-    return BuiltinResource(
-        struct=struct_for(*_KIND),
-        group=_KIND.group,
-        version=_KIND.version,
-        plural="scales",
-        singular="scale",
-        kind=_KIND.kind,
-        namespaced=True,
-        verbs=(),
-        bucket=cast("Bucket", None),  # nothing is stored as a Scale
-        strategy=BuiltinStrategy(),
-    )
+    return transient_kind(*_KIND)
 
 
 class Scaling:

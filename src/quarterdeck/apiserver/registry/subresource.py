@@ -6,7 +6,9 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from quarterdeck.apiserver import status, wallclock
+from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
+from quarterdeck.apiserver.auth.tokenrequest import DEFAULT_LIFETIME
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry
@@ -14,12 +16,14 @@ from quarterdeck.apiserver.subresourcerules import subresource_rules
 
 from .answer import document_response
 from .body import check_identity, parse_object
+from .context import Context, deep_copy
 from .patching import Patcher
-from .podaction import PodActions, parse_as
+from .podaction import PodActions
 from .read import Reader
 from .request import ApiRequest, WriteOptions
 from .scaling import Scaling
-from .write import Context, Writer, deep_copy
+from .transient import Posting, parse_as, transient_kind
+from .write import Writer
 
 Json = dict[str, Any]
 Result = Response | Awaitable[Response]
@@ -37,6 +41,7 @@ class Subresources:
         writer: Writer,
         patcher: Patcher,
         pods: PodActions,
+        admission: AdmissionChain,
         tokens: ServiceAccountTokens,
         pod_log: Callable[[str, str], bytes | None],
     ) -> None:
@@ -44,6 +49,7 @@ class Subresources:
         self._writer = writer
         self._patcher = patcher
         self._pods = pods
+        self._admission = admission
         self._tokens = tokens
         self._pod_log = pod_log
         self._scaling = Scaling(writer)
@@ -127,16 +133,24 @@ class Subresources:
         return Response(200, text, content_type="text/plain")
 
     async def _token(self, request: ApiRequest) -> Response:
-        WriteOptions(request, "CreateOptions")
-        body = parse_as(request, "authentication.k8s.io", "v1", "TokenRequest")
+        options = WriteOptions(request, "CreateOptions")
+        kind = transient_kind("authentication.k8s.io", "v1", "TokenRequest")
+        body = parse_as(request, kind.group, kind.version, kind.kind)
+        spec = body.setdefault("spec", {})
+        if spec.get("expirationSeconds") is None:
+            spec["expirationSeconds"] = DEFAULT_LIFETIME
+        posting = Posting(request, kind, body, options, self._writer.cluster)
         answer = token_request(
-            body,
+            await posting.mutate(self._admission),
             request.info.namespace,
             request.info.name,
             reads=self._writer.cluster,
             tokens=self._tokens,
             now=wallclock.now(),
         )
+        # who is asked does not get to see the token
+        asked = {**answer, "status": {"token": "", "expirationTimestamp": None}}
+        await posting.validate(self._admission, asked)
         return document_response(request, 201, answer)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import (
     Authenticator,
     Authorizer,
@@ -17,13 +18,15 @@ from quarterdeck.apiserver.auth import (
     token_review,
 )
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.strategy import ClusterState
 
 from .answer import document_response, list_document
 from .body import parse_object
+from .context import timestamp
 from .podaction import PodActions
 from .request import ApiRequest, WriteOptions
-from .write import timestamp
+from .transient import Posting
 
 Json = dict[str, Any]
 _Answer = Callable[[ApiRequest, Json], Json]
@@ -32,8 +35,17 @@ _Answer = Callable[[ApiRequest, Json], Json]
 class VirtualResources:
     """Answers requests for resources without storage."""
 
-    def __init__(self, authenticator: Authenticator, authorizer: Authorizer, pods: PodActions) -> None:
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        pods: PodActions,
+        admission: AdmissionChain,
+        cluster: ClusterState,
+    ) -> None:
         self._pods = pods
+        self._admission = admission
+        self._cluster = cluster
         self._reviews: dict[str, _Answer] = {
             "tokenreviews": lambda request, obj: token_review(obj, authenticator),
             "selfsubjectreviews": lambda request, obj: self_subject_review(request.user, timestamp()),
@@ -65,11 +77,12 @@ class VirtualResources:
             return document_response(request, 200, list_document(request, [], {}))
         raise resource.not_found(info.name)
 
-    def _review(self, request: ApiRequest) -> Response:
+    async def _review(self, request: ApiRequest) -> Response:
         options = WriteOptions(request, "CreateOptions")
-        obj = parse_object(request, options)
         resource = request.resource
-        resource.field_manager.update(
-            None, obj, manager=options.field_manager, api_version=resource.api_version, now=timestamp()
-        )
-        return document_response(request, 201, self._reviews[request.resource.plural](request, obj))
+        assert isinstance(resource, BuiltinResource)
+        posting = Posting(request, resource, parse_object(request, options), options, self._cluster)
+        document = await posting.mutate(self._admission)
+        answer = self._reviews[resource.plural](request, document)
+        await posting.validate(self._admission)
+        return document_response(request, 201, answer)

@@ -75,7 +75,12 @@ class Watcher:
 
     def close_resource(self, resource: Resource) -> None:
         """End the streams of a resource version that is no longer served."""
-        for stream in [stream for stream in self.open_streams if stream.resource is resource]:
+        # By name: a definition that changed meanwhile is another object, and its old streams go on.
+        gone = (resource.api_version, resource.plural)
+        streams = [
+            each for each in self.open_streams if (each.resource.api_version, each.resource.plural) == gone
+        ]
+        for stream in streams:
             stream.end()
 
 

@@ -7,76 +7,41 @@ When somebody else was faster it starts over, unless the client named a resource
 
 from __future__ import annotations
 
-import random
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
-import msgspec
-
-from quarterdeck.apiserver import fielderror, gostyle, metadata, status, wallclock
+from quarterdeck.apiserver import fielderror, metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
-from quarterdeck.apiserver.apply.manager import restore_times
+from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
 from quarterdeck.apiserver.auth import Authorizer, escalation_error, request_attributes
 from quarterdeck.apiserver.builtin.admission import terminating_namespace
-from quarterdeck.apiserver.http import Response, audit_id
+from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
 from quarterdeck.apiserver.strategy import ClusterState, Strategy
 
 from .answer import entry_response, object_response
 from .body import check_identity, parse_object
+from .context import Context, deep_copy
 from .read import parse_rev
 from .request import ApiRequest, WriteOptions
+from .storedsize import ROOMY, etcd_key, too_large
+from .systemmetadata import (
+    drop_duplicate_owners,
+    fill_system_metadata,
+    generate_name,
+    is_finished_deletion,
+    restore_status,
+    restore_system_metadata,
+    wipe_system_metadata,
+)
 
 Json = dict[str, Any]
-_NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_MAX_GENERATED_BASE = 58
 _CREATE_ATTEMPTS = 8
 #: how often a write that loses the race starts over; one that names a version fails the second time
 _UPDATE_ATTEMPTS = 100
-
-_copy_decode = msgspec.json.Decoder().decode
-_copy_encode = msgspec.json.Encoder().encode
-
-
-def deep_copy(document: Json) -> Json:
-    """A copy of a JSON document; the codec in C beats `copy.deepcopy` by far."""
-    copied: Json = _copy_decode(_copy_encode(document))
-    return copied
-
-
-_second: tuple[int, str] = (0, "")
-
-
-def timestamp() -> str:
-    """Now, in RFC 3339 whole seconds; formatted once a second."""
-    global _second  # a cache of one value
-    now = int(wallclock.now())
-    if _second[0] != now:
-        _second = (now, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
-    return _second[1]
-
-
-class Context:
-    """Facts about one write for strategies; see strategy.WriteContext."""
-
-    __slots__ = ("cluster", "dry_run", "now", "request")
-
-    def __init__(self, request: ApiRequest, cluster: ClusterState, *, dry_run: bool) -> None:
-        self.request = request
-        self.cluster = cluster
-        self.dry_run = dry_run
-        self.now = timestamp()
-
-    @property
-    def username(self) -> str:
-        return self.request.user.name
-
-    def warn(self, text: str) -> None:
-        self.request.warn(text)
 
 
 class Projection(NamedTuple):
@@ -111,7 +76,7 @@ class Writer:
         entry, obj = await self.create_object(request, obj, options, context)
         if entry is None:
             return object_response(request, 201, obj)
-        return self._stored_response(request, 201, entry, obj)
+        return await self._stored_response(request, 201, entry, obj)
 
     async def create_object(
         self,
@@ -187,7 +152,7 @@ class Writer:
                 existing = resource.bucket.get(meta.get("namespace", ""), meta["name"])
                 if existing is not None:
                     raise status.already_exists(resource.plural, resource.group, meta["name"])
-                return None, obj
+                return None, await resource.as_if_stored(obj)
             if not may_commit:
                 raise status.plain_error("resourceVersion should not be set on objects to be created")
             try:
@@ -280,7 +245,7 @@ class Writer:
         )
         if stored is None:
             return object_response(request, code, obj)
-        return self._stored_response(request, code, stored, obj)
+        return await self._stored_response(request, code, stored, obj)
 
     async def modify_object(
         self,
@@ -382,14 +347,22 @@ class Writer:
             meta = new["metadata"]
         if not is_apply and projection is None:
             drop_duplicate_owners(new, context, is_patch=is_patch)
-            resource.field_manager.update(
-                old,
-                new,
-                manager=options.field_manager,
-                api_version=resource.api_version,
-                subresource=info.subresource,
-                now=context.now,
-            )
+            sent = new["metadata"].get("managedFields")
+            changed = new
+
+            def record(owners: FieldManager) -> None:
+                if sent is not None:
+                    changed["metadata"]["managedFields"] = sent
+                owners.update(
+                    old,
+                    changed,
+                    manager=options.field_manager,
+                    api_version=resource.api_version,
+                    subresource=info.subresource,
+                    now=context.now,
+                )
+
+            await resource.track(record)
         attributes = None
         if self._admission.needs_admission(resource.group, resource.plural, info.subresource, "UPDATE"):
             attributes = self._attributes(request, "UPDATE", new, old, options, context, projection)
@@ -418,7 +391,7 @@ class Writer:
             attributes.object = new if projection is None else projection.read(new)
             await self._admission.validate(attributes)
         if options.dry_run:
-            return None, new
+            return None, await resource.as_if_stored(new)
         if restore_times(old, new):
             return entry, new
         if is_finished_deletion(meta) and not strategy.is_held(new):
@@ -549,13 +522,6 @@ class Writer:
         resource = request.resource
         info = request.info
         kinds = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions"}
-        body: Json = {"kind": kinds[operation], "apiVersion": "meta.k8s.io/v1"}
-        if options.dry_run:
-            body["dryRun"] = ["All"]
-        if options.manager_given:
-            body["fieldManager"] = options.manager_given
-        if request.param("fieldValidation"):
-            body["fieldValidation"] = options.field_validation
         attributes = Attributes(
             operation=operation,
             group=resource.group,
@@ -568,7 +534,7 @@ class Writer:
             namespaced=resource.namespaced,
             object=obj,
             old_object=old,
-            options=body,
+            options=options.document(request, kinds[operation]),
             user=request.user,
             dry_run=options.dry_run,
             context=context,
@@ -607,7 +573,14 @@ class Writer:
         return attributes.object
 
     async def _commit(self, resource: Resource, obj: Json, expected: int) -> Entry:
-        return await self._commit_value(resource, obj, await resource.to_value(obj), expected)
+        value = await resource.to_value(obj)
+        if len(value) > ROOMY and too_large(resource, obj, value):
+            # upstream, too, rather forgets who owns what than refuse an object
+            if obj["metadata"].pop("managedFields", None):
+                value = await resource.to_value(obj)
+            if problem := too_large(resource, obj, value):
+                raise status.plain_error(problem)
+        return await self._commit_value(resource, obj, value, expected)
 
     async def _commit_value(self, resource: Resource, obj: Json, value: bytes, expected: int) -> Entry:
         meta = obj["metadata"]
@@ -625,99 +598,14 @@ class Writer:
         meta["resourceVersion"] = str(entry.rev)
         return entry
 
-    def _stored_response(self, request: ApiRequest, code: int, entry: Entry, obj: Json) -> Response:
+    async def _stored_response(self, request: ApiRequest, code: int, entry: Entry, obj: Json) -> Response:
+        if request.resource.needs_webhook(entry):  # which may have changed it on the way
+            [obj] = await request.resource.read_many([entry])
+            return object_response(request, code, obj)
         if request.resource.raw_body(entry) is None:
             return object_response(request, code, obj)
         return entry_response(request, code, entry)
 
 
-def etcd_key(resource: Resource, meta: Json) -> str:
-    """The key upstream's storage would use; it shows in one error text."""
-    parts = ["registry", resource.group if resource.is_custom else "", resource.plural]
-    parts += [meta.get("namespace", ""), meta["name"]]
-    return "/" + "/".join(part for part in parts if part)
-
-
 class _Retry(Exception):
     """Somebody else wrote in between; start over from a fresh read."""
-
-
-def generate_name(base: str) -> str:
-    suffix = "".join(random.choices(_NAME_ALPHABET, k=5))  # noqa: S311 - uniqueness, not secrecy
-    return base[:_MAX_GENERATED_BASE] + suffix
-
-
-def wipe_system_metadata(meta: Json) -> None:
-    """What a client may not decide about a new object is gone before anybody sees it."""
-    for key in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-        meta.pop(key, None)
-
-
-def fill_system_metadata(resource: Resource, request: ApiRequest, obj: Json, context: Context) -> None:
-    """What the server decides about a new object's metadata, whatever client and webhooks sent."""
-    meta = obj["metadata"]
-    wipe_system_metadata(meta)
-    meta["uid"] = audit_id()
-    meta["creationTimestamp"] = context.now
-    if resource.strategy.has_generation:
-        meta["generation"] = 1
-    if resource.namespaced:
-        meta["namespace"] = request.info.namespace
-    else:
-        meta.pop("namespace", None)
-
-
-def restore_system_metadata(meta: Json, old: Json) -> None:
-    """On update these come from the stored object; a differing deletionTimestamp is left for validation."""
-    for key in ("name", "namespace", "uid", "creationTimestamp", "generation"):
-        if key in old:
-            meta[key] = old[key]
-        else:
-            meta.pop(key, None)
-    for key in ("deletionTimestamp", "deletionGracePeriodSeconds"):
-        if key in old and key not in meta:
-            meta[key] = old[key]
-    meta.pop("selfLink", None)
-
-
-def restore_status(new: Json, old: Json) -> None:
-    if "status" in old:
-        new["status"] = old["status"]
-    else:
-        new.pop("status", None)
-
-
-def is_finished_deletion(meta: Json) -> bool:
-    """The write removed the last finalizer of an object that waits for nothing else."""
-    return (
-        "deletionTimestamp" in meta
-        and not meta.get("finalizers")
-        and not meta.get("deletionGracePeriodSeconds")
-    )
-
-
-def drop_duplicate_owners(obj: Json, context: Context, *, is_patch: bool) -> None:
-    """Owner references with the same uid are kept once, with a warning."""
-    owners = obj["metadata"].get("ownerReferences")
-    if not owners or len(owners) < 2:
-        return
-    seen: set[str] = set()
-    kept = []
-    doubled = False
-    for owner in owners:
-        key = _copy_encode(owner).decode()
-        if key in seen:
-            doubled = True
-            continue
-        seen.add(key)
-        kept.append(owner)
-    if doubled:
-        obj["metadata"]["ownerReferences"] = kept
-        uids = ", ".join(owner.get("uid", "") for owner in kept)
-        # upstream looks at a patched object only after admission
-        when = " after mutating admission happens" if is_patch else ""
-        context.warn(
-            f".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references "
-            "in 1.20+, and may reject such requests as early as 1.24; please fix your requests; "
-            f"duplicate UID(s) observed: {gostyle.quote(uids)[1:-1]}"
-        )

@@ -7,6 +7,7 @@ the first rule turns up: a server without rules does not pay for it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from quarterdeck.apiserver.fielderror import ErrorKind, FieldError
@@ -14,7 +15,7 @@ from quarterdeck.apiserver.fielderror import ErrorKind, FieldError
 from .structural import ABSENT, SchemaNode, text
 
 if TYPE_CHECKING:
-    from quarterdeck.apiserver.cel.rules import CompiledRules
+    from quarterdeck.apiserver.cel.rules import CompiledRules, RuleViolation
 
 Json = dict[str, Any]
 
@@ -36,9 +37,17 @@ def compile_rules(node: SchemaNode, *, is_resource: bool = True) -> CompiledRule
     return CompiledRules.compile(plain_schema(node), is_root=is_resource)
 
 
-def rule_violations(rules: CompiledRules, new: Any, old: Any = ABSENT) -> list[FieldError]:
-    """What the rules have against a whole object; `old` is the stored one on an update."""
-    found = rules.validate(new) if old is ABSENT else rules.validate(new, old)
+def rule_violations(
+    rules: CompiledRules, new: Any, old: Any, warn: Callable[[str], None]
+) -> list[FieldError]:
+    """What the rules have against a whole object; `old` is the stored one on an update, else ABSENT.
+
+    What is forgiven, because it was there before, is told to `warn`.
+    """
+    forgiven: list[RuleViolation] = []
+    found = rules.validate(new) if old is ABSENT else rules.validate(new, old, forgiven=forgiven)
+    for violation in forgiven:
+        warn(str(violation))
     return [FieldError(_KINDS[violation.kind], violation.field, violation.body) for violation in found]
 
 

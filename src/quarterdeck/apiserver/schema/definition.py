@@ -61,7 +61,7 @@ def schema_errors(raw: object, path: str, *, has_status: bool, options: Options 
     if not isinstance(raw, dict):
         return []
     if rules.is_too_deep(raw):
-        return [invalid(path, "", f"must not be nested deeper than {rules.MAX_DEPTH} levels")]
+        return [invalid(path, "", f"must not be nested deeper than {rules.max_depth()} levels")]
     try:
         return _errors(raw, path, has_status, options)
     except RecursionError:

@@ -10,7 +10,7 @@ Nothing is compiled before it is needed: a server with many CRDs starts without 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,6 +42,11 @@ _BLOCKED: Final = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
+Warn = Callable[[str], None]
+
+
+def _ignore(text: str) -> None:
+    return
 
 
 class ResourceSchema:
@@ -112,34 +117,39 @@ class ResourceSchema:
         errors += duplicate_errors(obj, self.node)
         return self._with_rules(errors, obj, ABSENT)
 
-    def validate_update(self, obj: Json, old: Json) -> list[FieldError]:
-        """Like `validate_create`, but forgives what was already wrong in `old` and has not changed."""
+    def validate_update(self, obj: Json, old: Json, warn: Warn = _ignore) -> list[FieldError]:
+        """Like `validate_create`, but forgives what was already wrong in `old` and has not changed.
+
+        Rules that are forgiven are told to `warn`.
+        """
         errors = validate(obj, self.node, old)
         errors += self._scale_errors(obj, with_spec=True)
         errors += objectmeta.embedded_errors(obj, self.node)
         errors += self._new_duplicates(obj, old)
-        return self._with_rules(errors, obj, old)
+        return self._with_rules(errors, obj, old, warn)
 
-    def validate_status_update(self, obj: Json, old: Json) -> list[FieldError]:
+    def validate_status_update(self, obj: Json, old: Json, warn: Warn = _ignore) -> list[FieldError]:
         """A write to /status: only `.status` is checked, but list types and rules of the whole object."""
         errors: list[FieldError] = []
         if "status" in obj and self._status is not None:
             errors += validate(obj["status"], self._status, old.get("status", ABSENT), prefix="status")
         errors += self._scale_errors(obj, with_spec=False)
         errors += self._new_duplicates(obj, old)
-        return self._with_rules(errors, obj, old)
+        return self._with_rules(errors, obj, old, warn)
 
     def _new_duplicates(self, obj: Json, old: Json) -> list[FieldError]:
         errors = duplicate_errors(obj, self.node)
         return errors if errors and not duplicate_errors(old, self.node) else []
 
-    def _with_rules(self, errors: list[FieldError], obj: Json, old: Any) -> list[FieldError]:
+    def _with_rules(
+        self, errors: list[FieldError], obj: Json, old: Any, warn: Warn = _ignore
+    ) -> list[FieldError]:
         """`errors` and what the CEL rules add; rules do not run on an object with a broken structure."""
         if not self.has_cel:
             return errors
         if any(error.kind in _BLOCKING for error in errors):
             return [*errors, invalid("", None, _BLOCKED)]
-        return errors + rule_violations(self._rules, obj, old)
+        return errors + rule_violations(self._rules, obj, old, warn)
 
     def _scale_errors(self, obj: Json, *, with_spec: bool) -> list[FieldError]:
         return scale_errors(obj, self._scale, with_spec=with_spec) if self._scale else []

@@ -10,15 +10,13 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final
 
+from quarterdeck.apiserver import nesting
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required
 
 from .regex import RegexError, compile_regex
 from .structural import items_of, text
 
 Json = dict[str, Any]
-
-#: schemas nested deeper than this are refused; upstream has no limit of its own
-MAX_DEPTH: Final = 100
 
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _COMBINATORS: Final = ("anyOf", "allOf", "oneOf")
@@ -48,10 +46,15 @@ class Level(Enum):
     FIELD = "must not be empty for specified object fields"
 
 
+def max_depth() -> int:
+    """How deep a schema may nest: as deep as its text can, unless nobody made room on the stack for it."""
+    return nesting.MAX_DEPTH if nesting.depth_limit() == nesting.MAX_DEPTH else 100
+
+
 def is_too_deep(raw: object) -> bool:
-    """Whether a schema nests deeper than MAX_DEPTH; iterative, so it can judge anything."""
+    """Whether a schema nests deeper than `max_depth`; iterative, so it can judge anything."""
     level: list[Any] = [raw]
-    for _ in range(MAX_DEPTH):
+    for _ in range(max_depth()):
         level = [child for schema in level for _, child in subschemas(schema)]
         if not level:
             return False

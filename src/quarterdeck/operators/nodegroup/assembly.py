@@ -14,15 +14,15 @@ from quarterdeck.operators.nodegroup.controllers import (
     status_controller,
 )
 from quarterdeck.operators.nodegroup.metrics import NodeGroupMetrics
-from quarterdeck.operators.nodegroup.types import definition
+from quarterdeck.operators.nodegroup.types import ModuleConfig, definition
 from quarterdeck.operators.nodegroup.webhooks import (
     ClusterReader,
-    ConversionWebhook,
+    LiveReader,
+    NodeGroupConverter,
     SyncedReader,
     policy_webhook,
     simple_webhook,
 )
-from quarterdeck.operators.nodegroup.webhooks.conversion import BODY_LIMIT
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
@@ -31,7 +31,7 @@ from quarterdeck.runtime.rbac import Rule
 
 _READ_BY_WEBHOOKS: Final = (
     Rule(groups=("",), resources=("endpoints", "nodes", "secrets"), verbs=("get", "list")),
-    Rule(groups=("deckhouse.io",), resources=("moduleconfigs",), verbs=("get", "list")),
+    Rule(groups=(names.GROUP,), resources=("moduleconfigs",), verbs=("get", "list", "watch")),
 )
 
 
@@ -60,10 +60,10 @@ class NodeGroupOperator:
             manager.add(simulation_controller())
         if not environment.registers_webhooks:
             manager.add(registration_controller())
-        live = manager.api_reader
+        manager.cache.informer(ModuleConfig, optional=True)
+        live = LiveReader(manager.api_reader)
         cluster = ClusterReader(SyncedReader(manager.cache, live), live=live)
-        conversion = ConversionWebhook(cluster)
-        manager.webhook_server.register(names.CONVERT_PATH, conversion.handle, body_limit=BODY_LIMIT)
+        manager.add_conversion(NodeGroupConverter(cluster))
         return OperatorWebhooks(
             configuration=names.VALIDATING_CONFIGURATION,
             admission=(simple_webhook(cluster), policy_webhook(cluster)),

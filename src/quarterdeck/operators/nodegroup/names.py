@@ -35,6 +35,10 @@ NOT_MANAGED: Final = "NotManaged"
 CRI_TYPES: Final = (DOCKER, CONTAINERD, CONTAINERD_V2, NOT_MANAGED)
 OLD_CRI_TYPES: Final = (DOCKER, CONTAINERD, NOT_MANAGED)
 
+MCM: Final = "MCM"
+CAPI: Final = "CAPI"
+"""Engines that order machines: Machine Controller Manager and Cluster API."""
+
 MANUAL: Final = "Manual"
 AUTOMATIC: Final = "Automatic"
 ROLLING_UPDATE: Final = "RollingUpdate"
@@ -110,6 +114,11 @@ PROVIDER_CONFIGURATION_KEY: Final = "cloud-provider-cluster-configuration.yaml"
 DISCOVERY_DATA_KEY: Final = "cloud-provider-discovery-data.json"
 CHECKSUMS_SECRET: Final = "configuration-checksums"
 CLOUD_PROVIDER_SECRET: Final = "d8-node-manager-cloud-provider"
+CLASS_KIND_KEY: Final = "instanceClassKind"
+"""Key in ``CLOUD_PROVIDER_SECRET``: the kind of instance class that the provider uses."""
+MACHINE_TYPES_KIND: Final = "InstanceTypesCatalog"
+MACHINE_TYPES: Final = "for-cluster-autoscaler"
+"""The catalogue of machine types."""
 GLOBAL_MODULE_CONFIG: Final = "global"
 MASTER: Final = "master"
 """The group of the control plane."""

@@ -54,41 +54,55 @@ class Silence:
 
     def __init__(self, limit: float, *, lifetime: float, remind: Callable[[], None] | None = None) -> None:
         self._limit: Final = limit
-        self._timeout: Final = asyncio.timeout(limit or lifetime)
+        self._timeout: Final = asyncio.timeout(None if limit else lifetime)
         self._loop: Final = asyncio.get_running_loop()
         self._remind: Final = remind
-        self._reminder: asyncio.TimerHandle | None = None
+        self._last = 0.0
+        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
 
     def broken(self) -> None:
         """Something arrived."""
-        if self._limit:
-            self._timeout.reschedule(self._loop.time() + self._limit)
-        if self._reminder is not None:
-            self._reminder.cancel()
-            self._schedule()
+        # Happens for every event: the timers look at this when they ring, instead of being set again.
+        self._last = self._loop.time()
 
     def interrupt(self) -> None:
         """End the block now."""
         self._timeout.reschedule(self._loop.time())
 
-    def _schedule(self) -> None:
-        self._reminder = self._loop.call_later(REMINDER, self._ring)
+    def _listen(self) -> None:
+        if self._is_silent_for(self._limit, self._listen):
+            self._timeout.reschedule(self._loop.time())
 
     def _ring(self) -> None:
-        if self._remind is not None:
+        if self._is_silent_for(REMINDER, self._ring) and self._remind is not None:
             self._remind()
-        self._schedule()
+            self._set(self._loop.time() + REMINDER, self._ring)
+
+    def _is_silent_for(self, seconds: float, again: Callable[[], None]) -> bool:
+        """Whether nothing arrived for so long; if something did, ask ``again`` when it may be so."""
+        due = self._last + seconds
+        if due <= self._timers.pop(again).when():
+            return True
+        self._set(due, again)
+        return False
+
+    def _set(self, due: float, callback: Callable[[], None]) -> None:
+        self._timers[callback] = self._loop.call_at(due, callback)
 
     async def __aenter__(self) -> None:
         await self._timeout.__aenter__()
+        self._last = self._loop.time()
+        if self._limit:
+            self._set(self._last + self._limit, self._listen)
         if self._remind is not None:
-            self._schedule()
+            self._set(self._last + REMINDER, self._ring)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._reminder is not None:
-            self._reminder.cancel()
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as expired:

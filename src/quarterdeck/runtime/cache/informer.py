@@ -30,6 +30,7 @@ from quarterdeck.runtime.cache.reflector import (
     Reflector,
     ReflectorOptions,
     ReflectorStatistics,
+    log_missing,
 )
 from quarterdeck.runtime.cache.registration import EventHandler, Registration
 from quarterdeck.runtime.cache.shard import Shard
@@ -235,10 +236,7 @@ class Informer:
                 return await self._resolve()
             except NoKindMatch as error:
                 if self._health.state is not HealthState.KIND_MISSING:
-                    self._log.warning(
-                        "kind is missing: if kind is a CRD, it should be installed before calling Start",
-                        error,
-                    )
+                    log_missing(self._log, error, is_needed=self.is_needed)
                 self._health = self._trouble(HealthState.KIND_MISSING, error)
                 wait = MISSING_KIND_PERIOD
             except QuarterdeckError as error:
@@ -284,6 +282,7 @@ class Informer:
                 silence=plan.silence,
                 internal_error_window=plan.internal_error_window,
             ),
+            is_needed=lambda: self.is_needed,
             clock=self._clock,
             rng=self._random,
         )

@@ -23,7 +23,7 @@ there has never been a bookmark, it is switched off.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NoReturn, Protocol
 
 import msgspec
@@ -165,6 +165,14 @@ class _ListNeeded(QuarterdeckError):
         self.at_once = at_once
 
 
+def log_missing(log: FieldLogger, error: Exception, *, is_needed: bool) -> None:
+    """Say that a kind is missing; where nobody needs it, that is nothing to be warned of."""
+    if is_needed:
+        log.warning("kind is missing: if kind is a CRD, it should be installed before calling Start", error)
+    else:
+        log.info("optional kind is missing: waiting for its CRD")
+
+
 class Reflector:
     """Lists and watches one resource into one sink."""
 
@@ -175,6 +183,7 @@ class Reflector:
         mapping: ResourceMapping,
         sink: Sink,
         options: ReflectorOptions | None = None,
+        is_needed: Callable[[], bool] = lambda: True,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
@@ -182,6 +191,7 @@ class Reflector:
         self._mapping: Final = mapping
         self._sink: Final = sink
         self._options: Final = options if options is not None else ReflectorOptions()
+        self._is_needed: Final = is_needed
         self._clock: Final = clock if clock is not None else LoopClock()
         self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
         self._backoff: Final = EndlessBackoff(
@@ -272,9 +282,7 @@ class Reflector:
         self._list_reason = "error" if self._lists else "start"
         if isinstance(error, NotFound | NoKindMatch):
             if self._health.state is not HealthState.KIND_MISSING:
-                self._log.warning(
-                    "kind is missing: if kind is a CRD, it should be installed before calling Start", error
-                )
+                log_missing(self._log, error, is_needed=self._is_needed())
                 await self._sink.clear()
             self._version = ""
             self._version_unavailable = False

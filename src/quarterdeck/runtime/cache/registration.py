@@ -132,7 +132,9 @@ class Registration:
                 if isinstance(item, _Marker):
                     self._reach(item)
                 else:
-                    await self._handle(item)
+                    waiting = self._handle(item)
+                    if waiting is not None:
+                        await waiting
                 if turn.is_over:
                     await turn.end()
             self._filled.clear()
@@ -146,22 +148,37 @@ class Registration:
         if not self._missing:
             self._synced.set()
 
-    async def _handle(self, delta: Delta) -> None:
+    def _handle(self, delta: Delta) -> Awaitable[None] | None:
+        """Hand one delta over; what is left to wait for comes back, which for most handlers is nothing."""
         self._is_handling = True
         started = perf_counter()
         try:
             waiting = self._handler.handle(delta)
-            if waiting is not None:
-                await waiting
         except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
             self._retry_later(delta, error)
         else:
-            self._handled += 1
-            if self._attempts:
-                self._attempts.pop(id(delta), None)
+            if waiting is not None:
+                return self._finish(delta, waiting, started)
+            self._succeeded(delta)
+        self._is_handling = False
+        self._observe(perf_counter() - started)
+        return None
+
+    async def _finish(self, delta: Delta, waiting: Awaitable[None], started: float) -> None:
+        try:
+            await waiting
+        except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
+            self._retry_later(delta, error)
+        else:
+            self._succeeded(delta)
         finally:
             self._is_handling = False
             self._observe(perf_counter() - started)
+
+    def _succeeded(self, delta: Delta) -> None:
+        self._handled += 1
+        if self._attempts:
+            self._attempts.pop(id(delta), None)
 
     def _retry_later(self, delta: Delta, error: Exception) -> None:
         self._failures += 1

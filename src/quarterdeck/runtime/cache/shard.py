@@ -52,7 +52,8 @@ class Shard:
         self._owner: Final = owner
         self._synced: Final = asyncio.Event()
         self._number: Final = itertools.count().__next__
-        self._versions: list[tuple[int, str, int, Callable[[], None]]] = []
+        self._versions: list[tuple[int, str, int]] = []
+        self._callbacks: dict[int, Callable[[], None]] = {}
         self._keys: dict[tuple[str, str], dict[int, tuple[Callable[[Entry | None], bool], Cancel]]] = {}
 
     @property
@@ -74,13 +75,12 @@ class Shard:
         if not is_comparable(version):
             callback()
             return _nothing
-        slot = (len(version), version, self._number(), callback)
-        heapq.heappush(self._versions, slot)
+        number = self._number()
+        self._callbacks[number] = callback
+        heapq.heappush(self._versions, (len(version), version, number))
 
         def cancel() -> None:
-            if slot in self._versions:
-                self._versions.remove(slot)
-                heapq.heapify(self._versions)
+            self._callbacks.pop(number, None)  # what is left of it in the heap goes when its version comes
 
         return cancel
 
@@ -108,7 +108,9 @@ class Shard:
     def _wake_versions(self) -> None:
         waiting = self._versions
         while waiting and is_at_least(self.store.version, waiting[0][1]):
-            heapq.heappop(waiting)[3]()
+            callback = self._callbacks.pop(heapq.heappop(waiting)[2], None)
+            if callback is not None:
+                callback()
 
     def _wake_entry(self, namespace: str, name: str, entry: Entry | None) -> None:
         waiting = self._keys.get((namespace, name))

@@ -20,6 +20,7 @@ from quarterdeck.errors import ConfigError
 __all__ = [
     "certificates_in",
     "dns_names_of",
+    "expiry_of",
     "has_key",
     "is_signed_by",
     "issue",
@@ -83,6 +84,11 @@ def certificates_in(pem: bytes) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(pem)
     except ValueError as error:
         raise ConfigError(f"not a PEM certificate: {error}") from error
+
+
+def expiry_of(pem: bytes) -> float:
+    """When the first certificate of a PEM text expires, as a Unix time; raises ``ConfigError``."""
+    return certificates_in(pem)[0].not_valid_after_utc.timestamp()
 
 
 def to_pem(certificates: Sequence[x509.Certificate]) -> bytes:

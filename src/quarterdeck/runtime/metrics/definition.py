@@ -261,6 +261,12 @@ CERTIFICATE_ERRORS: Final = Definition(
     "certwatcher_read_certificate_errors_total", "counter", "Total number of certificate read errors"
 )
 
+CERTIFICATE_EXPIRY: Final = Definition(
+    "quarterdeck_webhook_certificate_expiry_timestamp_seconds",
+    "gauge",
+    "Date after which the certificate that webhooks are served with is refused, in seconds since 1970.",
+)
+
 SYNCED: Final = Definition(
     "quarterdeck_informer_synced", "gauge", "1 once the first list of the kind is stored.", ("kind",)
 )
@@ -367,6 +373,7 @@ GROUPS: Final[dict[str, tuple[Definition, ...]]] = {
         LOOP_LAG,
         EVENTS_DROPPED,
         REQUEUE_REASONS,
+        CERTIFICATE_EXPIRY,
     ),
 }
 """Every metric of the runtime, by who measures it."""

@@ -264,6 +264,7 @@ class RuntimeMetrics:
         self.loop_lag: Final = gauge(d.LOOP_LAG).labelled()
         self.events_dropped: Final = counter(d.EVENTS_DROPPED).labelled()
         self.requeue_reasons: Final = counter(d.REQUEUE_REASONS)
+        self.certificate_expiry: Final = gauge(d.CERTIFICATE_EXPIRY)
 
     def controller(self, name: str) -> ControllerMetrics:
         """The recorder of a controller; all its series exist from now on."""

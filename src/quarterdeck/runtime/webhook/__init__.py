@@ -9,7 +9,15 @@ from quarterdeck.runtime.webhook.configuration import (
     conversion_stanza,
     webhook_configurations,
 )
-from quarterdeck.runtime.webhook.conversion import Conversion, Convertible, Spoke, Unconvertible
+from quarterdeck.runtime.webhook.conversion import (
+    Conversion,
+    Converter,
+    Convertible,
+    ReviewConversion,
+    ReviewFailed,
+    Spoke,
+    Unconvertible,
+)
 from quarterdeck.runtime.webhook.handler import (
     AdmissionHandler,
     AdmissionWebhook,
@@ -33,10 +41,13 @@ __all__ = [
     "AdmissionWebhook",
     "Chain",
     "Conversion",
+    "Converter",
     "Convertible",
     "Defaulter",
     "Denied",
     "Operation",
+    "ReviewConversion",
+    "ReviewFailed",
     "Rule",
     "ServiceTarget",
     "Settings",

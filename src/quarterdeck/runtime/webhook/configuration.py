@@ -34,7 +34,7 @@ from quarterdeck.api.k8s.admissionregistration import (
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ConfigError, NotFound
 from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.webhook.conversion import Conversion
+from quarterdeck.runtime.webhook.conversion import Converter
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.path import CONVERT_PATH
 from quarterdeck.runtime.webhook.registration import Settings
@@ -148,7 +148,7 @@ class WebhookInstaller:
         target: Target,
         *,
         webhooks: Sequence[AdmissionWebhook] = (),
-        conversions: Sequence[Conversion] = (),
+        conversions: Sequence[Converter] = (),
         definitions: Sequence[str] = (),
         field_manager: str = "quarterdeck-webhooks",
     ) -> None:
@@ -158,7 +158,7 @@ class WebhookInstaller:
         self._target: Final = target
         self._webhooks: Final = tuple(webhooks)
         self._definitions: Final = (
-            *(n for each in conversions if (n := _definition_name(each))),
+            *(each.definition for each in conversions if each.definition),
             *definitions,
         )
         self._manager: Final = field_manager
@@ -205,11 +205,6 @@ def _covers(found: object, wanted: object) -> bool:
             return False
         return all(_covers(have, want) for have, want in zip(found, wanted, strict=True))
     return found == wanted
-
-
-def _definition_name(conversion: Conversion) -> str:
-    hub = conversion.hub
-    return "" if isinstance(hub, GroupVersionKind) else f"{hub.type_info.plural}.{hub.type_info.group}"
 
 
 def _mutating(hook: AdmissionWebhook, target: Target) -> MutatingWebhook:

@@ -8,6 +8,9 @@ hub. A spoke is a class with the two methods of ``Convertible``, or a ``Spoke`` 
 
 A ``GroupVersionKind`` instead of a class means plain dictionaries. Functions may be ``async``.
 
+``Conversion`` is one ``Converter``. An operator whose conversion does not fit (a step that must know both
+ends, something read once for a whole review) brings one of its own; the endpoint serves either.
+
 The API server takes all metadata but labels and annotations from the object it sent and refuses answers that
 changed name, namespace or UID; here any other metadata change is an error of the converter and says so.
 Pass the source's ``metadata`` on as it is: that is also the fastest.
@@ -20,10 +23,26 @@ from typing import Any, Final, Literal, Protocol, Self, TypeAlias, TypeVar, cast
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, ObjectMeta, Resource, decode, decode_json, encode
+from quarterdeck.api import (
+    GroupVersion,
+    GroupVersionKind,
+    ObjectMeta,
+    Resource,
+    decode,
+    decode_json,
+    encode,
+)
 from quarterdeck.errors import ConfigError, QuarterdeckError, SchemaError
 
-__all__ = ["Conversion", "Convertible", "Spoke", "Unconvertible"]
+__all__ = [
+    "Conversion",
+    "Converter",
+    "Convertible",
+    "ReviewConversion",
+    "ReviewFailed",
+    "Spoke",
+    "Unconvertible",
+]
 
 Document: TypeAlias = dict[str, Any]
 Version: TypeAlias = type[Resource] | GroupVersionKind
@@ -39,6 +58,41 @@ _fixed_fields: Final = attrgetter(
 
 class Unconvertible(QuarterdeckError):
     """The object cannot be converted; the message says why."""
+
+
+class ReviewFailed(QuarterdeckError):
+    """The review fails as a whole: no single object is to blame."""
+
+
+class ReviewConversion(Protocol):
+    """The conversion of one kind's objects in one review."""
+
+    def run(self, raw: msgspec.Raw, source: str | None = None) -> bytes | Awaitable[bytes] | None:
+        """The converted JSON; raises ``Unconvertible``, or ``ReviewFailed`` for the review as a whole.
+
+        Lists are long and mostly of one version, so the head of an object is not looked at beforehand.
+        ``None`` means: not an object of the kind, or of another version than the ones before. The object
+        is then given once more, with the ``source`` its head names, if the kind is this one.
+        """
+        ...
+
+
+class Converter(Protocol):
+    """Converts all versions of one kind."""
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """The kind; the version is that of the hub."""
+        ...
+
+    @property
+    def definition(self) -> str:
+        """The name of the CRD, ``widgets.example.io``; empty if only others know it."""
+        ...
+
+    async def begin(self, target: str) -> ReviewConversion:
+        """Once per review that has objects of the kind; what it raises fails the review as a whole."""
+        ...
 
 
 class Convertible(Protocol[R_co]):
@@ -97,6 +151,18 @@ class Conversion:
         self._versions[gvk.api_version] = version
 
     @property
+    def definition(self) -> str:
+        """The name of the CRD; empty for a hub without class, whose resource only the author knows."""
+        hub = self.hub
+        return "" if isinstance(hub, GroupVersionKind) else f"{hub.type_info.plural}.{hub.type_info.group}"
+
+    async def begin(self, target: str) -> ReviewConversion:
+        """Prepare for one review."""
+        if self.prepare is not None:
+            await self.prepare()
+        return _Run(self, target)
+
+    @property
     def versions(self) -> tuple[Version, ...]:
         """The hub, then the spokes."""
         return tuple(version.version for version in self._versions.values())
@@ -114,6 +180,28 @@ class Conversion:
             return Plan(origin, None, (), wanted=target)
         steps = tuple(step for step in (origin.to_hub, goal.from_hub) if step is not None)
         return Plan(origin, goal, steps)
+
+
+class _Run:
+    """Objects of one review; remembers the way of the object before."""
+
+    __slots__ = ("_conversion", "_plan", "_target")
+
+    def __init__(self, conversion: Conversion, target: str) -> None:
+        self._conversion: Final = conversion
+        self._target: Final = target
+        self._plan: Plan | None = None
+
+    def run(self, raw: msgspec.Raw, source: str | None = None) -> bytes | Awaitable[bytes] | None:
+        if source is not None:
+            self._plan = self._find(source)
+        return self._plan.run(raw) if self._plan is not None else None
+
+    def _find(self, source: str) -> "Plan":
+        group = GroupVersion.parse(self._target).group
+        if group != self._conversion.gvk.group:
+            raise Unconvertible(f"src {source} and dst {group} does not belong to same API Group")
+        return self._conversion.plan(source, self._target)
 
 
 class _Version:

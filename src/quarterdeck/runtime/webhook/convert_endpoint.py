@@ -15,13 +15,19 @@ from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import bound_fields, get_logger
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.timeslice import TimeSlice
-from quarterdeck.runtime.webhook.conversion import Conversion, Plan, Unconvertible
+from quarterdeck.runtime.webhook.conversion import (
+    Converter,
+    ReviewConversion,
+    ReviewFailed,
+    Unconvertible,
+)
 from quarterdeck.runtime.webhook.http import MIB, Request, Response
 
 __all__ = ["BODY_LIMIT", "ConversionEndpoint"]
 
 BODY_LIMIT: Final = 256 * MIB
 """A list is converted in one review, however long it is: upstream has no limit here."""
+KIND: Final = "ConversionReview"
 PANIC: Final = "internal error occurred during conversion"
 VERSIONS: Final = ("apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1")
 
@@ -38,8 +44,10 @@ class _Request(msgspec.Struct, frozen=True, gc=False):
 
 
 class _Review(msgspec.Struct, frozen=True, gc=False, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
+    """A review that does not say what it is counts as one; one that says something else does not."""
+
+    api_version: str = VERSIONS[0]
+    kind: str = KIND
     request: _Request | None = None
 
 
@@ -56,31 +64,31 @@ class ConversionEndpoint:
     """Serves the conversions of any number of kinds at one path."""
 
     def __init__(self, *, panics: Counter | None = None) -> None:
-        self._conversions: Final[dict[GroupKind, Conversion]] = {}
+        self._converters: Final[dict[GroupKind, Converter]] = {}
         self._panics: Final = panics if panics is not None else Counter()
 
-    def add(self, conversion: Conversion) -> None:
+    def add(self, converter: Converter) -> None:
         """Serve one more kind; raises ``ConfigError`` for one that is served already."""
-        key = conversion.gvk.group_kind
-        if key in self._conversions:
+        key = converter.gvk.group_kind
+        if key in self._converters:
             raise ConfigError(f"multiple hubs defined for group-kind '{key}'")
-        self._conversions[key] = conversion
+        self._converters[key] = converter
 
     @property
-    def conversions(self) -> tuple[Conversion, ...]:
+    def converters(self) -> tuple[Converter, ...]:
         """The kinds served."""
-        return tuple(self._conversions.values())
+        return tuple(self._converters.values())
 
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
-        if request.is_too_large or not request.body:
+        if request.is_too_large:
             return _failure(VERSIONS[0], "", "failed to read request body")
         try:
             review = _decode(request.body)
         except UNREADABLE as error:
             _log.warning("bad conversion request", error)
             return _failure(VERSIONS[0], "", "failed to unmarshal conversion review")
-        if review.kind != "ConversionReview" or review.api_version not in VERSIONS:
+        if review.kind != KIND or review.api_version not in VERSIONS:
             _log.warning("bad conversion request", kind=review.kind, apiVersion=review.api_version)
             return _failure(VERSIONS[0], "", "failed to unmarshal conversion review")
         asked = review.request
@@ -99,59 +107,58 @@ class ConversionEndpoint:
         return _success(review.api_version, asked.uid, converted)
 
     async def _convert(self, asked: _Request) -> list[bytes]:
-        group = GroupVersion.parse(asked.desired).group
-        prepared: set[Conversion] = set()
-        plan: Plan | None = None
+        begun: dict[Converter, ReviewConversion] = {}
+        current: ReviewConversion | None = None
         turn = TimeSlice()
         results: list[bytes] = []
         for index, raw in enumerate(asked.objects or ()):
             try:
-                result = plan.run(raw) if plan is not None else None
+                result = current.run(raw) if current is not None else None
                 if result is None:
                     # Another version or kind than the object before (or the first): look at its head.
-                    conversion, source = self._find(raw, group)
-                    if conversion.prepare is not None and conversion not in prepared:
-                        prepared.add(conversion)
-                        await _prepare(conversion)
-                    plan = conversion.plan(source, asked.desired)
-                    result = plan.run(raw)
+                    head = _read_head(raw)
+                    converter = self._find(head, asked.desired)
+                    if converter is None:
+                        results.append(bytes(raw))
+                        continue
+                    if converter not in begun:
+                        begun[converter] = await _begin(converter, asked.desired)
+                    current = begun[converter]
+                    result = current.run(raw, head.api_version)
                 assert result is not None
                 results.append(result if isinstance(result, bytes) else await result)
-            except _Unprepared as failed:
-                raise failed.error from failed.error.__cause__
+            except ReviewFailed:
+                raise
             except QuarterdeckError as error:
                 raise Unconvertible(f"failed to convert object {index}: {error}") from error
             if index % _EVERY == 0 and turn.is_over:
                 await turn.end()
         return results
 
-    def _find(self, raw: msgspec.Raw, group: str) -> tuple[Conversion, str]:
-        try:
-            head = _decode_head(raw)
-        except UNREADABLE as error:
-            raise Unconvertible(f"parse object metadata: {error}") from error
-        conversion = self._conversions.get(GroupKind(GroupVersion.parse(head.api_version).group, head.kind))
-        if conversion is None:
-            raise Unconvertible(f"unsupported kind: {head.kind}")
-        if group != conversion.gvk.group:
-            raise Unconvertible(f"src {head.api_version} and dst {group} does not belong to same API Group")
-        return conversion, head.api_version
+    def _find(self, head: _Head, desired: str) -> Converter | None:
+        """Who converts an object; nobody need if it has the wanted version already."""
+        key = GroupKind(GroupVersion.parse(head.api_version).group, head.kind)
+        found = self._converters.get(key)
+        if found is None and head.api_version != desired:
+            # A kind we know, in a group we do not: its converter says that it does not know the version.
+            found = next((one for one in self.converters if one.gvk.kind == head.kind), None)
+            if found is None:
+                raise Unconvertible(f"unsupported kind: {head.kind}")
+        return found
 
 
-class _Unprepared(Exception):
-    """``prepare`` failed: no single object is to blame."""
-
-    def __init__(self, error: QuarterdeckError) -> None:
-        super().__init__(str(error))
-        self.error: Final = error
-
-
-async def _prepare(conversion: Conversion) -> None:
-    assert conversion.prepare is not None
+def _read_head(raw: msgspec.Raw) -> _Head:
     try:
-        await conversion.prepare()
+        return _decode_head(raw)
+    except UNREADABLE as error:
+        raise Unconvertible(f"parse object metadata: {error}") from error
+
+
+async def _begin(converter: Converter, target: str) -> ReviewConversion:
+    try:
+        return await converter.begin(target)
     except QuarterdeckError as error:
-        raise _Unprepared(error) from error
+        raise ReviewFailed(str(error)) from error
 
 
 def _success(version: str, uid: str, objects: list[bytes]) -> Response:

@@ -28,15 +28,17 @@ from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.certificate import (
     CertificateSource,
     FileCertificates,
+    KeyPair,
     Publish,
     SelfSigned,
     ServingContext,
+    UsePair,
 )
 from quarterdeck.runtime.metrics import RuntimeMetrics, WebhookMetrics
 from quarterdeck.runtime.trace import NO_TRACER, Tracer
 from quarterdeck.runtime.webhook import convert_endpoint, endpoint
 from quarterdeck.runtime.webhook.configuration import Target, WebhookInstaller
-from quarterdeck.runtime.webhook.conversion import Conversion
+from quarterdeck.runtime.webhook.conversion import Converter
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
@@ -96,7 +98,7 @@ class WebhookServer:
             self.register(webhook.path, target.handle, body_limit=endpoint.BODY_LIMIT)
             self._webhooks.append(webhook)
 
-    def add_conversion(self, *conversions: Conversion) -> None:
+    def add_conversion(self, *conversions: Converter) -> None:
         """Serve conversions at ``/convert``; raises ``ConfigError`` for a kind that has one already."""
         if self._conversion is None:
             self._conversion = ConversionEndpoint(panics=self._metrics.conversion_panics)
@@ -119,9 +121,9 @@ class WebhookServer:
         return tuple(self._webhooks)
 
     @property
-    def conversions(self) -> tuple[Conversion, ...]:
+    def conversions(self) -> tuple[Converter, ...]:
         """The kinds converted."""
-        return self._conversion.conversions if self._conversion is not None else ()
+        return self._conversion.converters if self._conversion is not None else ()
 
     @property
     def is_empty(self) -> bool:
@@ -171,11 +173,23 @@ class WebhookServer:
             return
         async with AsyncExitStack() as stack:
             context = ServingContext(client_ca=self.options.client_ca)
-            await stack.enter_async_context(self._certificates.serve(context.replace))
+            await stack.enter_async_context(self._certificates.serve(self._using(context)))
             await self._http.start(self.options.host, self.options.port, context.ssl)
             stack.push_async_callback(self._http.stop, drain=self.options.drain)
             self._stack = stack.pop_all()
         _log.info("Serving webhook server", host=self.options.host, port=self.port)
+
+    def _using(self, context: ServingContext) -> UsePair:
+        """Serve a pair, and show until when it is good."""
+
+        def use(pair: KeyPair) -> None:
+            # Late: loading the cryptography takes longer than the rest of a start.
+            from quarterdeck.runtime.certificate.authority import expiry_of
+
+            context.replace(pair)
+            self._metrics.certificate_expiry.labelled().set(expiry_of(pair.certificate))
+
+        return use
 
     async def stop(self) -> None:
         """Stop listening and let requests under way end."""

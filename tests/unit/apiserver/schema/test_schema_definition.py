@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.apiserver.schema.definition import schema_errors
-from quarterdeck.apiserver.schema.rules import MAX_DEPTH
+from quarterdeck.apiserver.schema.rules import max_depth
 
 Json = dict[str, Any]
 STRING = {"type": "string"}
@@ -406,9 +406,9 @@ def test_defaults_must_satisfy_rules() -> None:
 
 def test_schemas_nested_too_deeply_are_refused() -> None:
     schema: Json = {"type": "string"}
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(max_depth() + 1):
         schema = {"type": "object", "properties": {"a": schema}}
-    assert errors(schema) == [f'S: Invalid value: "": must not be nested deeper than {MAX_DEPTH} levels']
+    assert errors(schema) == [f'S: Invalid value: "": must not be nested deeper than {max_depth()} levels']
 
 
 @pytest.mark.parametrize("schema", [None, 5, "x", [], {"type": 5}, {"type": "object", "properties": []}])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.apiserver.fielderror import ErrorKind
-from quarterdeck.apiserver.schema.rules import MAX_DEPTH
+from quarterdeck.apiserver.schema.rules import max_depth
 from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.apiserver.schema.validation import validate
 
@@ -407,12 +407,12 @@ def test_any_value_is_answered_with_errors(value: Any) -> None:
 def test_the_deepest_schema_a_crd_may_have_is_followed_to_its_end() -> None:
     schema: dict[str, Any] = {"type": "string", "maxLength": 1}
     value: Any = "long"
-    for _ in range(MAX_DEPTH - 1):
+    for _ in range(max_depth() - 1):
         schema = {"type": "array", "items": schema}
         value = [value]
     [error] = validate(value, compile_schema(schema))
     assert error.kind is ErrorKind.TOO_LONG
-    assert error.field == "[0]" * (MAX_DEPTH - 1)
+    assert error.field == "[0]" * (max_depth() - 1)
 
 
 def test_values_nested_beyond_the_stack_are_an_error() -> None:

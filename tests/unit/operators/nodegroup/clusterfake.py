@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from quarterdeck.api import ObjectMeta, PartialObjectMetadata
@@ -13,12 +13,13 @@ from quarterdeck.operators.nodegroup.types import ModuleConfig
 
 
 class FakeCluster:
-    """Objects by kind and name; raises `error`, if given, from every read."""
+    """Objects by kind and name; raises `error`, if given, from every read, or from those of `unreadable`."""
 
-    def __init__(self, *, error: QuarterdeckError | None = None) -> None:
+    def __init__(self, *, error: QuarterdeckError | None = None, unreadable: str = "") -> None:
         self.error = error
+        self.unreadable = unreadable
         self.objects: dict[tuple[Any, str], Any] = {}
-        self.nodes: list[PartialObjectMetadata] = []
+        self.heads: list[PartialObjectMetadata] = []
         self.reads: list[str] = []
 
     def add_secret(self, name: str, **data: bytes) -> None:
@@ -46,18 +47,20 @@ class FakeCluster:
         self.objects[Endpoints, "kubernetes"] = Endpoints.from_dict({"subsets": [subset]})
 
     def add_node(self, name: str, **labels: str) -> None:
-        self.nodes.append(PartialObjectMetadata(metadata=ObjectMeta(name=name, labels=labels)))
+        self.heads.append(PartialObjectMetadata(metadata=ObjectMeta(name=name, labels=labels)))
+
+    def _note(self, what: str) -> None:
+        self.reads.append(what)
+        if self.error is not None and self.unreadable in ("", what):
+            raise self.error
 
     async def get(self, kind: Any, name: str, namespace: str = "") -> Any:
-        self.reads.append(name)
-        if self.error is not None:
-            raise self.error
+        self._note(name)
         if (kind, name) not in self.objects:
             raise NotFound.in_cache(kind.__name__, name)
         return self.objects[kind, name]
 
-    async def list(self, kind: Any, *, labels: Mapping[str, str]) -> Sequence[PartialObjectMetadata]:
-        self.reads.append("nodes")
-        if self.error is not None:
-            raise self.error
-        return [node for node in self.nodes if labels.items() <= dict(node.metadata.labels).items()]
+    async def nodes(self, group: str, label: str, value: str) -> Sequence[PartialObjectMetadata]:
+        self._note("nodes")
+        wanted = {names.GROUP_LABEL: group, label: value}
+        return [head for head in self.heads if wanted.items() <= dict(head.metadata.labels).items()]

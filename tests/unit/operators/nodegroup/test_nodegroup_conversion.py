@@ -11,8 +11,9 @@ from clusterfake import FakeCluster
 
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_all
-from quarterdeck.operators.nodegroup.webhooks import ClusterReader, ConversionWebhook
+from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_with
+from quarterdeck.operators.nodegroup.webhooks import ClusterReader, NodeGroupConverter
+from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.http import Request
 
 Json = dict[str, Any]
@@ -23,7 +24,7 @@ def group(version: str = names.V1ALPHA2, name: str = "worker", **spec: Any) -> J
 
 
 def convert(document: Any, target: str, *permanent: str) -> Any:
-    return convert_all([document], target, lambda: permanent)[0]
+    return convert_with(document, target, lambda: permanent)
 
 
 def never() -> list[str]:
@@ -31,7 +32,7 @@ def never() -> list[str]:
 
 
 def test_hybrid_master_is_permanent_without_the_provider_configuration() -> None:
-    (converted,) = convert_all([group(name="master", nodeType="Hybrid")], names.V1, never)
+    converted = convert_with(group(name="master", nodeType="Hybrid"), names.V1, never)
     assert converted["spec"]["nodeType"] == "CloudPermanent"
 
 
@@ -45,21 +46,8 @@ def test_hybrid_is_resolved_by_annotation_then_by_provider_configuration() -> No
 
 
 def test_hybrid_stays_hybrid_between_old_versions() -> None:
-    (converted,) = convert_all([group(nodeType="Hybrid")], names.V1ALPHA1, never)
+    converted = convert_with(group(nodeType="Hybrid"), names.V1ALPHA1, never)
     assert converted["spec"] == {"nodeType": "Hybrid"}
-
-
-def test_the_provider_configuration_is_read_once_for_many_groups() -> None:
-    reads = []
-
-    def permanent() -> list[str]:
-        reads.append(1)
-        return ["g1"]
-
-    groups = [group(name=f"g{number}", nodeType="Hybrid") for number in range(3)]
-    types = [one["spec"]["nodeType"] for one in convert_all(groups, names.V1, permanent)]
-    assert types == ["CloudStatic", "CloudPermanent", "CloudStatic"]
-    assert len(reads) == 1
 
 
 def test_an_object_of_the_wanted_version_is_returned_unchanged_whatever_it_is() -> None:
@@ -134,14 +122,14 @@ def test_containerd_v2_settings_give_way_to_containerd_settings() -> None:
 )
 def test_what_cannot_be_converted_is_refused_with_its_place_and_reason(document: Any, message: str) -> None:
     with pytest.raises(ConversionError) as error:
-        convert_all([group(nodeType="Cloud"), document], names.V1, never)
-    assert str(error.value) == f"failed to convert object 1: {message}"
+        convert_with(document, names.V1, never)
+    assert str(error.value) == message
 
 
 def test_types_are_checked_before_the_wanted_version() -> None:
     with pytest.raises(ConversionError, match="failed to unmarshal"):
         convert(group(nodeType=7), "deckhouse.io/v9")
-    with pytest.raises(ConversionError, match=r"object 0: unsupported desired version: deckhouse\.io/v9$"):
+    with pytest.raises(ConversionError, match=r"^unsupported desired version: deckhouse\.io/v9$"):
         convert(group(nodeType="Cloud"), "deckhouse.io/v9")
 
 
@@ -153,10 +141,15 @@ def review(target: str, *objects: Any) -> Json:
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
 
 
+def endpoint(cluster: FakeCluster | None = None) -> ConversionEndpoint:
+    found = ConversionEndpoint()
+    found.add(NodeGroupConverter(ClusterReader(cluster or FakeCluster())))
+    return found
+
+
 def ask(body: Any, cluster: FakeCluster | None = None) -> Json:
-    webhook = ConversionWebhook(ClusterReader(cluster or FakeCluster()))
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    response = asyncio.run(webhook.handle(Request("POST", names.CONVERT_PATH, body=raw)))
+    response = asyncio.run(endpoint(cluster).handle(Request("POST", names.CONVERT_PATH, body=raw)))
     assert response.status == 200
     assert response.content_type == "application/json"
     answer: Json = json.loads(response.body)
@@ -167,7 +160,11 @@ def failure(message: str, uid: str = "u-1") -> Json:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "ConversionReview",
-        "response": {"uid": uid, "result": {"status": "Failure", "message": message}},
+        "response": {
+            "uid": uid,
+            "convertedObjects": [],
+            "result": {"metadata": {}, "status": "Failure", "message": message},
+        },
     }
 
 
@@ -190,9 +187,8 @@ def test_bodies_that_are_no_review_are_answered_with_a_failure(body: bytes, mess
 
 
 def test_a_body_beyond_the_limit_is_unreadable() -> None:
-    webhook = ConversionWebhook(ClusterReader(FakeCluster()))
     request = Request("POST", names.CONVERT_PATH, is_too_large=True)
-    answer = json.loads(asyncio.run(webhook.handle(request)).body)
+    answer = json.loads(asyncio.run(endpoint().handle(request)).body)
     assert answer == failure("failed to read request body", uid="")
 
 
@@ -200,7 +196,7 @@ def test_an_empty_list_is_an_empty_success() -> None:
     assert ask(review(names.V1))["response"] == {
         "uid": "u-1",
         "convertedObjects": [],
-        "result": {"status": "Success"},
+        "result": {"metadata": {}, "status": "Success"},
     }
 
 
@@ -217,7 +213,22 @@ def test_objects_come_back_in_order_with_their_metadata_untouched() -> None:
 
 def test_one_bad_object_fails_the_review_without_objects() -> None:
     answer = ask(review(names.V1, group(nodeType="Cloud"), 7))
-    assert answer == failure("failed to convert object 1: parse object metadata: not a JSON object")
+    assert answer == failure(
+        "failed to convert object 1: parse object metadata: Expected `object`, got `int`"
+    )
+
+
+def test_the_provider_configuration_is_read_once_for_many_groups() -> None:
+    cluster = FakeCluster()
+    cluster.add_secret(
+        names.PROVIDER_SECRET, **{names.PROVIDER_CONFIGURATION_KEY: b"nodeGroups: [{name: g1}, {}]"}
+    )
+    odd = group(name="g1", nodeType="Hybrid", unknown=1)  # converted as a document, unlike the others
+    groups = [group(name=f"g{number}", nodeType="Hybrid") for number in range(3)]
+    objects = ask(review(names.V1, *groups, odd), cluster)["response"]["convertedObjects"]
+    types = [one["spec"]["nodeType"] for one in objects]
+    assert types == ["CloudStatic", "CloudPermanent", "CloudStatic", "CloudPermanent"]
+    assert cluster.reads == [names.PROVIDER_SECRET]
 
 
 def test_a_missing_provider_secret_means_no_permanent_groups() -> None:

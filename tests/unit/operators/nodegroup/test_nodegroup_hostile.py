@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.webhooks import (
     ClusterReader,
-    ConversionWebhook,
+    NodeGroupConverter,
     policy_webhook,
     simple_webhook,
 )
+from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
 from quarterdeck.runtime.webhook.http import Request, Response
 
@@ -59,15 +60,17 @@ def damaged(draw: st.DrawFn) -> Any:
 @given(st.lists(st.one_of(damaged(), anything), max_size=2), st.sampled_from([*names.VERSIONS, "x", ""]))
 def test_conversion_answers_anything(objects: list[Any], target: str) -> None:
     request = {"uid": "u", "desiredAPIVersion": target, "objects": objects}
-    body = json.dumps({"apiVersion": "a", "kind": "k", "request": request}).encode()
-    answer = asyncio.run(ConversionWebhook(ClusterReader(FakeCluster())).answer(body))
-    response = json.loads(answer)["response"]
+    body = json.dumps({"request": request}).encode()
+    endpoint = ConversionEndpoint()
+    endpoint.add(NodeGroupConverter(ClusterReader(FakeCluster())))
+    answer = asyncio.run(endpoint.handle(Request("POST", names.CONVERT_PATH, body=body)))
+    response = json.loads(answer.body)["response"]
     if response["result"]["status"] == "Success":
         assert len(response["convertedObjects"]) == len(objects)
         assert all(one.get("apiVersion", "") == target for one in response["convertedObjects"])
     else:
         assert response["result"]["message"].startswith("failed to convert object ")
-        assert "convertedObjects" not in response
+        assert response["convertedObjects"] == []
 
 
 @patient

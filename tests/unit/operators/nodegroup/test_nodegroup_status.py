@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.logic.capacity import capacity_error, starts_from_zero
 from quarterdeck.operators.nodegroup.logic.simulation import (
     NodePlan,
     SimulatedNode,
@@ -170,6 +171,47 @@ def test_the_same_error_is_told_once() -> None:
     assert outcome_of(group=group(status=first.status), failures=failures).notice is None
 
 
+def test_a_repeated_attempt_behind_a_kept_error_is_told_once() -> None:
+    started = [MachineFailure(description=names.MACHINE_CREATION_STARTED)]
+    first = outcome_of(group=group(status=with_error("quota")), failures=started)
+    assert first.notice is not None
+    again = outcome_of(group=group(status=first.status), failures=started)
+    assert again.notice is None
+    kept = next(one for one in again.status["conditions"] if one["type"] == "Error")
+    assert kept["message"] == "quota"
+
+
+def test_conditions_come_in_their_order() -> None:
+    wanted = ["Ready", "Updating", "WaitingForDisruptiveApproval", "Error", "Scaling"]
+    assert list(conditions(status_of())) == wanted
+    assert list(conditions(status_of(group=group("Static")))) == wanted[:4]
+
+
+def test_any_error_text_is_summed_up_in_one_line() -> None:
+    status = status_of(class_kind="GCPInstanceClass")
+    assert status["conditionSummary"]["ready"] == "False"
+    assert status["error"].startswith("Invalid classReference.kind")
+    fine = status_of(group=group(status=status))
+    assert fine["conditionSummary"] == {"statusMessage": "", "ready": "True"}
+    assert fine["error"] == ""
+
+
+def test_failures_without_description_are_left_out_and_the_newest_is_last() -> None:
+    failures = [
+        MachineFailure(name="b", description="second", time="2026-01-01T00:00:02Z", state="Processing"),
+        MachineFailure(name="c", time="2026-01-01T00:00:03Z"),
+        MachineFailure(name="a", description="first", time="2026-01-01T00:00:01Z", type="Delete"),
+    ]
+    status = status_of(failures=failures)
+    told = [(one["name"], one["lastOperation"]) for one in status["lastMachineFailures"]]
+    assert [name for name, _ in told] == ["a", "b"]
+    assert [(one["state"], one["type"]) for _, one in told] == [
+        ("Failed", "Delete"),
+        ("Processing", "Create"),
+    ]
+    assert next(one for one in status["conditions"] if one["type"] == "Error")["message"] == "second"
+
+
 def test_a_second_look_changes_nothing() -> None:
     first = status_of(nodes=[READY], machines=1)
     assert status_of(group=group(status=first), now=LATER, nodes=[READY], machines=1) == first
@@ -193,10 +235,53 @@ def test_the_checkpoint_moves_with_spec_and_rollout_id() -> None:
     assert second["deckhouse"]["processed"]["checkSum"] != first["deckhouse"]["processed"]["checkSum"]
 
 
-def test_the_engine_is_never_overwritten_and_foreign_fields_stay() -> None:
+def test_the_engine_is_never_overwritten_once_known_and_foreign_fields_stay() -> None:
     status = status_of(group=group(status={"engine": "MCM", "standby": 3}), engine="CAPI")
     assert (status["engine"], status["standby"]) == ("MCM", 3)
     assert "engine" not in status_of()
+    assert status_of(group=group(status={"engine": "None"}), engine="CAPI")["engine"] == "CAPI"
+
+
+def test_the_version_of_the_cluster_is_that_of_the_group() -> None:
+    assert status_of(kubernetes_version="1.33")["kubernetesVersion"] == "1.33"
+    assert status_of(group=group(status={"kubernetesVersion": "1.32"}))["kubernetesVersion"] == "1.32"
+
+
+# -- growing from nothing ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "is_known"),
+    [
+        ("AWSInstanceClass", {"instanceType": "m5.large"}, True),
+        ("AWSInstanceClass", {"instanceType": "m9.huge"}, False),
+        ("AWSInstanceClass", {"instanceType": "m9.huge", "capacity": {"cpu": 4}}, True),
+        ("AWSInstanceClass", {}, False),
+        ("YandexInstanceClass", {"cores": 4, "memory": 8192}, True),
+        ("YandexInstanceClass", {"cores": 4}, False),
+        ("DVPInstanceClass", {}, True),
+    ],
+)
+def test_machines_of_unknown_size_cannot_be_the_first_of_a_group(
+    kind: str, spec: Json, is_known: bool
+) -> None:
+    error = capacity_error(kind, "gpu", spec, {"m5.large"})
+    wanted = (
+        f"{kind} capacity is not set and instance type could not be found in the built-it types. "
+        f"ScaleFromZero would not work until you set a capacity spec into the {kind}/gpu"
+    )
+    assert error == ("" if is_known else wanted)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "is_from_zero"), [(0, 1, True), (0, 0, False), (1, 2, False), (None, 2, False)]
+)
+def test_only_groups_that_may_be_empty_and_may_grow_start_from_zero(
+    low: int | None, high: int, is_from_zero: bool
+) -> None:
+    one = group(minPerZone=low, maxPerZone=high)
+    assert starts_from_zero(one) is is_from_zero
+    assert starts_from_zero(group("Static")) is False
 
 
 # -- simulated nodes -----------------------------------------------------------------------------------

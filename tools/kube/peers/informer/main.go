@@ -85,7 +85,7 @@ func run(ctx context.Context, kubeconfig string, objects int, useJSON bool) erro
 		}
 	}
 	elapsed, spent := time.Since(started), processorTime()
-	some, err := informer.GetIndexer().ByIndex("app", "app-0")
+	some, err := informer.GetIndexer().ByIndex("app", "app-000")
 	if err != nil {
 		return err
 	}

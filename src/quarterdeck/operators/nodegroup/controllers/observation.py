@@ -7,7 +7,7 @@ clusters have machines of one engine only, an embedded one has none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -15,6 +15,9 @@ from quarterdeck.api import DynamicObject, GroupVersionKind, Resource, Time
 from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.errors import CacheError, NoKindMatch, NotFound
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
+from quarterdeck.operators.nodegroup.logic.capacity import capacity_error, starts_from_zero
+from quarterdeck.operators.nodegroup.logic.clusterstate import StateError, cluster_configuration
 from quarterdeck.operators.nodegroup.logic.status import Facts, MachineFailure, NodeFacts
 from quarterdeck.operators.nodegroup.types.machine import (
     CapiMachine,
@@ -25,6 +28,7 @@ from quarterdeck.operators.nodegroup.types.machine import (
 from quarterdeck.runtime.context import Context
 
 R = TypeVar("R", bound=Resource)
+MACHINE_TYPES: Final = GroupVersionKind(names.GROUP, "v1alpha1", names.MACHINE_TYPES_KIND)
 
 
 class GroupReader(Protocol):
@@ -44,6 +48,10 @@ class GroupReader(Protocol):
         """The objects that match; none if the kind is not served."""
         ...
 
+    async def nodes(self, group: str) -> Sequence[Node]:
+        """The Nodes of a group."""
+        ...
+
 
 class CachedReader:
     """Reads of one reconcile: from the cache where the kind is watched, else from the server."""
@@ -60,10 +68,10 @@ class CachedReader:
     async def list(
         self, kind: type[R], *, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> Sequence[R]:
-        cache = self._ctx.cache
-        if not cache.has_informer(kind) or not cache.informer(kind).has_synced:
-            return ()  # an optional kind whose definition is not there: waiting for it would take forever
         return await self._ctx.list(kind, namespace=namespace, labels=labels)
+
+    async def nodes(self, group: str) -> Sequence[Node]:
+        return self._ctx.index(Node, NODES_BY_GROUP(group))
 
 
 class Machines(msgspec.Struct, frozen=True):
@@ -79,12 +87,13 @@ class Machines(msgspec.Struct, frozen=True):
 async def observe(reader: GroupReader, group: Mapping[str, Any], now: Time) -> Facts:
     """Everything the status of a group depends on."""
     name = group["metadata"]["name"]
-    nodes = await reader.list(Node, labels={names.GROUP_LABEL: name})
+    nodes = await reader.nodes(name)
     simulated = sum(names.SIMULATED_LABEL in node.metadata.labels for node in nodes)
     provider = await _secret(reader, names.CLOUD_PROVIDER_SECRET, names.SYSTEM_NAMESPACE)
     checksums = await _secret(reader, names.CHECKSUMS_SECRET, names.MODULE_NAMESPACE)
     machines = await _machines(reader, name)
-    class_kind = provider.get("instanceClassKind", b"").decode(errors="replace")
+    class_kind = class_kind_of(provider)
+    instance_class = await _instance_class(reader, group, class_kind)
     return Facts(
         group=group,
         now=str(now),
@@ -97,8 +106,15 @@ async def observe(reader: GroupReader, group: Mapping[str, Any], now: Time) -> F
         is_frozen=machines.is_frozen,
         engine=machines.engine,
         class_kind=class_kind,
-        has_class=not class_kind or await _has_class(reader, group, class_kind),
+        has_class=instance_class is not None,
+        capacity_error=await _capacity_error(reader, group, instance_class or {}),
+        kubernetes_version=await _kubernetes_version(reader),
     )
+
+
+def class_kind_of(provider: Mapping[str, bytes]) -> str:
+    """The kind of instance class that a provider uses; empty if unknown."""
+    return provider.get(names.CLASS_KIND_KEY, b"").decode(errors="replace")
 
 
 def _node(node: Node, now: Time) -> NodeFacts:
@@ -127,17 +143,49 @@ def _zones(content: bytes) -> Sequence[str]:
         return ()
 
 
-async def _has_class(reader: GroupReader, group: Mapping[str, Any], kind: str) -> bool:
+async def _instance_class(
+    reader: GroupReader, group: Mapping[str, Any], kind: str
+) -> Mapping[str, Any] | None:
+    """The instance class of a group; nothing if it does not exist, empty if it does not matter."""
     reference = ((group.get("spec") or {}).get("cloudInstances") or {}).get("classReference") or {}
-    if reference.get("kind") != kind or not reference.get("name"):
-        return True  # the wrong kind is reported as such
+    if not kind or reference.get("kind") != kind or not reference.get("name"):
+        return {}  # the wrong kind is reported as such
     try:
-        await reader.get_dynamic(GroupVersionKind(names.GROUP, "v1", kind), reference["name"])
+        return await reader.get_dynamic(instance_class_kind(kind), reference["name"])
     except (NotFound, NoKindMatch):
-        return False
+        return None
     except CacheError:
-        return True
-    return True
+        return {}
+
+
+def instance_class_kind(kind: str) -> GroupVersionKind:
+    """All providers' classes are in the same group and version."""
+    return GroupVersionKind(names.GROUP, "v1", kind)
+
+
+async def _capacity_error(
+    reader: GroupReader, group: Mapping[str, Any], instance_class: Mapping[str, Any]
+) -> str:
+    if not instance_class or not starts_from_zero(group):
+        return ""
+    kind, name = instance_class["kind"], instance_class["metadata"]["name"]
+    return capacity_error(kind, name, instance_class.get("spec") or {}, await _machine_types(reader))
+
+
+async def _machine_types(reader: GroupReader) -> frozenset[str]:
+    try:
+        catalogue = await reader.get_dynamic(MACHINE_TYPES, names.MACHINE_TYPES)
+    except (NotFound, NoKindMatch, CacheError):
+        return frozenset()
+    return frozenset(str(one.get("name")) for one in catalogue.get("instanceTypes") or ())
+
+
+async def _kubernetes_version(reader: GroupReader) -> str:
+    secret = await _secret(reader, names.CLUSTER_CONFIGURATION_SECRET, names.SYSTEM_NAMESPACE)
+    try:
+        return cluster_configuration(secret.get(names.CLUSTER_CONFIGURATION_KEY, b"")).kubernetes_version
+    except StateError:
+        return ""  # whoever writes a group is told
 
 
 async def _machines(reader: GroupReader, group: str) -> Machines:
@@ -151,7 +199,7 @@ async def _machines(reader: GroupReader, group: str) -> Machines:
     return Machines(
         count=len(mcm) + len(capi),
         replicas=sum(_number((one.spec or {}).get("replicas")) for one in deployments),
-        engine="MCM" if mcm_deployments else "CAPI" if capi_deployments else "",
+        engine=names.MCM if mcm_deployments else names.CAPI if capi_deployments else "",
         is_frozen=any(_is_frozen(one.status or {}) for one in deployments),
         failures=[failure for one in mcm_deployments for failure in _failures(one.status or {})],
     )

@@ -16,6 +16,7 @@ from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, NotFound
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.logic.clusterstate import StateError, known_zones
 from quarterdeck.operators.nodegroup.logic.simulation import SimulatedNode, adopts, node_document, plan_nodes
 from quarterdeck.operators.nodegroup.types import NodeGroup
@@ -40,7 +41,7 @@ class NodeSimulator(Reconciler[NodeGroup]):
         await self._adopt(ctx, group)
         present = [
             SimulatedNode(node.metadata.labels.get(names.ZONE_LABEL, ""), node.metadata.name)
-            for node in await ctx.list(Node, labels={names.GROUP_LABEL: ctx.key.name})
+            for node in ctx.index(Node, NODES_BY_GROUP(ctx.key.name))
             if names.SIMULATED_LABEL in node.metadata.labels and not node.metadata.is_deleting
         ]
         plan = plan_nodes(group, present, await _provider_zones(ctx))
@@ -75,6 +76,7 @@ def simulation_controller() -> Controller[NodeGroup]:
         Builder(name="nodegroup-simulation")
         .for_(NodeGroup, predicates=[generation_changed])
         .watches(Node, to=_groups_of_node)
+        .indexes(Node, NODES_BY_GROUP)
         .watches(Secret, to=_every_group)
         .rbac(Rule(groups=("",), resources=("nodes",), verbs=("create", "delete", "patch")))
         .options(field_manager=names.FIELD_MANAGER)

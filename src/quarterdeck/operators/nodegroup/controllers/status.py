@@ -6,13 +6,14 @@ ten minutes. Its own status writes do not wake it. The status is written only if
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from quarterdeck.api import Key, Writable
+from quarterdeck.api import DynamicObject, Key, Writable
 from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.client import MergePatch, merge_patch
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.logic.status import Notice, compute
 from quarterdeck.operators.nodegroup.metrics import NodeGroupMetrics
 from quarterdeck.operators.nodegroup.types import NodeGroup
@@ -25,12 +26,14 @@ from quarterdeck.operators.nodegroup.types.machine import (
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.context import Context, DeleteContext
 from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.handler import MapContext, mapped
 from quarterdeck.runtime.predicate import annotations_changed, generation_changed
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.source import KindSource, Source
 
-from .observation import CachedReader, mcm_group, observe
+from .observation import CachedReader, instance_class_kind, mcm_group, observe
 
 PERIOD: Final = 600.0
 """Seconds between two looks at a group that nothing happens to."""
@@ -38,10 +41,19 @@ _SECRETS: Final = frozenset(
     {
         (names.MODULE_NAMESPACE, names.CHECKSUMS_SECRET),
         (names.SYSTEM_NAMESPACE, names.CLOUD_PROVIDER_SECRET),
+        (names.SYSTEM_NAMESPACE, names.CLUSTER_CONFIGURATION_SECRET),
     }
 )
 
 
+_READ_CLASSES: Final = Rule(
+    groups=(names.GROUP,),
+    resources=(
+        *(f"{kind.lower()}es" for kind in names.INSTANCE_CLASS_KINDS),
+        f"{names.MACHINE_TYPES_KIND.lower()}s",
+    ),
+    verbs=("get", "list", "watch"),
+)
 _RELEVANT: Final = generation_changed | annotations_changed
 """Changes of a group that matter: not those of its status."""
 
@@ -51,11 +63,16 @@ class StatusReconciler(Reconciler[NodeGroup]):
 
     def __init__(self, metrics: NodeGroupMetrics | None = None) -> None:
         self._metrics: Final = metrics
+        self._watched: Final[set[str]] = set()
+        self.watch: Callable[[Source], object] = lambda _: None
+        """Attaches a source to the controller: which instance class to watch is known only later."""
 
     async def reconcile(self, ctx: Context[NodeGroup]) -> Result | None:
         """Look at one group."""
         group = ctx.obj.to_dict()
-        outcome = compute(await observe(CachedReader(ctx), group, ctx.now()))
+        facts = await observe(CachedReader(ctx), group, ctx.now())
+        self._watch_class(facts.class_kind)
+        outcome = compute(facts)
         patch = status_patch(group, outcome.status)
         if patch is not None:
             await ctx.client.status.patch(ctx.obj, patch)
@@ -64,6 +81,11 @@ class StatusReconciler(Reconciler[NodeGroup]):
         if self._metrics is not None:
             self._metrics.observe(ctx.key.name, outcome.status)
         return Requeue(after=PERIOD, reason="periodic")
+
+    def _watch_class(self, kind: str) -> None:
+        if kind in names.INSTANCE_CLASS_KINDS and kind not in self._watched:
+            self._watched.add(kind)
+            self.watch(KindSource(instance_class_kind(kind), mapped(_groups_of_class), optional=True))
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Stop counting a group that is gone."""
@@ -80,18 +102,23 @@ def status_patch(group: dict[str, Any], status: dict[str, Any]) -> MergePatch | 
 
 def status_controller(metrics: NodeGroupMetrics | None = None) -> Controller[NodeGroup]:
     """The controller, for ``manager.add``."""
-    return (
+    reconciler = StatusReconciler(metrics)
+    controller = (
         Builder(name="nodegroup-status")
         .for_(NodeGroup, predicates=[_RELEVANT])
         .watches(Node, to=_group_of_node)
+        .indexes(Node, NODES_BY_GROUP)
         .watches(Secret, to=_every_group)
         .watches(McmMachine, to=_group_of_mcm_machine, optional=True)
         .watches(CapiMachine, to=_group_by_label, optional=True)
         .watches(McmMachineDeployment, to=_group_by_label, optional=True)
         .watches(CapiMachineDeployment, to=_group_by_label, optional=True)
+        .rbac(_READ_CLASSES)
         .options(field_manager=names.FIELD_MANAGER)
-        .build(StatusReconciler(metrics))
+        .build(reconciler)
     )
+    reconciler.watch = controller.watch
+    return controller
 
 
 def _tell(ctx: Context[NodeGroup], notice: Notice) -> None:
@@ -111,6 +138,19 @@ def _group_by_label(_: MapContext, obj: Writable) -> Iterable[Key]:
 def _group_of_mcm_machine(_: MapContext, machine: McmMachine) -> Iterable[Key]:
     group = mcm_group(machine)
     return (Key("", group),) if isinstance(group, str) and group else ()
+
+
+async def _groups_of_class(context: MapContext, instance_class: DynamicObject) -> Iterable[Key]:
+    groups = await context.cache.list(NodeGroup)
+    return [group.key for group in groups if _refers_to(group, instance_class)]
+
+
+def _refers_to(group: NodeGroup, instance_class: DynamicObject) -> bool:
+    instances = group.spec.cloud_instances
+    if not instances:
+        return False
+    reference = instances.class_reference
+    return reference.name == instance_class.metadata.name and reference.kind == instance_class.kind
 
 
 async def _every_group(context: MapContext, secret: Secret) -> Iterable[Key]:

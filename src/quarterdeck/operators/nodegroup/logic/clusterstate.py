@@ -19,9 +19,9 @@ import yaml
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup import names
 
-_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEFAULT_NODE_PREFIX: Final = 24
-_INTEGER: Final = re.compile(r"[0-9]+", re.ASCII)
+_INTEGER: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_VERSION: Final = re.compile(r"[0-9]+\.[0-9]+", re.ASCII)
 
 
 class StateError(QuarterdeckError):
@@ -38,6 +38,8 @@ class ClusterConfiguration(msgspec.Struct, frozen=True):
     default_cri: str = ""
     node_prefix: int = _DEFAULT_NODE_PREFIX
     """Length of the prefix of a node's pod subnet."""
+    kubernetes_version: str = ""
+    """Like ``1.33``; empty if Deckhouse chooses it."""
 
     def effective_cri(self, spec: Mapping[str, Any]) -> str:
         """The container runtime of a group: its own, the cluster's, or containerd."""
@@ -59,6 +61,7 @@ def cluster_configuration(content: bytes) -> ClusterConfiguration:
         prefix=_text(cloud.get("prefix")) if isinstance(cloud, dict) else "",
         default_cri=_text(document.get("defaultCRI")),
         node_prefix=_node_prefix(document.get("podSubnetNodeCIDRPrefix")),
+        kubernetes_version=_version(document.get("kubernetesVersion")),
     )
 
 
@@ -77,7 +80,7 @@ def permanent_groups(content: bytes) -> frozenset[str]:
     except ValueError as error:
         reason = f"failed to parse {names.PROVIDER_CONFIGURATION_KEY}: {error}"
         raise StateError(f"failed to load provider config: {reason}") from error
-    return frozenset(group["name"] for group in groups if isinstance(group.get("name"), str))
+    return frozenset(name for group in groups if (name := _text(group.get("name"))))
 
 
 @lru_cache(maxsize=4)
@@ -86,11 +89,11 @@ def known_zones(content: bytes) -> tuple[str, ...]:
     if not content.strip():
         return ()
     try:
-        data = msgspec.json.decode(content, type=_DiscoveryData)
+        data = msgspec.json.decode(content, type=_DiscoveryData | None)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         reason = f"failed to parse {names.DISCOVERY_DATA_KEY}: {error}"
         raise StateError(f"failed to load provider cluster config: {reason}") from error
-    return data.zones or ()
+    return (data.zones if data is not None else None) or ()
 
 
 def toleration_keys(settings: Mapping[str, Any]) -> frozenset[str]:
@@ -107,7 +110,8 @@ def toleration_keys(settings: Mapping[str, Any]) -> frozenset[str]:
 
 def global_prefix(settings: Mapping[str, Any]) -> str:
     """``prefix`` of the global settings; it wins over that of the cluster configuration."""
-    return _text(settings.get("prefix"))
+    prefix = settings.get("prefix")
+    return prefix if isinstance(prefix, str) else ""
 
 
 class _DiscoveryData(msgspec.Struct):
@@ -117,7 +121,8 @@ class _DiscoveryData(msgspec.Struct):
 def _mapping(content: bytes) -> dict[Any, Any]:
     """The first document of a YAML text, which must be a mapping or nothing; raises ``ValueError``."""
     try:
-        document = next(iter(yaml.load_all(content, Loader=_LOADER)), None)
+        # Not the parser in C: nesting that is too deep would end the process instead of raising.
+        document = next(iter(yaml.load_all(content, Loader=yaml.SafeLoader)), None)
     except (yaml.YAMLError, RecursionError) as error:
         raise ValueError(" ".join(str(error).split())) from error
     if document is None:
@@ -138,12 +143,17 @@ def _decoded_again(content: bytes) -> bytes:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+    """A text, also one that YAML took for a number; empty for anything else."""
+    return value if isinstance(value, str) else str(value) if type(value) is int else ""
+
+
+def _version(value: Any) -> str:
+    return value if isinstance(value, str) and _VERSION.fullmatch(value) else ""
 
 
 def _node_prefix(value: Any) -> int:
     if isinstance(value, str) and _INTEGER.fullmatch(value):
-        value = int(value[:3])
+        value = int(value)
     if type(value) is int and 1 <= value <= 32:
         return value
     return _DEFAULT_NODE_PREFIX

@@ -50,6 +50,8 @@ class ClusterState(msgspec.Struct, frozen=True):
     """What the checks depend on; parts nobody needs may stay at their defaults."""
 
     configuration: ClusterConfiguration = ClusterConfiguration()
+    global_prefix: Known[str] = ""
+    """First part of the names of cloud machines in the global settings; wins over the configuration's."""
     zones: Known[Sequence[str]] = ()
     toleration_keys: Known[Collection[str]] = frozenset()
     endpoints: Known[int] = 0
@@ -63,6 +65,7 @@ class ClusterState(msgspec.Struct, frozen=True):
 class Needs(msgspec.Struct, frozen=True):
     """Which parts of the cluster's state a change depends on."""
 
+    global_prefix: bool = False
     zones: bool = False
     toleration_keys: bool = False
     endpoints: bool = False
@@ -88,6 +91,7 @@ def needs_of(change: Change, configuration: ClusterConfiguration) -> Needs:
     spec = change.spec
     is_changed = change.is_update and _is_cri_changed(change, configuration)
     return Needs(
+        global_prefix=_has_limited_name(change, configuration),
         zones=bool(_zones(spec)),
         toleration_keys=bool(_taints(spec)),
         endpoints=is_changed and change.name == names.MASTER,
@@ -144,6 +148,10 @@ def _kubelet(spec: Document) -> Document:
     return spec.get("kubelet") or _EMPTY
 
 
+def _has_limited_name(change: Change, configuration: ClusterConfiguration) -> bool:
+    return not change.is_update and configuration.cluster_type == names.CLOUD
+
+
 def _is_cri_changed(change: Change, configuration: ClusterConfiguration) -> bool:
     return configuration.effective_cri(change.spec) != configuration.effective_cri(change.old_spec)
 
@@ -156,10 +164,10 @@ def _wants_swap(spec: Document) -> bool:
 
 
 def _name_length(change: Change, state: ClusterState) -> Findings:
-    configuration = state.configuration
-    if change.is_update or configuration.cluster_type != names.CLOUD:
+    if not _has_limited_name(change, state.configuration):
         return _NONE
-    longest = _LABEL_LENGTH - len(configuration.prefix.encode()) - 1 - _HASHES_LENGTH
+    prefix = _needed(state.global_prefix) or state.configuration.prefix
+    longest = _LABEL_LENGTH - len(prefix.encode()) - 1 - _HASHES_LENGTH
     if len(change.name.encode()) > longest:
         return (
             (
@@ -261,7 +269,7 @@ def _rolling_update(change: Change, _: ClusterState) -> Findings:
 
 
 def _node_type(change: Change, _: ClusterState) -> Findings:
-    if change.is_update and change.spec.get("nodeType") != change.old_spec.get("nodeType"):
+    if change.is_update and (change.spec.get("nodeType") or "") != (change.old_spec.get("nodeType") or ""):
         return (".spec.nodeType field is immutable",)
     return _NONE
 

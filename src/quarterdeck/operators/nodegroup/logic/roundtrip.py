@@ -19,8 +19,6 @@ from msgspec import UNSET
 
 from quarterdeck.operators.nodegroup import names
 
-from .mapping import LOST, translate
-
 Document = dict[str, Any]
 
 
@@ -41,13 +39,10 @@ Memory = dict[str, list[Entry]]
 MAX_SIZE: Final = 200 * 1024
 """Bytes of an annotation value above which nothing is stored; all annotations together may have 256 KiB."""
 
-_TYPE: Final = "/spec/cri/type"
-_CONTAINERD: Final = "/spec/cri/containerd"
-_CONTAINERD_V2: Final = "/spec/cri/containerdV2"
+TYPE_PATH: Final = "/spec/cri/type"
+CONTAINERD_PATH: Final = "/spec/cri/containerd"
+CONTAINERD_V2_PATH: Final = "/spec/cri/containerdV2"
 _ROOTS: Final = ("spec", "status")
-_LOST_PATHS: Final = tuple(
-    (parent, tuple((key, f"/{'/'.join(parent)}/{key}") for key in keys)) for parent, keys in LOST.items()
-)
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 _decode: Final = msgspec.json.Decoder(dict[str, list[Entry]]).decode
@@ -93,36 +88,6 @@ def _parse(value: Any) -> Memory:
 # -- remembering ---------------------------------------------------------------------------------------
 
 
-def losses(truth: Document, target: str) -> list[Entry]:
-    """``differences`` of a v1 document and its plain round trip over ``target``, without making the trip.
-
-    Reads of old versions are lists of all groups, so this is worth a shortcut: what v1 loses is known.
-    """
-    entries: list[Entry] = []
-    for parents, keys in _LOST_PATHS:
-        part: Any = truth
-        for step in parents:
-            part = part.get(step)
-            if type(part) is not dict:
-                break
-        else:
-            for key, path in keys:
-                if key in part:
-                    entries.append(Entry(path, part[key]))
-    spec = truth.get("spec")
-    if type(spec) is dict:
-        kind = spec.get("nodeType")
-        if kind == names.CLOUD_PERMANENT or kind == names.CLOUD_STATIC:
-            entries.append(Entry("/spec/nodeType", kind, names.HYBRID))
-        elif kind == names.CLOUD:  # no v1 type, but a text like any other
-            entries.append(Entry("/spec/nodeType", kind, names.CLOUD_EPHEMERAL))
-        if type(spec.get("cri")) is dict:
-            part = {"apiVersion": names.V1, "spec": {"cri": spec["cri"]}}
-            entries += differences(part, translate(translate(part, names.V1, target), target, names.V1))
-    entries.sort(key=_path_of)
-    return entries
-
-
 def differences(truth: Document, returned: Document) -> list[Entry]:
     """Where a plain round trip (``returned``) differs from the object it started with, by path."""
     entries: list[Entry] = []
@@ -131,9 +96,9 @@ def differences(truth: Document, returned: Document) -> list[Entry]:
     if truth.get("apiVersion") == names.V1:
         cri = _cri(truth)
         if cri.get("type") == names.CONTAINERD_V2:
-            entries = [entry for entry in entries if not _is_within(entry.path, _CONTAINERD)]
+            entries = [entry for entry in entries if not _is_within(entry.path, CONTAINERD_PATH)]
             found = _cri(returned).get("containerd", UNSET)
-            entries.append(Entry(_CONTAINERD, cri.get("containerd", UNSET), found))
+            entries.append(Entry(CONTAINERD_PATH, cri.get("containerd", UNSET), found))
     entries.sort(key=_path_of)
     return entries
 
@@ -183,11 +148,11 @@ def restore(document: Document, entries: list[Entry]) -> Document:
 
 def _restore_cri(tree: _Tree, entries: list[Entry]) -> list[Entry]:
     """Treat ContainerdV2, which old versions call Containerd; gives the entries left to apply."""
-    kind = next((entry for entry in entries if entry.path == _TYPE), None)
+    kind = next((entry for entry in entries if entry.path == TYPE_PATH), None)
     if kind is None or (kind.was, kind.value) != (names.CONTAINERD, names.CONTAINERD_V2):
         return entries
     cri = _cri(tree.root)
-    guard = next((entry for entry in entries if entry.path == _CONTAINERD), None)
+    guard = next((entry for entry in entries if entry.path == CONTAINERD_PATH), None)
     is_chosen = cri.get("type") == names.CONTAINERD  # otherwise the user chose another runtime
     if is_chosen and (guard is None or are_equal(cri.get("containerd", UNSET), guard.was)):
         return entries
@@ -196,7 +161,7 @@ def _restore_cri(tree: _Tree, entries: list[Entry]) -> list[Entry]:
         if "containerd" in edited:
             edited["containerdV2"] = edited.pop("containerd")
         tree.set(("spec", "cri"), edited)
-    parts = (_TYPE, _CONTAINERD, _CONTAINERD_V2)
+    parts = (TYPE_PATH, CONTAINERD_PATH, CONTAINERD_V2_PATH)
     return [entry for entry in entries if not any(_is_within(entry.path, part) for part in parts)]
 
 

@@ -33,7 +33,7 @@ def judge(change: Change) -> Verdict:
 
 def _violations(change: Change) -> Iterator[str]:
     spec = change.spec
-    if change.is_update and spec.get("nodeType") != change.old_spec.get("nodeType"):
+    if change.is_update and (spec.get("nodeType") or "") != (change.old_spec.get("nodeType") or ""):
         yield "spec.nodeType is immutable and cannot be changed"
     yield from _name(change.name)
     yield from _node_type(spec)

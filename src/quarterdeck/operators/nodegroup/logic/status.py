@@ -138,7 +138,7 @@ def compute(facts: Facts) -> Outcome:
     status.pop("lastMachineFailures", None)
     if is_ephemeral:
         status["lastMachineFailures"] = [failure.to_document() for failure in failures]
-    if facts.engine and not old.get("engine"):
+    if facts.engine and old.get("engine") not in (names.MCM, names.CAPI):
         status["engine"] = facts.engine
     if facts.kubernetes_version:
         status["kubernetesVersion"] = facts.kubernetes_version
@@ -245,12 +245,15 @@ def _error_message(facts: Facts, errors: Sequence[str], old: Mapping[str, Any]) 
 
 
 def _notice(text: str, old: Mapping[str, Any]) -> Notice | None:
-    """An event when the error text changes."""
+    """An event when the error text changes.
+
+    What it was before is read from the parts it was made of: the condition may hold an older text.
+    """
     message = text[:MAX_EVENT]
-    known: Mapping[str, Any] = next(
-        (item for item in old.get("conditions") or () if item["type"] == "Error"), {}
-    )
-    if not message or (known.get("message") or "")[:MAX_EVENT] == message:
+    failures: Sequence[Mapping[str, Any]] = old.get("lastMachineFailures") or ({},)
+    latest = (failures[-1].get("lastOperation") or {}).get("description")
+    before = "|".join(part for part in (old.get("error"), latest) if part)
+    if not message or before[:MAX_EVENT] == message:
         return None
     if message == names.MACHINE_CREATION_STARTED:
         return Notice(names.MACHINE_CREATING, message, is_warning=False)

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.operators.nodegroup.logic.conversion import ConversionError
+
 Document = dict[str, Any]
 
 
@@ -28,14 +30,20 @@ _frame: Final = msgspec.json.Decoder(_Frame).decode
 _whole_frame: Final = msgspec.json.Decoder(_WholeFrame).decode
 _plain: Final = msgspec.json.Decoder().decode
 _READ: Final = ("name", "annotations")
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def read_document(raw: msgspec.Raw | bytes) -> Any:
-    """A document without unknown top-level fields; what is no API object comes back as it is."""
+    """A document without unknown top-level fields; what is no API object comes back as it is.
+
+    Raises ``ConversionError`` for what is no JSON.
+    """
     try:
         frame = _whole_frame(raw)
     except msgspec.ValidationError:
-        return _plain(raw)
+        return _read_plain(raw)
+    except _UNREADABLE as error:
+        raise ConversionError(f"parse object metadata: {error}") from error
     document = _document(frame)
     if frame.status is not msgspec.UNSET:
         document["status"] = frame.status
@@ -45,9 +53,19 @@ def read_document(raw: msgspec.Raw | bytes) -> Any:
 def read_without_status(raw: msgspec.Raw | bytes) -> Any:
     """Like ``read_document``, for those who judge a spec."""
     try:
-        return _document(_frame(raw))
+        frame = _frame(raw)
     except msgspec.ValidationError:
+        return _read_plain(raw)
+    except _UNREADABLE as error:
+        raise ConversionError(f"parse object metadata: {error}") from error
+    return _document(frame)
+
+
+def _read_plain(raw: msgspec.Raw | bytes) -> Any:
+    try:
         return _plain(raw)
+    except _UNREADABLE as error:
+        raise ConversionError(f"parse object metadata: {error}") from error
 
 
 def _document(frame: _Frame) -> Document:
@@ -56,7 +74,7 @@ def _document(frame: _Frame) -> Document:
         metadata: Document = frame.metadata
         for key in _READ:
             if key in metadata:
-                metadata[key] = _plain(metadata[key])
+                metadata[key] = _read_plain(metadata[key])
         document["metadata"] = metadata
     if frame.spec is not msgspec.UNSET:
         document["spec"] = frame.spec

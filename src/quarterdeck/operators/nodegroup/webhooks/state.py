@@ -1,40 +1,55 @@
 """What the webhooks read from the cluster.
 
-``ClusterReader`` works on anything that reads like a client: the client itself, or a cache. Missing objects
-mean defaults; every other failure becomes a ``StateError`` with the text the user gets to see.
+``ClusterReader`` reads from the server or from a cache. Missing objects mean defaults; every other failure
+becomes a ``StateError`` with the text the user gets to see.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, Protocol, TypeVar
 
-import msgspec
-
-from quarterdeck.api import PartialObjectMetadata, Resource
+from quarterdeck.api import PartialObjectMetadata, Resource, Selector
 from quarterdeck.api.k8s import Endpoints, Node, Secret
-from quarterdeck.client import AnyKind, Client, MetadataKind, metadata_of
+from quarterdeck.client import AnyKind, Client, metadata_of
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.logic import clusterstate
 from quarterdeck.operators.nodegroup.logic.clusterstate import ClusterConfiguration, StateError
 from quarterdeck.operators.nodegroup.types import ModuleConfig
-from quarterdeck.runtime.cache import Cache
+from quarterdeck.runtime.cache import Cache, Informer
 
 R = TypeVar("R", bound=Resource)
 NODES: Final = metadata_of(Node)
 
 
 class Reader(Protocol):
-    """The part of a client, or of a cache, that is needed here."""
+    """How cluster state is read."""
 
     async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
         """One object; raises ``NotFound``."""
         ...
 
-    async def list(self, kind: MetadataKind, *, labels: Mapping[str, str]) -> Sequence[PartialObjectMetadata]:
-        """The heads of the objects with these labels."""
+    async def nodes(self, group: str, label: str, value: str) -> Sequence[PartialObjectMetadata]:
+        """The heads of the Nodes of a group that have a label with this value."""
         ...
+
+
+class LiveReader:
+    """Reads from the server."""
+
+    def __init__(self, client: Client) -> None:
+        self._client: Final = client
+
+    async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
+        """One object; raises ``NotFound``."""
+        return await self._client.get(kind, name, namespace)
+
+    async def nodes(self, group: str, label: str, value: str) -> Sequence[PartialObjectMetadata]:
+        """The heads of the Nodes of a group that have a label with this value."""
+        return await self._client.list(NODES, labels={names.GROUP_LABEL: group, label: value})
 
 
 class SyncedReader:
@@ -44,24 +59,35 @@ class SyncedReader:
     cache whose first list waits for that answer would never be filled.
     """
 
-    def __init__(self, cache: Cache, client: Client) -> None:
+    def __init__(self, cache: Cache, live: Reader) -> None:
+        """The cache must keep the index ``NODES_BY_GROUP``."""
         self._cache: Final = cache
-        self._client: Final = client
+        self._live: Final = live
+        self._informers: Final[dict[AnyKind, Informer]] = {}
 
     async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
         """One object; raises ``NotFound``."""
-        if self._is_filled(kind):
-            return await self._cache.get(kind, name, namespace)
-        return await self._client.get(kind, name, namespace)
+        source = self._cache if self._is_filled(kind) else self._live
+        return await source.get(kind, name, namespace)
 
-    async def list(self, kind: MetadataKind, *, labels: Mapping[str, str]) -> Sequence[PartialObjectMetadata]:
-        """The heads of the objects with these labels."""
-        if self._is_filled(kind):
-            return await self._cache.list(kind, labels=labels)
-        return await self._client.list(kind, labels=labels)
+    async def nodes(self, group: str, label: str, value: str) -> Sequence[PartialObjectMetadata]:
+        """The heads of the Nodes of a group that have a label with this value."""
+        if not self._is_filled(NODES):
+            return await self._live.nodes(group, label, value)
+        return await self._cache.list(NODES, index=NODES_BY_GROUP(group), labels=_selector(label, value))
 
     def _is_filled(self, kind: AnyKind) -> bool:
-        return self._cache.has_informer(kind) and self._cache.informer(kind).has_synced
+        informer = self._informers.get(kind)
+        if informer is None:
+            if not self._cache.has_informer(kind):
+                return False
+            informer = self._informers[kind] = self._cache.informer(kind)
+        return informer.has_synced or informer.is_absent
+
+
+@cache
+def _selector(label: str, value: str) -> Selector:
+    return Selector.of({label: value})
 
 
 class ClusterReader:
@@ -73,17 +99,21 @@ class ClusterReader:
         self._live: Final = live if live is not None else reader
 
     async def configuration(self) -> ClusterConfiguration:
-        """The cluster's configuration, with the prefix of the global settings if they have one."""
+        """The cluster's configuration."""
         try:
             content = await self._secret_value(
                 names.CLUSTER_CONFIGURATION_SECRET, names.CLUSTER_CONFIGURATION_KEY
             )
-            settings = await self._global_settings()
         except QuarterdeckError as error:
             raise StateError(f"failed to load cluster config: {error}") from error
-        found = clusterstate.cluster_configuration(content) if content is not None else ClusterConfiguration()
-        prefix = clusterstate.global_prefix(settings)
-        return msgspec.structs.replace(found, prefix=prefix) if prefix else found
+        return clusterstate.cluster_configuration(content) if content is not None else ClusterConfiguration()
+
+    async def global_prefix(self) -> str:
+        """The prefix of machine names in the global settings; empty unless set."""
+        try:
+            return clusterstate.global_prefix(await self._global_settings())
+        except QuarterdeckError as error:
+            raise StateError(f"failed to load cluster config: {error}") from error
 
     async def permanent_groups(self) -> Collection[str]:
         """The groups in the provider's cluster configuration."""
@@ -123,22 +153,20 @@ class ClusterReader:
 
     async def custom_nodes(self, group: str) -> Sequence[str]:
         """Nodes of a group whose containerd configuration was changed by hand, sorted."""
-        labels = {names.GROUP_LABEL: group, names.CONTAINERD_CONFIG_LABEL: names.CUSTOM_CONFIG}
         try:
-            return await self._node_names(labels)
+            return await self._node_names(group, names.CONTAINERD_CONFIG_LABEL, names.CUSTOM_CONFIG)
         except QuarterdeckError as error:
             raise StateError(f"failed to get nodes with custom containerd: {error}") from error
 
     async def unsupported_nodes(self, group: str) -> Sequence[str]:
         """Nodes of a group without cgroup v2, sorted; the error says only why they are unknown."""
-        labels = {names.GROUP_LABEL: group, names.CONTAINERD_V2_UNSUPPORTED_LABEL: ""}
         try:
-            return await self._node_names(labels)
+            return await self._node_names(group, names.CONTAINERD_V2_UNSUPPORTED_LABEL, "")
         except QuarterdeckError as error:
             raise StateError(str(error)) from error
 
-    async def _node_names(self, labels: Mapping[str, str]) -> Sequence[str]:
-        return sorted(node.metadata.name for node in await self._reader.list(NODES, labels=labels))
+    async def _node_names(self, group: str, label: str, value: str) -> Sequence[str]:
+        return sorted(node.metadata.name for node in await self._reader.nodes(group, label, value))
 
     async def _secret_value(self, name: str, key: str) -> bytes | None:
         try:

@@ -14,10 +14,11 @@ from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic import policy, simple
 from quarterdeck.operators.nodegroup.logic.clusterstate import StateError
 from quarterdeck.operators.nodegroup.logic.conversion import (
-    Batch,
     ConversionError,
     check_head,
+    convert,
     fit_to_version,
+    resolve,
 )
 from quarterdeck.operators.nodegroup.logic.policy import Change, ClusterState, Known, Verdict
 from quarterdeck.runtime.webhook.admission import Admission
@@ -27,6 +28,7 @@ from quarterdeck.runtime.webhook.registration import Rule
 from .document import read_without_status
 from .state import ClusterReader
 
+Document = dict[str, Any]
 T = TypeVar("T")
 _JUDGED: Final = ("CREATE", "UPDATE")
 
@@ -72,25 +74,27 @@ def _answer(admission: Admission, verdict: Verdict) -> None:
 
 
 async def _read_change(admission: Admission, cluster: ClusterReader) -> Change:
-    batch = Batch(names.V1)
+    unresolved: list[Document] = []
     try:
-        new = _read(admission.raw_object, batch)
-        old = _read(admission.raw_old_object, batch) if admission.operation == "UPDATE" else None
+        new = _read(admission.raw_object, unresolved)
+        old = _read(admission.raw_old_object, unresolved) if admission.operation == "UPDATE" else None
     except ConversionError as error:
         raise BadRequest(str(error)) from error
-    if batch.unresolved:
-        batch.resolve(await cluster.permanent_groups())
+    if unresolved:
+        permanent = await cluster.permanent_groups()
+        for group in unresolved:
+            resolve(group, permanent)
     name = (new.get("metadata") or {}).get("name") or admission.name
     return Change(name=name, new=new, old=old)
 
 
-def _read(raw: bytes, batch: Batch) -> dict[str, Any]:
+def _read(raw: bytes, unresolved: list[Document]) -> Document:
     if not raw:
         raise ConversionError("the request has no object")
     document = read_without_status(raw)
     if check_head(document) == names.V1:
         return fit_to_version(document, names.V1)
-    converted: dict[str, Any] = batch.add(document)
+    converted: Document = convert(document, names.V1, unresolved)
     return converted
 
 
@@ -99,6 +103,7 @@ async def _read_state(change: Change, cluster: ClusterReader) -> ClusterState:
     needs = policy.needs_of(change, configuration)
     return ClusterState(
         configuration=configuration,
+        global_prefix=await _known(cluster.global_prefix) if needs.global_prefix else "",
         zones=await _known(cluster.zones) if needs.zones else (),
         toleration_keys=await _known(cluster.toleration_keys) if needs.toleration_keys else (),
         endpoints=await _known(cluster.endpoints) if needs.endpoints else 0,

@@ -1,0 +1,32 @@
+"""How large an object may be: the limits of the storage upstream has, in its words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quarterdeck.apiserver.resource import Resource
+
+Json = dict[str, Any]
+#: etcd's limits for a request and for the message that carries it
+_MAX_STORED = 3 * 512 * 1024
+_MAX_MESSAGE = 2 * 1024 * 1024
+#: values up to this size are within the limits, whatever their key
+ROOMY = _MAX_STORED - 4096
+
+
+def etcd_key(resource: Resource, meta: Json) -> str:
+    """The key upstream's storage would use; it shows in one error text."""
+    parts = ["registry", resource.group if resource.is_custom else "", resource.plural]
+    parts += [meta.get("namespace", ""), meta["name"]]
+    return "/" + "/".join(part for part in parts if part)
+
+
+def too_large(resource: Resource, obj: Json, value: bytes) -> str:
+    """What upstream's storage says about an object of this size; empty if it takes it."""
+    size = len(value) + 3 * len(etcd_key(resource, obj["metadata"])) + 16
+    if size > _MAX_MESSAGE:
+        return (
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max "
+            f"({size} vs. {_MAX_MESSAGE})"
+        )
+    return "etcdserver: request is too large" if size > _MAX_STORED else ""

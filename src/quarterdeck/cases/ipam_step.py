@@ -1,0 +1,263 @@
+"""The steps of an ipam case."""
+
+from __future__ import annotations
+
+import ast
+import operator
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final
+
+from quarterdeck.operators.ipam.logic.network import Network, parse
+
+from .case import CaseFailure
+from .ipam_measure import measure
+from .ipam_world import World
+from .wire import Answer
+
+Json = dict[str, Any]
+
+SETTLE_LIMIT: Final = 60.0
+LONG_SETTLE_LIMIT: Final = 1800.0
+_EXPRESSION: Final = re.compile(r"\$\{([^}]*)\}")
+_OPERATORS: Final[dict[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.floordiv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+}
+
+
+class Response:
+    """What a step was answered."""
+
+    def __init__(self, code: int, text: str) -> None:
+        self.code: Final = code
+        self.text: Final = text
+
+
+class Steps:
+    """Runs steps one after the other and keeps what they were answered."""
+
+    def __init__(self, world: World, *, is_long: bool) -> None:
+        self._world: Final = world
+        self._limit: Final = LONG_SETTLE_LIMIT if is_long else SETTLE_LIMIT
+        self.responses: Final[list[Response | None]] = []
+        self.ratio: float | None = None
+        self.has_settled = False
+
+    def run(self, step: Json) -> None:
+        """One step; raises CaseFailure for a step that is not understood."""
+        handler: Callable[[Json], Answer | Response | None] | None = getattr(self, f"_{step['op']}", None)
+        if handler is None:
+            raise CaseFailure(f"step {step['op']} is not understood")
+        answer = handler(step)
+        if isinstance(answer, Answer):
+            answer = Response(answer.status, answer.text())
+        self.responses.append(answer)
+
+    def settle(self) -> None:
+        """Wait until everything is quiet."""
+        if self._world.is_running:
+            self._world.operator.settle(self._limit)
+            if not self.has_settled:
+                self._world.operator.arm()
+                self.has_settled = True
+        else:
+            time.sleep(0.5)
+
+    # -- single objects -------------------------------------------------------------------------------
+
+    def _settle(self, step: Json) -> None:
+        self.settle()
+
+    def _create(self, step: Json) -> Answer:
+        return self._world.create(step["object"])
+
+    def _create_with(self, step: Json) -> Answer:
+        variables = {name: self._world.read(ref) for name, ref in step["vars"].items()}
+
+        def value(expression: str) -> Any:
+            name, _, path = expression.partition(".")
+            found: Any = variables[name]
+            for part in path.strip("/").replace("/", ".").split("."):
+                found = found[int(part)] if isinstance(found, list) else (found or {}).get(part)
+            return found
+
+        return self._world.create(substitute(step["object"], value))
+
+    def _merge(self, step: Json) -> Answer:
+        return self._world.request("PATCH", self._world.path(step["ref"]), step["patch"], merge=True)
+
+    def _merge_status(self, step: Json) -> Answer:
+        path = f"{self._world.path(step['ref'])}/status"
+        return self._world.request("PATCH", path, step["patch"], merge=True)
+
+    def _delete(self, step: Json) -> Answer:
+        return self._world.request("DELETE", self._world.path(step["ref"]))
+
+    def _http(self, step: Json) -> Response:
+        path = re.sub(
+            r"^(/requeue/subnetpools/)([^/]+)",
+            lambda match: match[1] + self._world.namespaces.get(match[2], match[2]),
+            step["path"],
+        )
+        return Response(*self._world.operator.http(step["method"], path))
+
+    # -- the controllers ------------------------------------------------------------------------------
+
+    def _stop_controllers(self, step: Json) -> None:
+        self._world.stop()
+
+    def _start_controllers(self, step: Json) -> None:
+        self._world.start()
+
+    def _crash(self, step: Json) -> Answer:
+        return self._world.crash(step["at"], step["object"])
+
+    # -- many objects ---------------------------------------------------------------------------------
+
+    def _create_many(self, step: Json) -> None:
+        template, delay = step["template"], step.get("deleteAfterMs")
+        errors: list[str] = []
+
+        def create(index: int) -> None:
+            document = expand(template, index)
+            answer = self._world.create(document)
+            if answer.status != 201:
+                errors.append(f"create {index}: {answer.status}: {answer.text()}")
+            elif delay is not None:
+                time.sleep(delay / 1000)
+                self._world.request("DELETE", self._world.path(_ref(document)))
+
+        with self._disturbed(step):
+            _in_parallel(create, step["count"], step.get("parallel", 1))
+        if errors:
+            raise CaseFailure(*errors[:5])
+
+    def _delete_many(self, step: Json) -> None:
+        template = step.get("ref") or _ref(step["template"])
+
+        def delete(index: int) -> None:
+            self._world.request("DELETE", self._world.path(expand(template, index)))
+
+        with self._disturbed(step):
+            _in_parallel(delete, step["count"], step.get("parallel", 1), first=step.get("from", 0))
+
+    def _preload_subnets(self, step: Json) -> None:
+        """Subnets in address order, while the controllers are stopped."""
+        name = step.get("pool") or step.get("poolRef") or step["ref"]["name"]
+        namespace = step.get("namespace") or (step.get("ref") or {}).get("namespace")
+        was_running = self._world.is_running
+        self._world.stop()
+        pool = self._world.read({"kind": "SubnetPool", "namespace": namespace, "name": name})
+        if pool is None:
+            raise CaseFailure(f"there is no pool {name} to load")
+        network, size = parse(pool["spec"]["cidr"]), step["size"]
+
+        def create(index: int) -> None:
+            address = network.address + (index << (network.width - size))
+            spec = {
+                "poolRef": name,
+                "cidr": str(Network(address, size, network.width)),
+                "clusterID": f"c{index}",
+            }
+            metadata = {"name": f"preload-{index}", "namespace": namespace or "default"}
+            document = {
+                "apiVersion": pool["apiVersion"],
+                "kind": "Subnet",
+                "metadata": metadata,
+                "spec": spec,
+            }
+            self._world.create(document)
+
+        _in_parallel(create, step["count"], step.get("parallel", 16))
+        if was_running:
+            self._world.start()
+
+    def _measure_per_event(self, step: Json) -> None:
+        times = [measure(count, size=step["size"], events=step["events"]) for count in step["members"]]
+        self.ratio = max(times) / times[0]
+
+    def _disturbed(self, step: Json) -> _Disturbance:
+        return _Disturbance(self._world, step.get("crashEveryMs", 0) / 1000)
+
+
+class _Disturbance:
+    """Kills and restarts the controllers every so often while a block runs."""
+
+    def __init__(self, world: World, period: float) -> None:
+        self._world: Final = world
+        self._period: Final = period
+        self._over: Final = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> None:
+        if self._period:
+            self._thread = threading.Thread(target=self._run, name="ipam-disturbance", daemon=True)
+            self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(self._period):
+            self._world.stop(kill=True)
+            self._world.start()
+
+
+def _in_parallel(work: Callable[[int], None], count: int, width: int, *, first: int = 0) -> None:
+    with ThreadPoolExecutor(max_workers=max(1, width)) as pool:
+        for _ in pool.map(work, range(first, first + count)):
+            pass
+
+
+def _ref(document: Json) -> Json:
+    return {"kind": document["kind"], **document["metadata"]}
+
+
+def expand(value: Any, index: int) -> Any:
+    """A template for one index; a value that is only an expression becomes a number."""
+    return substitute(value, lambda expression: evaluate(expression, index))
+
+
+def substitute(value: Any, find: Callable[[str], Any]) -> Any:
+    """A document with its `${...}` replaced."""
+    if isinstance(value, dict):
+        return {key: substitute(each, find) for key, each in value.items()}
+    if isinstance(value, list):
+        return [substitute(each, find) for each in value]
+    if not isinstance(value, str):
+        return value
+    whole = _EXPRESSION.fullmatch(value)
+    if whole is not None:
+        return find(whole[1])
+    return _EXPRESSION.sub(lambda match: str(find(match[1])), value)
+
+
+def evaluate(expression: str, index: int) -> int:
+    """An integer expression in `i`.
+
+    >>> evaluate("20+i%9", 11)
+    22
+    """
+
+    def of(node: ast.expr) -> int:
+        match node:
+            case ast.Constant(value=int() as number):
+                return number
+            case ast.Name(id="i"):
+                return index
+            case ast.BinOp(left=left, op=kind, right=right) if type(kind) in _OPERATORS:
+                return _OPERATORS[type(kind)](of(left), of(right))
+            case _:
+                raise CaseFailure(f"expression {expression} is not understood")
+
+    return of(ast.parse(expression, mode="eval").body)

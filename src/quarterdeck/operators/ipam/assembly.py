@@ -1,0 +1,77 @@
+"""The operator put together: what ``quarterdeck up``, ``run`` and ``manifests`` know of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from quarterdeck.api import Resource
+from quarterdeck.runtime.cache import KindOptions
+from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
+
+from . import names
+from .controllers import (
+    Auditor,
+    CidrAllocator,
+    Office,
+    PoolStatusReconciler,
+    StrictReservations,
+    Trigger,
+    claim_controller,
+    pool_claim_controller,
+    pool_status_controller,
+    release_controller,
+    subnet_controller,
+)
+from .metrics import IpamMetrics
+from .settings import IpamSettings
+from .types import definitions
+from .webhooks import IpamGuard
+
+
+class IpamOperator:
+    """Pools, Subnets and claims."""
+
+    name: Final = "ipam"
+
+    def definitions(self) -> Sequence[Mapping[str, Any]]:
+        """The four definitions."""
+        return definitions()
+
+    def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
+        """All four kinds are cached as a whole."""
+        return {}
+
+    def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
+        """Add controllers, webhooks and the external trigger."""
+        settings = environment.decode(IpamSettings)
+        measured = manager.metrics
+        registry = measured.registry if isinstance(measured, RuntimeMetrics) else Registry()
+        office = Office(manager.cache, IpamMetrics(registry), settings)
+        auditor = Auditor(office, manager.api_reader, LoopClock())
+        pool_status = pool_status_controller(office, PoolStatusReconciler(office, auditor))
+        strict = StrictReservations(office, manager.cache) if settings.strict_allocation else None
+        allocator = CidrAllocator(office, manager.recorder(names.COMPONENT), strict)
+        manager.add(pool_status)
+        manager.add(subnet_controller(office))
+        manager.add(claim_controller(office, allocator, client=manager.api_reader))
+        manager.add(release_controller(office))
+        if settings.enable_pool_claim:
+            manager.add(pool_claim_controller(office))
+        guard = IpamGuard(
+            office.ledger, is_filled=lambda: pool_status.statistics().is_synced, settings=settings
+        )
+        trigger = Trigger(office, is_leading=lambda: manager.is_leading)
+        return OperatorWebhooks(
+            configuration=names.WEBHOOK_CONFIGURATION,
+            admission=guard.webhooks(),
+            endpoints={names.TRIGGER_PATH: trigger.handle},
+        )
+
+
+def operator() -> Operator:
+    """For the entry point."""
+    return IpamOperator()

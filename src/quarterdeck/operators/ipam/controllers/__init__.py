@@ -1,0 +1,25 @@
+"""The controllers: Subnets, pool status, claims, pool claims, and the release of pools."""
+
+from .allocator import CidrAllocator, claim_controller
+from .audit import Auditor
+from .office import Office
+from .poolclaim import pool_claim_controller
+from .poolstatus import PoolStatusReconciler, pool_status_controller
+from .release import release_controller
+from .strict import StrictReservations
+from .subnet import subnet_controller
+from .trigger import Trigger
+
+__all__ = [
+    "Auditor",
+    "CidrAllocator",
+    "Office",
+    "PoolStatusReconciler",
+    "StrictReservations",
+    "Trigger",
+    "claim_controller",
+    "pool_claim_controller",
+    "pool_status_controller",
+    "release_controller",
+    "subnet_controller",
+]

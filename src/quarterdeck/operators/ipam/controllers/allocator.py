@@ -1,0 +1,369 @@
+"""Claims: choose a block, make its Subnet, say so.
+
+A block is reserved in the ledger before its Subnet is created, between two awaits, so no two claims get
+the same addresses however many are under way. What was created is in the ledger before anything else
+happens. A crash at any point is harmless: the next process finds the Subnet by its cluster ID and binds
+the claim to it.
+
+Refused claims wait: for their pool to appear or change, or for space, see ``logic.waiting``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from sys import intern
+from time import perf_counter
+from typing import Any, Final
+
+from quarterdeck.api import Key
+from quarterdeck.client import Client
+from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.errors import Requeue as ComeBack
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic import claim as words
+from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
+from quarterdeck.operators.ipam.logic.claim import Outcome, Refused, Request, Why, choose, read_request
+from quarterdeck.operators.ipam.logic.facts import Member, member_of
+from quarterdeck.operators.ipam.logic.naming import subnet_name
+from quarterdeck.operators.ipam.logic.network import InvalidCidr, Network, parse
+from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetClaimSpec
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import owned_by
+from quarterdeck.runtime.change import Change, ObjectEvent
+from quarterdeck.runtime.context import Context, DeleteContext
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import Predicate, generation_changed, strict_generation_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.seam import Recorder
+
+from .adoption import adopt, drop_extras, give_up
+from .claimstatus import ClaimStatusWriter
+from .creation import SubnetMaker, Taken, Unsettled
+from .loading import TermSource
+from .office import OWNER, POOL_REF, Office
+from .strict import StrictReservations
+
+ATTEMPTS: Final = 65
+UNSETTLED: Final = 1.0
+"""Seconds until an unclear create is looked at again."""
+BUSY: Final = 0.02
+"""Seconds to wait for another claim of the same cluster."""
+INDEXING: Final = 0.2
+LOADING_TIMEOUT: Final = 3600.0
+"""Seconds for the first list of everything; a million Subnets take minutes."""
+
+
+class CidrAllocator(Reconciler[SubnetClaim]):
+    """Grants and refuses claims."""
+
+    def __init__(self, office: Office, recorder: Recorder, strict: StrictReservations | None = None) -> None:
+        self._office: Final = office
+        self._recorder: Final = recorder
+        self._strict: Final = strict
+        self._maker: Final = SubnetMaker(office.metrics)
+        self._writer: Final = ClaimStatusWriter()
+        self._unclear: Final[dict[Key, tuple[Key, Reservation]]] = {}
+        """Reservations by claim whose creates had no clear answer."""
+
+    async def reconcile(self, ctx: Context[SubnetClaim]) -> Result | None:
+        """Look at one claim."""
+        try:
+            return await self._look(ctx)
+        finally:
+            self._office.looked_at(ctx.key)
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """A claim is gone: its reservation is settled, and whoever waits behind it moves up."""
+        self._office.leave(ctx.key)
+        await self._settle(ctx.client, ctx.key)
+
+    async def _look(self, ctx: Context[SubnetClaim]) -> Result | None:
+        claim = ctx.obj
+        spec = claim.spec
+        if not spec or claim.metadata.is_deleting:
+            self._office.leave(ctx.key)
+            await self._settle(ctx.client, ctx.key)
+            return None
+        pool = Key(ctx.key.namespace, spec.pool_ref)
+        try:
+            outcome = await self._decide(ctx, spec, pool)
+        except Refused as refusal:
+            await self._refuse(ctx, spec, pool, refusal)
+            return None
+        except Unsettled as error:
+            ctx.log.warning("it is not known whether a Subnet was created", error)
+            if not claim.status.allocated_cidr:
+                await self._writer.write(ctx, Outcome(names.PENDING))
+            return Requeue(after=UNSETTLED, reason="unsettled")
+        self._office.leave(ctx.key)
+        if await self._writer.write(ctx, outcome):
+            self._tell(ctx, "Normal", "SubnetAllocated", f"Successfully allocated Subnet {outcome.cidr}")
+        if self._strict is not None and await self._strict.tidy(ctx, pool):
+            return Requeue(after=UNSETTLED, reason="reservation")
+        return None
+
+    async def _refuse(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, refusal: Refused
+    ) -> None:
+        outcome = Outcome(names.ERROR, cidr=ctx.obj.status.allocated_cidr, message=refusal.message)
+        if refusal.why is not Why.NO_POOL:
+            self._office.metrics.allocation(pool, str(spec.block_size or 24), refusal.why.value)
+        if refusal.network is not None:
+            self._office.wait_for_space(ctx.obj, pool, refusal.network)
+        elif refusal.why is Why.EXHAUSTED:
+            self._office.wait_for_space(ctx.obj, pool, self._wanted_size(spec, pool))
+        else:
+            self._office.leave(ctx.key)
+        is_news = await self._writer.write(ctx, outcome)
+        event = refusal.event(pool.name)
+        if is_news and event is not None:
+            self._tell(ctx, "Warning", *event)
+
+    def _wanted_size(self, spec: SubnetClaimSpec, pool: Key) -> int:
+        book = self._office.ledger.book(pool)
+        return spec.block_size or (book.facts.usual_size if book is not None and book.facts else 24)
+
+    def _tell(self, ctx: Context[SubnetClaim], kind: Any, reason: str, note: str) -> None:
+        self._recorder.event(ctx.obj, kind, reason, "Allocate", note)
+
+    async def _decide(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
+        cidr = ctx.obj.status.allocated_cidr
+        try:
+            network = parse(cidr) if cidr else None
+        except InvalidCidr:
+            network = None
+        if network is not None:
+            return await self._keep(ctx, spec, pool, network)
+        started = perf_counter()
+        try:
+            return await self._allocate(ctx, spec, pool)
+        finally:
+            self._office.metrics.allocation_latency.observe(perf_counter() - started)
+
+    # -- bound claims ---------------------------------------------------------------------------------
+
+    async def _keep(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
+    ) -> Outcome:
+        """A claim that was bound stays at its block: nothing else is ever given to it."""
+        cidr = ctx.obj.status.allocated_cidr
+        member = self._member_of(ctx, spec, pool, network)
+        if member is None:
+            return await self._repair(ctx, spec, pool, network)
+        book = self._office.ledger.book(member.pool_key)
+        elder = book.elder(member) if book is not None else None
+        if elder is not None:
+            raise words.outlived(cidr, elder.network, elder.network)
+        await adopt(ctx, self._office, member)
+        await drop_extras(ctx, self._office, network)
+        return Outcome(names.BOUND, cidr)
+
+    def _member_of(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
+    ) -> Member | None:
+        ledger = self._office.ledger
+        book = ledger.book(pool)
+        found = book.of_cluster(spec.cluster_id) if book is not None else []
+        # Pool or cluster ID of the claim may have been edited: then its Subnet is the one it owns.
+        owned = [ledger.member(subnet.metadata.uid) for subnet in ctx.index(Subnet, owned_by(ctx.obj))]
+        return next((each for each in [*found, *owned] if each is not None and each.network == network), None)
+
+    async def _repair(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
+    ) -> Outcome:
+        """The Subnet of a bound claim is gone: make it again if its block is still free."""
+        book, cidr = self._open(pool), ctx.obj.status.allocated_cidr
+        claim = ctx.obj.metadata.uid
+        if claim not in book.reservations and (book.free is None or not _is_free(book, network)):
+            raise words.lost(cidr, network)
+        return await self._make(ctx, spec, pool, Request(network.prefix, network, cidr))
+
+    # -- new claims -----------------------------------------------------------------------------------
+
+    async def _allocate(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
+        book = self._open(pool)
+        assert book.facts is not None
+        request = read_request(spec, book.facts)
+        self._check_name(ctx, spec, pool)
+        existing = await self._existing(ctx, spec, book, request)
+        if existing is not None:
+            return existing
+        outcome = await self._make(ctx, spec, pool, request)
+        size = spec.block_size or parse(outcome.cidr).prefix
+        self._office.metrics.allocation(pool, str(size), "success")
+        return outcome
+
+    def _open(self, pool: Key) -> PoolBook:
+        """The book of a pool that can be allocated from; raises ``Refused``, or asks to come back."""
+        book = self._office.ledger.book(pool)
+        if book is None or book.facts is None:
+            raise words.pool_missing(pool.name)
+        if book.facts.is_deleting:
+            raise words.pool_leaving(pool.name)
+        if book.facts.network is not None and not book.is_indexed:
+            raise ComeBack(after=INDEXING, reason="indexing")
+        return book
+
+    def _check_name(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> None:
+        """Upstream once named Subnets after clusters: such a one in another pool is in the way."""
+        entry = self._office.subnet_entry(Key(ctx.key.namespace, spec.cluster_id))
+        known = self._office.ledger.member(entry.uid) if entry is not None else None
+        if known is not None and known.cluster_id == spec.cluster_id and known.pool != pool.name:
+            raise words.elsewhere(spec.cluster_id, known.pool)
+
+    async def _existing(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, book: PoolBook, request: Request
+    ) -> Outcome | None:
+        """The block that the cluster has in this pool already."""
+        for member in book.of_cluster(spec.cluster_id):
+            if not book.is_good(member) or member.network is None:
+                await give_up(ctx, self._office, member)
+                continue
+            if request.network not in (None, member.network) or request.size != member.network.prefix:
+                text = f"ClusterID {spec.cluster_id} already has {member.network} of this pool"
+                self._tell(ctx, "Warning", "ExistingAllocation", text)
+            await adopt(ctx, self._office, member)
+            return Outcome(names.BOUND, str(member.network))
+        return None
+
+    # -- making Subnets -------------------------------------------------------------------------------
+
+    async def _make(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, request: Request
+    ) -> Outcome:
+        office, uid = self._office, ctx.obj.metadata.uid
+        for attempt in range(1, ATTEMPTS + 1):
+            reservation = await self._reserve(ctx, spec, pool, request)
+            try:
+                subnet = await self._maker.make(ctx, reservation)
+            except Taken as taken:
+                office.take_subnet(taken.subnet)
+                office.ledger.cancel(pool, uid)
+                office.metrics.allocation_retry(attempt)
+                continue
+            except Unsettled:
+                self._unclear[ctx.key] = (pool, reservation)
+                raise
+            except QuarterdeckError:
+                office.ledger.cancel(pool, uid)
+                raise
+            return await self._confirm(ctx, pool, subnet)
+        office.metrics.allocation(pool, str(request.size), "max_retries")
+        raise Refused(Why.CONFLICT, f"Failed to allocate CIDR after {ATTEMPTS} retries due to conflicts")
+
+    async def _reserve(
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, request: Request
+    ) -> Reservation:
+        """The claim's own reservation, if its outcome is still unclear; otherwise a new one."""
+        uid, book = ctx.obj.metadata.uid, self._open(pool)
+        pending = book.reservations.get(uid)
+        if pending is not None and not pending.is_foreign:
+            if pending.network == request.network or (
+                request.network is None and pending.network.prefix == request.size
+            ):
+                return pending
+            self._unclear[ctx.key] = (pool, pending)
+            if await self._settle(ctx.client, ctx.key):
+                raise ComeBack(after=BUSY, reason="settled")
+            book = self._open(pool)
+        other = book.reservation_of_cluster(spec.cluster_id)
+        if other is not None and other.claim != uid:
+            raise ComeBack(after=BUSY, reason="same-cluster")
+
+        def pick() -> Reservation:
+            return choose(request, self._open(pool), claim=uid, cluster_id=spec.cluster_id)
+
+        if self._strict is not None:
+            return await self._strict.reserve(ctx, pool, pick)
+        reservation = pick()
+        self._office.ledger.reserve(pool, reservation)
+        return reservation
+
+    async def _settle(self, client: Client, claim: Key) -> bool:
+        """Find out what became of a create without a clear answer; returns whether there is a Subnet."""
+        if claim not in self._unclear:
+            return False
+        pool, reservation = self._unclear[claim]
+        try:
+            subnet = await client.get(Subnet, subnet_name(pool.name, reservation.network), claim.namespace)
+        except NotFound:
+            subnet = None
+        del self._unclear[claim]
+        member = member_of(subnet) if subnet is not None else None
+        if member is None or (member.pool, member.network) != (pool.name, reservation.network):
+            self._office.ledger.cancel(pool, reservation.claim)
+            return False
+        self._office.ledger.confirm(pool, reservation.claim, member)
+        return True
+
+    async def _confirm(self, ctx: Context[SubnetClaim], pool: Key, subnet: Subnet) -> Outcome:
+        office, member = self._office, member_of(subnet)
+        assert member is not None
+        self._unclear.pop(ctx.key, None)
+        office.ledger.confirm(pool, ctx.obj.metadata.uid, member)
+        office.expect(member)
+        book = office.ledger.book(pool)
+        if book is None or not book.is_good(member):
+            # Another allocator was active and its Subnet is older: this one was never bound, so it goes.
+            await give_up(ctx, office, member)
+            raise ComeBack(after=BUSY, reason="outlived")
+        await adopt(ctx, office, member)
+        return Outcome(names.BOUND, str(member.network))
+
+
+def _is_free(book: PoolBook, network: Network) -> bool:
+    return book.free is not None and book.free.pool.contains(network) and book.free.is_free(network)
+
+
+def claim_controller(office: Office, reconciler: CidrAllocator, *, client: Client) -> Controller[SubnetClaim]:
+    """The controller, for ``manager.add``; it starts to work when the ledger is up to date."""
+    verbs = ("create", "delete", "patch")
+    builder = (
+        Builder(name=names.CLAIM_CONTROLLER)
+        .for_(SubnetClaim, predicates=[generation_changed])
+        .owns(Subnet, match_every_owner=True, predicates=[_SUBNET_LOST])
+        .watches(SubnetClaim, to=PhaseCounter(office))
+        .source(TermSource(office, client))
+        .source(office.claims)
+        .indexes(SubnetClaim, POOL_REF)
+        .indexes(Subnet, OWNER)
+        .rbac(Rule(groups=(names.GROUP,), resources=("subnets",), verbs=verbs))
+        .options(
+            max_concurrent_reconciles=office.settings.claim_workers,
+            cache_sync_timeout=LOADING_TIMEOUT,
+            field_manager=names.FIELD_MANAGER,
+        )
+    )
+    if office.settings.strict_allocation:
+        builder.rbac(Rule(groups=(names.GROUP,), resources=("subnetpools",), verbs=("patch",)))
+    return builder.build(reconciler)
+
+
+_SUBNET_LOST: Final = Predicate(
+    "subnet_lost",
+    create=lambda event: False,  # the allocator knows what it creates
+    update=lambda event: strict_generation_changed(event),
+    generic=lambda event: False,
+)
+
+
+class PhaseCounter:
+    """Counts claims by phase; enqueues nothing."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+        self._phases: Final[dict[Key, str]] = {}
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        """No keys; the gauges are moved."""
+        key = event.key
+        before = self._phases.pop(key, None)
+        after = None if event.change is Change.DELETED else event.object.status.phase
+        if after is not None:
+            self._phases[key] = intern(after)
+        if before != after:
+            self._office.metrics.claim_moved(key.namespace, before, after)
+        return ()

@@ -1,0 +1,84 @@
+"""Audits: is the ledger of a pool what the API server has, and is its index what its members make of it?"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Final
+
+from quarterdeck.client import Client
+from quarterdeck.operators.ipam.logic.audit import Difference, differences, rebuilding
+from quarterdeck.operators.ipam.logic.book import PoolBook
+from quarterdeck.operators.ipam.logic.facts import Member, member_of, version_number
+from quarterdeck.operators.ipam.types import Subnet
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.timeslice import TimeSlice
+
+from .loading import PAGE_SIZE
+from .office import Office
+
+SECOND_LOOK: Final = 1.0
+"""Seconds that a difference must outlast: the watch is hardly ever later."""
+_log: Final = get_logger(__name__)
+
+
+class Auditor:
+    """Audits pools, one at a time per reconcile."""
+
+    def __init__(self, office: Office, client: Client, clock: Clock) -> None:
+        self._office: Final = office
+        self._client: Final = client
+        self._clock: Final = clock
+
+    async def audit(self, book: PoolBook) -> None:
+        """Compare, repair, and count what had to be repaired; raises if the list cannot be read."""
+        drift = await self._compare(book)
+        if drift:
+            await self._clock.sleep(SECOND_LOOK)
+            drift &= await self._compare(book)
+        self._repair(drift)
+        sound = await self._is_sound(book)
+        if not sound:
+            for _ in book.rebuild():
+                pass
+        if drift or not sound:
+            key = book.key
+            self._office.metrics.drift.labelled(key.namespace, key.name).inc()
+            _log.error(
+                "the ledger of a pool was wrong and is repaired",
+                pool=str(key),
+                subnets=len(drift),
+                index=not sound,
+            )
+
+    async def _is_sound(self, book: PoolBook) -> bool:
+        if not book.is_indexed:
+            return True
+        started, turn, steps, facts = perf_counter(), TimeSlice(), rebuilding(book), book.facts
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                fresh: PoolBook = end.value
+                break
+            await turn.end()
+        self._office.metrics.rebuilds.observe(perf_counter() - started)
+        # A range that changed meanwhile is indexed anew anyway.
+        return book.facts is not facts or book.is_sound(fresh)
+
+    async def _compare(self, book: PoolBook) -> set[Difference]:
+        listed: list[Member] = []
+        version = 0
+        async for page in self._client.pages(Subnet, namespace=book.key.namespace, limit=PAGE_SIZE):
+            self._office.metrics.list_pages.inc()
+            version = version or version_number(page.resource_version)
+            found = (member_of(subnet) for subnet in page)
+            listed += [each for each in found if each is not None and each.pool == book.key.name]
+        return differences(book, listed, version)
+
+    def _repair(self, drift: set[Difference]) -> None:
+        ledger = self._office.ledger
+        for each in drift:
+            ledger.drop_subnet(each.uid)
+            if each.listed is not None:
+                ledger.restore_subnet(each.listed)

@@ -1,0 +1,86 @@
+"""Writing the status of a claim, and telling its user."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any, Final
+
+from quarterdeck.api import Conditions, to_dict
+from quarterdeck.client import Backoff, MergePatch, merge_patch
+from quarterdeck.errors import Conflict, NotFound, Requeue
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.claim import Outcome
+from quarterdeck.operators.ipam.types import SubnetClaim
+from quarterdeck.runtime.context import Context
+
+RETRY: Final = Backoff(steps=5, base=0.05, factor=1.5, jitter=0.1)
+
+
+class ClaimStatusWriter:
+    """Writes what became of a claim if that differs from what is written."""
+
+    def __init__(self) -> None:
+        self._random: Final = random.Random()  # noqa: S311  jitter, no secret
+
+    async def write(self, ctx: Context[SubnetClaim], outcome: Outcome) -> bool:
+        """Returns whether the outcome is news: another phase, CIDR or message.
+
+        Raises ``Requeue`` if another allocator has bound the claim to something else meanwhile.
+        """
+        claim, delays = ctx.obj, RETRY.delays(self._random)
+        while True:
+            changes = _changes(claim, outcome, ctx)
+            if not changes:
+                return False
+            is_news = bool(changes.keys() & {"phase", "allocatedCIDR", "message"})
+            version = claim.metadata.resource_version
+            patch: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": changes}
+            try:
+                await ctx.client.status.patch(claim, MergePatch(patch))
+            except Conflict:
+                delay = next(delays, None)
+                if delay is None:
+                    raise
+                await asyncio.sleep(delay)
+                try:
+                    claim = await ctx.client.get(SubnetClaim, ctx.key.name, ctx.key.namespace)
+                except NotFound:
+                    return False
+                _check_same(ctx.obj, claim, outcome)
+            except NotFound:
+                return False
+            else:
+                return is_news
+
+
+def _check_same(known: SubnetClaim, now: SubnetClaim, outcome: Outcome) -> None:
+    bound = now.status.allocated_cidr if now.status.phase == names.BOUND else ""
+    is_other = now.metadata.uid != known.metadata.uid or now.metadata.generation != known.metadata.generation
+    if is_other or (bound and bound not in (known.status.allocated_cidr, outcome.cidr)):
+        raise Requeue(after=0.05, reason="claim-changed")
+
+
+def _changes(claim: SubnetClaim, outcome: Outcome, ctx: Context[SubnetClaim]) -> dict[str, Any]:
+    old: dict[str, Any] = to_dict(claim.status)
+    conditions = Conditions(claim.status.conditions)
+    status, reason, message = outcome.condition
+    generation = ctx.obj.metadata.generation
+    conditions.set(
+        names.READY,
+        status,
+        reason=reason,
+        message=message,
+        now=ctx.now(),
+        observed_generation=generation,
+    )
+    wanted = {
+        **old,
+        "observedGeneration": generation,
+        "phase": outcome.phase,
+        "allocatedCIDR": outcome.cidr,
+        "message": outcome.message,
+        "conditions": to_dict(conditions.frozen()),
+    }
+    new = {key: value for key, value in wanted.items() if value != ""}
+    return merge_patch(old, new)

@@ -1,0 +1,171 @@
+"""SubnetPoolClaims: a claim on the parent first, then a child pool of what it got.
+
+Both have names that follow from the SubnetPoolClaim, so neither a crash nor a stale cache makes a second
+one. On the way out the order is reversed: the child pool goes first, and it goes only when nothing is
+left in it; then the claim, and with it the Subnet in the parent.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quarterdeck.api import (
+    Conditions,
+    ObjectMeta,
+    controller_of,
+    set_controller_reference,
+    to_dict,
+)
+from quarterdeck.client import MergePatch, merge_patch
+from quarterdeck.errors import AlreadyExists, ignore_not_found
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.naming import owned_name
+from quarterdeck.operators.ipam.types import (
+    SubnetClaim,
+    SubnetClaimSpec,
+    SubnetPool,
+    SubnetPoolClaim,
+    SubnetPoolClaimSpec,
+    SubnetPoolSpec,
+)
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import owned_by
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.predicate import generation_changed
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+
+from .office import OWNER, Office
+
+LEAVING: Final = 30.0
+"""Seconds until another look at what should be gone; its events come before that."""
+
+
+class NameTaken(Exception):
+    """Somebody else's object has the name."""
+
+
+class PoolClaimReconciler(Reconciler[SubnetPoolClaim]):
+    """Brings a SubnetPoolClaim to its pool."""
+
+    async def reconcile(self, ctx: Context[SubnetPoolClaim]) -> Result | None:
+        """Look at one SubnetPoolClaim."""
+        spec = ctx.obj.spec
+        if not spec or not spec.desired_block_size:
+            return None
+        try:
+            claim = await self._claim(ctx, spec)
+            if claim.status.phase == names.ERROR:
+                await self._write(ctx, names.ERROR, message=claim.status.message)
+            elif claim.status.phase == names.BOUND and claim.status.allocated_cidr:
+                pool = await self._pool(ctx, spec, claim.status.allocated_cidr)
+                await self._write(ctx, names.BOUND, pool=pool.metadata.name)
+            else:
+                await self._write(ctx, names.PENDING)
+        except NameTaken as error:
+            await self._write(ctx, names.ERROR, message=str(error))
+        return None
+
+    async def _claim(self, ctx: Context[SubnetPoolClaim], spec: SubnetPoolClaimSpec) -> SubnetClaim:
+        wanted = SubnetClaimSpec(
+            pool_ref=spec.parent_pool_ref,
+            cluster_id=ctx.obj.metadata.uid,
+            block_size=spec.desired_block_size,
+        )
+        claim = next(iter(ctx.index(SubnetClaim, owned_by(ctx.obj))), None)
+        if claim is None:
+            made = SubnetClaim(metadata=_owned(ctx.obj), spec=wanted)
+            try:
+                return await ctx.create(made)
+            except AlreadyExists:
+                claim = await ctx.get(SubnetClaim, made.metadata.name, ctx.key.namespace)
+                _check_owner(claim, ctx.obj)
+        if claim.status.phase != names.BOUND and claim.spec != wanted:
+            # The wish was changed before it was granted.
+            claim = await ctx.patch(claim, MergePatch({"spec": to_dict(wanted)}))
+        return claim
+
+    async def _pool(self, ctx: Context[SubnetPoolClaim], spec: SubnetPoolClaimSpec, cidr: str) -> SubnetPool:
+        pool = next(iter(ctx.index(SubnetPool, owned_by(ctx.obj))), None)
+        if pool is not None:
+            return pool
+        labels = {names.PARENT_LABEL: spec.parent_pool_ref, names.IPAM_LABEL: "true"}
+        made = SubnetPool(metadata=_owned(ctx.obj).evolve(labels=labels), spec=SubnetPoolSpec(cidr=cidr))
+        try:
+            return await ctx.create(made)
+        except AlreadyExists:
+            pool = await ctx.get(SubnetPool, made.metadata.name, ctx.key.namespace)
+            _check_owner(pool, ctx.obj)
+            return pool
+
+    async def _write(
+        self, ctx: Context[SubnetPoolClaim], phase: str, *, pool: str = "", message: str = ""
+    ) -> None:
+        status = ctx.obj.status
+        old: dict[str, Any] = to_dict(status)
+        conditions = Conditions(status.conditions)
+        generation = ctx.obj.metadata.generation
+        conditions.set(
+            names.READY,
+            phase == names.BOUND,
+            reason={names.BOUND: "Bound", names.ERROR: "Error"}.get(phase, "ClaimPending"),
+            message=f"pool {pool} is bound" if pool else message,
+            now=ctx.now(),
+            observed_generation=generation,
+        )
+        wanted = {
+            **old,
+            "observedGeneration": generation,
+            "phase": phase,
+            "boundPoolName": pool,
+            "message": message,
+            "conditions": to_dict(conditions.frozen()),
+        }
+        new = {key: value for key, value in wanted.items() if value != ""}
+        changes = merge_patch(old, new)
+        if changes:
+            with ignore_not_found():
+                await ctx.client.status.patch(ctx.obj, MergePatch({"status": changes}))
+
+
+async def release(ctx: Context[SubnetPoolClaim]) -> Result | None:
+    """Before a SubnetPoolClaim goes: its pool, then its claim."""
+    for kind in (SubnetPool, SubnetClaim):
+        owned = list(ctx.index(kind, owned_by(ctx.obj)))
+        for obj in owned:
+            if not obj.metadata.is_deleting:
+                with ignore_not_found():
+                    await ctx.delete(obj)
+        if owned:
+            return Requeue(after=LEAVING, reason=f"waiting-for-{kind.__name__.lower()}")
+    return None
+
+
+def _owned(claim: SubnetPoolClaim) -> ObjectMeta:
+    name = owned_name(claim.metadata.name, claim.metadata.uid)
+    return set_controller_reference(claim, ObjectMeta(name=name, namespace=claim.metadata.namespace))
+
+
+def _check_owner(obj: SubnetClaim | SubnetPool, claim: SubnetPoolClaim) -> None:
+    controller = controller_of(obj.metadata.owner_references)
+    if controller is None or controller.uid != claim.metadata.uid:
+        raise NameTaken(f"{obj.kind} {obj.metadata.name} exists and belongs to somebody else")
+
+
+def pool_claim_controller(office: Office) -> Controller[SubnetPoolClaim]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(name=names.POOL_CLAIM_CONTROLLER)
+        .for_(SubnetPoolClaim, predicates=[generation_changed])
+        .owns(SubnetClaim)
+        .owns(SubnetPool)
+        .indexes(SubnetClaim, OWNER)
+        .indexes(SubnetPool, OWNER)
+        .finalizer(names.FINALIZER, release)
+        .options(
+            max_concurrent_reconciles=office.settings.pool_claim_workers,
+            field_manager=names.FIELD_MANAGER,
+        )
+        .build(PoolClaimReconciler())
+    )

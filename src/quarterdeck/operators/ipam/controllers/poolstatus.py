@@ -1,0 +1,208 @@
+"""The status of pools, and nobody else writes it.
+
+A pool is looked at when one of its Subnets comes, goes or changes its spec, when its own spec changes,
+when a child pool comes, goes or moves, when somebody asks for it over HTTP, and every ten minutes one
+pool in turn; after an error with the back-off of the design. The calculation reads the ledger, so a look
+costs the same for ten members and for a million.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from time import perf_counter
+from typing import Any, Final
+
+from quarterdeck.api import Key, to_dict
+from quarterdeck.client import Backoff, MergePatch, merge_patch
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.book import PoolBook
+from quarterdeck.operators.ipam.logic.statuscalc import PoolStatus, pool_status
+from quarterdeck.operators.ipam.types import Subnet, SubnetPool
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.context import Context, DeleteContext
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.source import ChannelSource, FunctionSource, SourceContext, TimerSource
+from quarterdeck.runtime.timeslice import TimeSlice
+
+from .audit import Auditor
+from .office import PARENT, POOL_REF, Office
+from .poolevents import OWN_EVENTS, PoolFeed, SubnetFeed
+from .subnet import SUBNET_EVENTS
+
+TIMEOUT: Final = 90.0
+"""Seconds one reconcile may take."""
+RETRY: Final = Backoff(steps=5, base=0.05, factor=2.0, jitter=0.1)
+
+
+class PoolStatusReconciler(Reconciler[SubnetPool]):
+    """Computes the status and writes it if it differs."""
+
+    def __init__(self, office: Office, auditor: Auditor) -> None:
+        self._office: Final = office
+        self._auditor: Final = auditor
+        self._random: Final = random.Random()  # noqa: S311  jitter, no secret
+        self._written: Final[dict[Key, float]] = {}
+
+    async def reconcile(self, ctx: Context[SubnetPool]) -> Result | None:
+        """Look at one pool."""
+        with self._office.metrics.pool_reconcile():
+            office = self._office
+            office.take_pool(ctx.obj)
+            wait = self._remaining(ctx.key)
+            if wait > 0:
+                return Requeue(after=wait, reason="interval")
+            book = office.ledger.book(ctx.key)
+            assert book is not None
+            if ctx.key in office.forced:
+                await self._auditor.audit(book)
+                office.forced.discard(ctx.key)
+            if book.is_behind:
+                await self._rebuild(book)
+            await self._write(ctx)
+            return None
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """Forget a pool that is gone."""
+        with self._office.metrics.pool_reconcile():
+            self._office.ledger.drop_pool(ctx.key)
+            self._office.metrics.forget_pool(ctx.key)
+            self._office.forced.discard(ctx.key)
+            self._written.pop(ctx.key, None)
+
+    def _remaining(self, key: Key) -> float:
+        interval = self._office.settings.status_interval
+        last = self._written.get(key)
+        if not interval or last is None:
+            return 0.0
+        return last + interval - asyncio.get_running_loop().time()
+
+    async def _rebuild(self, book: PoolBook) -> None:
+        started, turn = perf_counter(), TimeSlice()
+        for _ in book.rebuild():
+            await turn.end()
+        self._office.metrics.rebuilds.observe(perf_counter() - started)
+        self._office.indexed(book)
+
+    async def _write(self, ctx: Context[SubnetPool]) -> None:
+        """Write the status on what the pool is now; on a conflict read again, and compute again."""
+        metrics, key, started = self._office.metrics, ctx.key, perf_counter()
+        delays = RETRY.delays(self._random)
+        pool, has_sent = ctx.obj, False
+        try:
+            while not pool.metadata.is_deleting:
+                book = self._office.ledger.book(key)
+                if book is None or book.facts is None:
+                    return
+                revision = book.revision
+                status = self._status(ctx, book, pool)
+                changes = status_patch(pool, status)
+                if changes:
+                    has_sent = True
+                    try:
+                        await ctx.client.status.patch(pool, MergePatch(changes))
+                    except Conflict:
+                        metrics.pool_status_conflict(key)
+                        delay = next(delays, None)
+                        if delay is None:
+                            raise
+                        await asyncio.sleep(delay)
+                        pool = await ctx.client.get(SubnetPool, key.name, key.namespace)
+                        self._office.take_pool(pool)
+                        continue
+                    metrics.pool_status_written(key, "success", perf_counter() - started)
+                    self._written[key] = asyncio.get_running_loop().time()
+                book.confirmed = revision
+                self._show(ctx, status)
+                return
+        except NotFound:
+            return
+        except QuarterdeckError:
+            if has_sent:
+                metrics.pool_status_written(key, "failure", perf_counter() - started)
+            raise
+
+    def _status(self, ctx: Context[SubnetPool], book: PoolBook, pool: SubnetPool) -> PoolStatus:
+        assert book.facts is not None
+        parent = book.facts.parent
+        above = self._office.ledger.book(Key(ctx.key.namespace, parent)) if parent else None
+        return pool_status(
+            book,
+            pool.status.conditions,
+            now=ctx.now(),
+            has_parent=not parent or (above is not None and above.facts is not None),
+            limits=self._office.settings.limits,
+        )
+
+    def _show(self, ctx: Context[SubnetPool], status: PoolStatus) -> None:
+        taken = status.addresses - status.free_addresses
+        self._office.metrics.pool_measured(
+            ctx.key,
+            status.free or {},
+            status.allocated,
+            taken / status.addresses if status.addresses else 0.0,
+            ctx.now().timestamp(),
+        )
+
+
+def status_patch(pool: SubnetPool, status: PoolStatus) -> dict[str, Any]:
+    """What to send: our fields only, with the version they were computed on; nothing if all are right."""
+    old: dict[str, Any] = to_dict(pool.status)
+    new = {
+        **old,
+        "observedGeneration": status.generation,
+        "allocatedCount": status.allocated,
+        "freeCountBySize": status.free or {},
+        "allocatedCIDRs": status.cidrs or {},
+        "conditions": to_dict(status.conditions),
+    }
+    for key in ("freeCountBySize", "allocatedCIDRs"):
+        if not new[key]:
+            del new[key]
+    changes = merge_patch(old, new)
+    if not changes:
+        return {}
+    return {"metadata": {"resourceVersion": pool.metadata.resource_version}, "status": changes}
+
+
+def pool_status_limiter(clock: Clock | None = None) -> RateLimiter[Key]:
+    """The design's limiter: 50 ms growing by half up to 30 s, and 100 retries at once, then 10 a second."""
+    return LargestLimiter(
+        ExponentialLimiter(0.05, 30.0, factor=1.5, jitter=0.0),
+        BucketLimiter(10.0, 100, clock=clock),
+    )
+
+
+def pool_status_controller(office: Office, reconciler: Reconciler[SubnetPool]) -> Controller[SubnetPool]:
+    """The controller, for ``manager.add``."""
+
+    async def begin(context: SourceContext) -> None:
+        office.open()  # before the feeds, which start after this source
+        context.synced()
+        await asyncio.get_running_loop().create_future()
+
+    return (
+        Builder(name=names.POOL_STATUS_CONTROLLER)
+        .for_(SubnetPool, predicates=[OWN_EVENTS])
+        .source(FunctionSource(begin, name="begin"))
+        .watches(SubnetPool, to=PoolFeed(office))
+        .watches(Subnet, to=SubnetFeed(office), predicates=[SUBNET_EVENTS])
+        .source(ChannelSource(office.trigger, name="external trigger"))
+        .source(TimerSource(office.settings.audit_period, office.next_audit))
+        .source(office.pools)
+        .indexes(Subnet, POOL_REF)
+        .indexes(SubnetPool, PARENT)
+        .limiter(pool_status_limiter())
+        .options(
+            max_concurrent_reconciles=office.settings.pool_status_workers,
+            reconcile_timeout=TIMEOUT,
+            enable_warmup=True,
+            field_manager=names.FIELD_MANAGER,
+        )
+        .build(reconciler)
+    )

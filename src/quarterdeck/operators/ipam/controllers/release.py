@@ -1,0 +1,68 @@
+"""When a pool may go: a child pool not before everything that was cut from it.
+
+Its finalizer keeps the range occupied in the parent: as long as the child exists, the parent allocates
+nothing inside it. Pools without a parent have no finalizer and may be deleted at any time; their members
+fail, and recover if the pool comes back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quarterdeck.api import add_finalizer, has_finalizer, remove_finalizer
+from quarterdeck.errors import NotFound
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.types import SubnetPool
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.finalizer import change_finalizers
+from quarterdeck.runtime.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+
+from .office import Office
+
+
+class PoolReleaser(Reconciler[SubnetPool]):
+    """Puts the finalizer on child pools, and takes it off when nothing depends on them."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+
+    async def reconcile(self, ctx: Context[SubnetPool]) -> Result | None:
+        """Look at one pool."""
+        pool = ctx.obj
+        self._office.take_pool(pool)
+        metadata = pool.metadata
+        if pool.parent and (not metadata.is_deleting or self._is_used(ctx)):
+            wanted = metadata if metadata.is_deleting else add_finalizer(metadata, names.FINALIZER)
+        elif has_finalizer(metadata, names.FINALIZER):
+            wanted = remove_finalizer(metadata, names.FINALIZER)
+        else:
+            return None
+        try:
+            await change_finalizers(ctx.client, pool, wanted)
+        except NotFound:
+            return None
+        return None
+
+    def _is_used(self, ctx: Context[SubnetPool]) -> bool:
+        book = self._office.ledger.book(ctx.key)
+        return book is not None and bool(book.members or book.children or book.reservations)
+
+
+def release_controller(office: Office) -> Controller[SubnetPool]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(name=names.POOL_RELEASE_CONTROLLER)
+        .for_(SubnetPool, predicates=[generation_changed | labels_changed])
+        .source(office.releases)
+        .rbac(
+            Rule(groups=(names.GROUP,), resources=("subnetpools",), verbs=("patch",)),
+            Rule(groups=(names.GROUP,), resources=("subnetpools/finalizers",), verbs=("update",)),
+        )
+        .options(field_manager=names.FIELD_MANAGER)
+        .build(PoolReleaser(office))
+    )

@@ -1,0 +1,243 @@
+"""Strict mode: every block is reserved on the pool object before its Subnet is created.
+
+The annotation of a pool lists what allocators are about to create in it. It is written with the resource
+version it was read at, so of two allocators that want a block at the same time one is refused by the API
+server, reads again and sees the other's reservation. An entry may be dropped by anybody who has seen its
+Subnet; the version of that Subnet is kept as ``settled``, and nobody chooses a block before having seen
+everything up to there. So there is no moment at which an allocator knows neither the reservation nor the
+Subnet.
+
+What it does not prevent: Subnets that are written by hand. The admission hook does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from quarterdeck.api import Key
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.errors import Requeue as ComeBack
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic import claim as words
+from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
+from quarterdeck.operators.ipam.logic.claim import Refused
+from quarterdeck.operators.ipam.logic.facts import version_number
+from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
+from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
+from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
+from quarterdeck.runtime.cache import Cache
+from quarterdeck.runtime.context import Context
+
+from .office import Office
+
+ATTEMPTS: Final = 20
+CATCH_UP: Final = 10.0
+"""Seconds for the cache to reach what others have settled."""
+ABANDONED: Final = 300.0
+"""Seconds after which an entry whose claim is gone is dropped: no reconcile lives that long."""
+_POLL: Final = 0.002
+
+
+class InFlight(msgspec.Struct, frozen=True):
+    """One reservation."""
+
+    cidr: str
+    claim: str
+    """UID of the claim."""
+    name: str
+    """Name of the claim."""
+    at: int
+    """When it was made, Unix time."""
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """What the annotation holds."""
+
+    in_flight: tuple[InFlight, ...] = ()
+    settled: str = ""
+    """Resource version up to which Subnets must have been seen."""
+
+
+class StrictReservations:
+    """Reserves blocks on pool objects."""
+
+    def __init__(self, office: Office, cache: Cache) -> None:
+        self._office: Final = office
+        self._cache: Final = cache
+        self._locks: Final[dict[Key, asyncio.Lock]] = {}
+
+    async def reserve(
+        self, ctx: Context[SubnetClaim], pool: Key, pick: Callable[[], Reservation]
+    ) -> Reservation:
+        """Pick a block and have it reserved; raises ``Refused`` as ``pick`` does."""
+        async with self._locks.setdefault(pool, asyncio.Lock()):
+            for _ in range(ATTEMPTS):
+                obj, desk = await self._read(ctx, pool)
+                await self._catch_up(pool, desk.settled)
+                book = self._office.ledger.book(pool)
+                if book is None:
+                    raise words.pool_missing(pool.name)
+                desk = self._without_settled(book, desk)
+                self._take_over(ctx, book, desk)
+                try:
+                    chosen = self._own(ctx, book, desk) or pick()
+                except Refused:
+                    if not await self._sweep(ctx, pool, obj, desk):
+                        raise
+                    continue
+                if not await self._write(ctx, obj, self._with(ctx, desk, chosen)):
+                    continue
+                self._office.ledger.cancel(pool, chosen.claim)
+                self._office.ledger.reserve(pool, chosen)
+                return chosen
+        raise ComeBack(after=0.1, reason="busy-pool")
+
+    async def tidy(self, ctx: Context[SubnetClaim], pool: Key) -> bool:
+        """Drop the entry of a claim that is bound; returns whether to come back for that.
+
+        The next reservation would do it too; this is for the last one, some time later.
+        """
+        try:
+            cached = await ctx.get(SubnetPool, pool.name, pool.namespace)
+        except NotFound:
+            return False
+        uid = ctx.obj.metadata.uid
+        if not any(each.claim == uid for each in _desk(cached).in_flight):
+            return False
+        async with self._locks.setdefault(pool, asyncio.Lock()):
+            try:
+                obj, desk = await self._read(ctx, pool)
+            except Refused:
+                return False
+            book = self._office.ledger.book(pool)
+            left = self._without_settled(book, desk) if book is not None else desk
+            if left == desk:
+                return any(each.claim == uid for each in desk.in_flight)
+            return not await self._write(ctx, obj, left)
+
+    async def _read(self, ctx: Context[SubnetClaim], pool: Key) -> tuple[SubnetPool, Desk]:
+        try:
+            obj = await ctx.client.get(SubnetPool, pool.name, pool.namespace)
+        except NotFound as error:
+            raise words.pool_missing(pool.name) from error
+        self._office.take_pool(obj)
+        return obj, _desk(obj)
+
+    async def _write(self, ctx: Context[SubnetClaim], obj: SubnetPool, desk: Desk) -> bool:
+        text = msgspec.json.encode(desk).decode()
+        head = {
+            "resourceVersion": obj.metadata.resource_version,
+            "annotations": {names.RESERVATIONS: text},
+        }
+        try:
+            await ctx.client.patch(obj, MergePatch({"metadata": head}))
+        except Conflict:
+            return False
+        return True
+
+    async def _catch_up(self, pool: Key, version: str) -> None:
+        """Wait until everything up to a version is not only in the cache but in the ledger."""
+        informer = self._cache.informer(Subnet)
+        shard = informer.shard_for(pool.namespace)
+        if not version or shard is None:
+            return
+        reached = asyncio.Event()
+        cancel = shard.when_version(version, reached.set)
+        try:
+            async with asyncio.timeout(CATCH_UP):
+                await reached.wait()
+                while (now := informer.statistics()).queued or now.handling:  # noqa: ASYNC110  no event
+                    await asyncio.sleep(_POLL)
+        except TimeoutError as error:
+            raise ComeBack(after=1.0, reason="cache-behind") from error
+        finally:
+            cancel()
+
+    def _without_settled(self, book: PoolBook, desk: Desk) -> Desk:
+        """Without the entries whose Subnets are known."""
+        settled, left = version_number(desk.settled), []
+        for each in desk.in_flight:
+            network = parse(each.cidr)
+            member = book.overlapping_member(network)
+            if member is not None and member.network == network:
+                settled = max(settled, member.version)
+            else:
+                left.append(each)
+        return Desk(tuple(left), str(settled) if settled else "")
+
+    def _take_over(self, ctx: Context[SubnetClaim], book: PoolBook, desk: Desk) -> None:
+        """Hold in the ledger what others have reserved, and nothing else of theirs."""
+        foreign = {each.claim: each for each in desk.in_flight if each.claim != ctx.obj.metadata.uid}
+        for claim, known in list(book.reservations.items()):
+            if known.is_foreign and claim not in foreign:
+                self._office.ledger.cancel(book.key, claim)
+        for claim, each in foreign.items():
+            if claim not in book.reservations:
+                network = parse(each.cidr)
+                self._office.ledger.reserve(book.key, Reservation(claim, "", network, is_foreign=True))
+
+    def _own(self, ctx: Context[SubnetClaim], book: PoolBook, desk: Desk) -> Reservation | None:
+        """What this claim has reserved already, before a crash or by another allocator, if it is of use."""
+        claim, free = ctx.obj, book.free
+        for each in desk.in_flight:
+            if each.claim != claim.metadata.uid or not claim.spec or free is None:
+                continue
+            network = parse(each.cidr)
+            if free.pool.contains(network) and free.is_free(network):
+                return Reservation(each.claim, claim.spec.cluster_id, network)
+        return None
+
+    def _with(self, ctx: Context[SubnetClaim], desk: Desk, chosen: Reservation) -> Desk:
+        others = tuple(each for each in desk.in_flight if each.claim != chosen.claim)
+        now = int(ctx.now().timestamp())
+        entry = InFlight(str(chosen.network), chosen.claim, ctx.key.name, now)
+        return Desk((*others, entry), desk.settled)
+
+    async def _sweep(self, ctx: Context[SubnetClaim], pool: Key, obj: SubnetPool, desk: Desk) -> bool:
+        """Drop entries that nobody will ever use; returns whether there were any."""
+        left = [each for each in desk.in_flight if not await self._is_abandoned(ctx, pool, each)]
+        if len(left) == len(desk.in_flight):
+            return False
+        await self._write(ctx, obj, Desk(tuple(left), desk.settled))
+        return True
+
+    async def _is_abandoned(self, ctx: Context[SubnetClaim], pool: Key, entry: InFlight) -> bool:
+        if ctx.now().timestamp() - entry.at < ABANDONED:
+            return False
+        try:
+            claim = await ctx.client.get(SubnetClaim, entry.name, pool.namespace)
+            if claim.metadata.uid == entry.claim:
+                return False
+        except NotFound:
+            pass
+        network = parse(entry.cidr)
+        for name in (subnet_name(pool.name, network), collision_name(pool.name, network)):
+            try:
+                await ctx.client.get(Subnet, name, pool.namespace)
+            except NotFound:
+                continue
+            return False
+        return True
+
+
+def _desk(pool: SubnetPool) -> Desk:
+    """What the annotation says; what cannot be read there is nobody's reservation."""
+    text = pool.metadata.annotations.get(names.RESERVATIONS, "")
+    try:
+        desk = msgspec.json.decode(text, type=Desk) if text else Desk()
+    except msgspec.DecodeError:
+        return Desk()
+    return Desk(tuple(each for each in desk.in_flight if _is_cidr(each.cidr)), desk.settled)
+
+
+def _is_cidr(text: str) -> bool:
+    try:
+        parse(text)
+    except InvalidCidr:
+        return False
+    return True

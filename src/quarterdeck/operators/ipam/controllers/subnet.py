@@ -1,0 +1,194 @@
+"""Subnets: their phase, and the way from a Subnet to its pool.
+
+The phase is ``Failed`` for a Subnet whose pool is missing, that is not inside its pool, or that overlaps
+an older Subnet; otherwise ``Allocated``. It follows the cause both ways. Nothing about pools is
+calculated here: the mapper at the end says which pool a change concerns, and the PoolStatus controller
+does the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterable
+from time import perf_counter
+from typing import Any, Final
+
+from quarterdeck.api import UNSET, Key, Time, to_dict
+from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
+from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.metrics import IpamMetrics
+from quarterdeck.operators.ipam.types import Subnet, SubnetPool, SubnetStatus
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.change import Change, ObjectEvent
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import Predicate, strict_generation_changed
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+
+from .office import POOL_REF, Office
+
+RETRY: Final = Backoff(steps=6, base=0.05, factor=2.0, jitter=0.1)
+INDEXING: Final = 0.2
+"""Seconds to wait for a pool that is being indexed."""
+SUBNET_EVENTS: Final = strict_generation_changed
+"""Creations, deletions, and updates of the spec."""
+_log: Final = get_logger(__name__)
+_EVENT_TYPES: Final = {
+    Change.ADDED: "create",
+    Change.UPDATED: "update",
+    Change.DELETED: "delete",
+    Change.GENERIC: "external",
+}
+
+
+class SubnetReconciler(Reconciler[Subnet]):
+    """Keeps the phase."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+        self._writer: Final = PhaseWriter(office.metrics)
+
+    async def reconcile(self, ctx: Context[Subnet]) -> Result | None:
+        """Look at one Subnet."""
+        phase = self._phase(ctx.obj)
+        if phase is None:
+            return Requeue(after=INDEXING, reason="indexing")
+        await self._writer.write(ctx.client, ctx.obj, phase, now=ctx.now())
+        return None
+
+    def _phase(self, subnet: Subnet) -> str | None:
+        """The phase it should have; ``None`` while that cannot be told."""
+        self._office.take_subnet(subnet)
+        member = self._office.ledger.member(subnet.metadata.uid)
+        if member is None:
+            return names.FAILED
+        book = self._office.ledger.book(member.pool_key)
+        if book is None or book.facts is None:
+            return names.FAILED
+        if book.facts.network is None:
+            return names.ALLOCATED  # outside of what, nobody can say
+        if not book.is_indexed:
+            return None
+        return names.ALLOCATED if book.is_good(member) else names.FAILED
+
+
+class PhaseWriter:
+    """Writes the phase of a Subnet if it differs; conflicts are tried again, a Subnet that goes is let go."""
+
+    def __init__(self, metrics: IpamMetrics) -> None:
+        self._metrics: Final = metrics
+        self._random: Final = random.Random()  # noqa: S311  jitter, no secret
+
+    async def write(self, client: Client, subnet: Subnet, phase: str, *, now: Time) -> None:
+        """One look, with its retries; raises what is neither a conflict nor the end of the Subnet."""
+        started, retries = perf_counter(), 0
+        delays = RETRY.delays(self._random)
+        result = "error"
+        try:
+            while True:
+                try:
+                    result = await self._try(client, subnet, phase, now)
+                    return
+                except Conflict:
+                    delay = next(delays, None)
+                    if delay is None:
+                        raise
+                    retries += 1
+                    await asyncio.sleep(delay)
+                    subnet = await client.get(Subnet, subnet.metadata.name, subnet.metadata.namespace)
+        except NotFound:
+            result = "skipped_deleted"
+        finally:
+            self._metrics.subnet_status(result, perf_counter() - started, retries)
+
+    async def _try(self, client: Client, subnet: Subnet, phase: str, now: Time) -> str:
+        wanted = _with_phase(subnet.status, phase, now)
+        if subnet.metadata.is_deleting:
+            return "skipped_deleting"
+        changes = merge_patch(to_dict(subnet.status), to_dict(wanted))
+        if not changes:
+            return "unchanged"
+        version = subnet.metadata.resource_version
+        patch: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": changes}
+        await client.status.patch(subnet, MergePatch(patch))
+        return "success"
+
+
+def _with_phase(status: SubnetStatus, phase: str, now: Time) -> SubnetStatus:
+    first = phase == names.ALLOCATED and not status.allocated_at
+    return status.evolve(phase=phase, allocated_at=now if first else status.allocated_at or UNSET)
+
+
+def subnet_controller(office: Office) -> Controller[Subnet]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(name=names.SUBNET_CONTROLLER)
+        .for_(Subnet, predicates=[SUBNET_EVENTS])
+        .watches(SubnetPool, to=PoolMembers(office), predicates=[_RANGE_CHANGED])
+        .source(office.subnets)
+        .indexes(Subnet, POOL_REF)
+        .options(max_concurrent_reconciles=office.settings.subnet_workers, field_manager=names.FIELD_MANAGER)
+        .build(SubnetReconciler(office))
+    )
+
+
+def _range_of(event: ObjectEvent[Any]) -> bool:
+    old, new = event.old_object, event.object
+    return (old.spec and old.spec.cidr) != (new.spec and new.spec.cidr) if old is not None else True
+
+
+_RANGE_CHANGED: Final = Predicate(
+    "range_changed",
+    create=lambda event: not event.is_initial,  # members that are listed at the start are queued anyway
+    update=_range_of,
+    generic=lambda event: False,
+)
+
+
+class PoolMembers:
+    """From a pool to its members: through the index, in pages, behind everything else."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        """Queues the members itself, page by page."""
+        informer = context.cache.informer(Subnet)
+        table = informer.table(POOL_REF.name)
+        if table is not None:
+            entries = table.get(event.key.name, event.key.namespace)
+            self._office.subnets.ring_all(entry.key for entry in entries)
+        return ()
+
+
+# -- from a Subnet to its pool ---------------------------------------------------------------------------
+
+
+def parent_of(subnet: object) -> Key | None:
+    """The pool of a Subnet; nothing for what is no Subnet, or has no namespace or pool."""
+    if not isinstance(subnet, Subnet) or not subnet.metadata.namespace or not subnet.pool_ref:
+        return None
+    return Key(subnet.metadata.namespace, subnet.pool_ref)
+
+
+class ParentPoolMapper:
+    """From a change of a Subnet to the pools it concerns: that of the old state, and that of the new."""
+
+    def __init__(self, metrics: IpamMetrics) -> None:
+        self._metrics: Final = metrics
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        """At most two keys, each counted once; never raises."""
+        try:
+            states = (event.object, event.old_object)
+            found = dict.fromkeys(key for key in map(parent_of, states) if key is not None)
+        except (QuarterdeckError, AttributeError, TypeError, ValueError) as error:
+            _log.error("mapping Subnet→Pool failed", error)
+            return ()
+        self._metrics.requeues.labelled(_EVENT_TYPES[event.change]).inc(len(found))
+        return found

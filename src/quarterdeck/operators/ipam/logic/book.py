@@ -1,0 +1,322 @@
+"""The book of one pool: its members, child pools and reservations, and what they leave free.
+
+Two views of the space. ``status`` is what the pool's status shows: members only (reservations are in it
+too and are put aside while it is measured). Where the pool has child pools, ``_guarded`` also has their
+ranges and is what the allocator works with; without children the two would be the same, so there is one.
+
+A pool whose range is new is indexed by ``rebuild``, in steps; until the last one there is no view, and
+nothing can be allocated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+import msgspec
+
+from quarterdeck.api import Key
+from quarterdeck.operators.ipam import names
+
+from .facts import Child, Member, PoolFacts
+from .freespace import FreeSpace
+from .network import Network
+from .occupancy import Occupancy, Rank
+
+__all__ = ["Measure", "PoolBook", "Reservation"]
+
+STEP: Final = 1000
+"""Members indexed between two pauses of a rebuild."""
+_YOUNGEST: Final = "~"
+"""Sorts behind every date: a reservation is younger than all members."""
+
+
+class Reservation(msgspec.Struct, frozen=True):
+    """A block that is about to become a Subnet of a claim."""
+
+    claim: str
+    """UID of the claim."""
+    cluster_id: str
+    network: Network
+    is_foreign: bool = False
+    """Made by another allocator (strict mode)."""
+
+    @property
+    def holder(self) -> str:
+        return f"claim/{self.claim}"
+
+
+class Measure(NamedTuple):
+    """What members leave of a pool."""
+
+    counts: list[int]
+    """Maximal free blocks by prefix, from the pool's own."""
+    free_addresses: int
+    has_overlaps: bool
+
+
+class PoolBook:
+    """Everything about one pool; also of one that does not exist (yet, or any more) but has members."""
+
+    def __init__(self, key: Key) -> None:
+        self.key: Final = key
+        self.facts: PoolFacts | None = None
+        self.members: Final[dict[str, Member]] = {}
+        self.children: Final[dict[str, Child]] = {}
+        self.reservations: Final[dict[str, Reservation]] = {}
+        self.outside: Final[set[str]] = set()
+        """Members that are not entirely inside the pool, or cannot be read."""
+        self.revision = 0
+        """Grows with every change that the pool's status might show."""
+        self.confirmed = -1
+        """The revision that the stored status shows."""
+        self._clusters: Final[dict[str, str | list[str]]] = {}
+        self._status: Occupancy | None = None
+        self._guarded: Occupancy | None = None
+        self._building: Occupancy | None = None
+        self._placed: set[str] = set()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing left to remember."""
+        return not (self.facts or self.members or self.children or self.reservations)
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether the views are there; never true of a pool without a readable range."""
+        return self._status is not None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether ``rebuild`` has something to do."""
+        network = self.facts.network if self.facts is not None else None
+        return network is not None and (self._status is None or self._status.pool != network)
+
+    @property
+    def has_news(self) -> bool:
+        """Whether the stored status may be out of date."""
+        return self.revision != self.confirmed
+
+    # -- members --------------------------------------------------------------------------------------
+
+    def add_member(self, member: Member) -> None:
+        """Count a Subnet."""
+        self.members[member.uid] = member
+        known = self._clusters.get(member.cluster_id)
+        if known is None:
+            self._clusters[member.cluster_id] = member.uid
+        elif isinstance(known, list):
+            known.append(member.uid)
+        else:
+            self._clusters[member.cluster_id] = [known, member.uid]
+        self._place(member)
+        self.revision += 1
+
+    def remove_member(self, uid: str) -> None:
+        """Count a Subnet no more."""
+        member = self.members.pop(uid)
+        known = self._clusters[member.cluster_id]
+        if isinstance(known, list):
+            known.remove(uid)
+            if len(known) == 1:
+                self._clusters[member.cluster_id] = known[0]
+        else:
+            del self._clusters[member.cluster_id]
+        self._displace(member)
+        self.revision += 1
+
+    def of_cluster(self, cluster_id: str) -> list[Member]:
+        """The members of a cluster, oldest first."""
+        known = self._clusters.get(cluster_id)
+        if known is None:
+            return []
+        uids = known if isinstance(known, list) else [known]
+        return sorted((self.members[uid] for uid in uids), key=lambda member: member.rank)
+
+    def rivals(self, member: Member) -> list[Member]:
+        """The other members whose blocks overlap a member's."""
+        if self._status is None or member.network is None:
+            return []
+        found = dict.fromkeys(self._status.rivals(member.uid, member.network))
+        return [self.members[uid] for uid in found if uid in self.members]
+
+    def elder(self, member: Member) -> Member | None:
+        """The oldest member whose block overlaps, if it is older."""
+        rivals = self.rivals(member)
+        oldest = min(rivals, key=lambda rival: rival.rank, default=None)
+        return oldest if oldest is not None and oldest.rank < member.rank else None
+
+    def is_good(self, member: Member) -> bool:
+        """Whether a member is where it may be: inside, and over no older one."""
+        return member.uid not in self.outside and self.elder(member) is None
+
+    # -- space ----------------------------------------------------------------------------------------
+
+    @property
+    def free(self) -> FreeSpace | None:
+        """What the allocator may take from."""
+        view = self._guarded or self._status
+        return view.space if view is not None else None
+
+    def conflict(self, network: Network, *, but: str = "") -> Network | None:
+        """The range of something that overlaps a block: a member, a child pool, a reservation.
+
+        ``but`` is a member that does not count.
+        """
+        view = self._guarded or self._status
+        if view is None:
+            return None
+        return next((self._range_of(holder) for holder in view.overlapping(network) if holder != but), None)
+
+    def overlapping_member(self, network: Network, *, but: str = "") -> Member | None:
+        """A member whose block overlaps, other than ``but``."""
+        if self._status is None:
+            return None
+        for holder in self._status.overlapping(network):
+            if holder != but and holder in self.members:
+                return self.members[holder]
+        return None
+
+    def reserve(self, reservation: Reservation) -> None:
+        """Hold a block for a claim; it must be free unless it is a foreign allocator's."""
+        self.reservations[reservation.claim] = reservation
+        for view in self._views():
+            view.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
+
+    def cancel(self, claim: str) -> Reservation | None:
+        """Give a reservation back."""
+        reservation = self.reservations.pop(claim, None)
+        if reservation is not None:
+            for view in self._views():
+                view.remove(reservation.holder, reservation.network)
+        return reservation
+
+    def reservation_of_cluster(self, cluster_id: str) -> Reservation | None:
+        """A reservation under way for a cluster."""
+        return next((each for each in self.reservations.values() if each.cluster_id == cluster_id), None)
+
+    def put_child(self, child: Child) -> None:
+        """Keep the allocator out of a child pool's range."""
+        known = self.children.get(child.uid)
+        if known == child:
+            return
+        if known is not None:
+            self.drop_child(child.uid)
+        self.children[child.uid] = child
+        if self._guarded is None and self._status is not None:
+            self._guarded = self._status.copy()
+        if self._guarded is not None and child.network is not None:
+            self._guarded.add(_child(child.uid), child.network, Rank(child.created, child.name))
+        self.revision += 1
+
+    def drop_child(self, uid: str) -> Child | None:
+        """A child pool is gone."""
+        child = self.children.pop(uid, None)
+        if child is None:
+            return None
+        if not self.children:
+            self._guarded = None
+        elif self._guarded is not None and child.network is not None:
+            self._guarded.remove(_child(uid), child.network)
+        self.revision += 1
+        return child
+
+    def measure(self) -> Measure | None:
+        """What the members leave, reservations put aside; ``None`` while there is no view."""
+        view = self._status
+        if view is None:
+            return None
+        held = list(self.reservations.values())
+        for reservation in held:
+            view.remove(reservation.holder, reservation.network)
+        found = Measure(view.space.counts(), view.space.addresses(), view.has_overlaps)
+        for reservation in held:
+            view.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
+        return found
+
+    # -- indexing -------------------------------------------------------------------------------------
+
+    def describe(self, facts: PoolFacts | None) -> None:
+        """Take over what the pool says; a new range needs ``rebuild``."""
+        old = self.facts.network if self.facts is not None else None
+        new = facts.network if facts is not None else None
+        self.facts = facts
+        self.revision += 1
+        if old != new:
+            self._status = self._guarded = self._building = None
+            self.outside.clear()
+
+    def rebuild(self) -> Iterator[None]:
+        """Index the members for the pool's range; give way at each step.
+
+        Members may come and go meanwhile. Another change of the range ends it: somebody calls it again.
+        """
+        if self.facts is None or self.facts.network is None:
+            return
+        fresh = self._building = Occupancy(self.facts.network)
+        placed = self._placed = set()
+        self.outside.clear()
+        self._status = self._guarded = None
+        for count, member in enumerate(list(self.members.values()), 1):
+            if member.uid not in placed and self.members.get(member.uid) is member:
+                self._place(member)
+            if count % STEP == 0:
+                yield
+                if self._building is not fresh:
+                    return
+        self._building, self._placed = None, set()
+        for reservation in self.reservations.values():
+            fresh.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
+        self._status = fresh
+        if self.children:
+            self._guarded = fresh.copy()
+            for child in self.children.values():
+                if child.network is not None:
+                    self._guarded.add(_child(child.uid), child.network, Rank(child.created, child.name))
+        self.revision += 1
+
+    def is_sound(self, fresh: PoolBook) -> bool:
+        """Whether both views equal those of a book that was built from scratch."""
+        return (
+            self.outside == fresh.outside
+            and (self._status and self._status.space) == (fresh._status and fresh._status.space)
+            and (self._guarded and self._guarded.space) == (fresh._guarded and fresh._guarded.space)
+        )
+
+    def _views(self) -> tuple[Occupancy, ...]:
+        return tuple(view for view in (self._status, self._guarded) if view is not None)
+
+    def _place(self, member: Member) -> None:
+        views = (self._building,) if self._building is not None else self._views()
+        if not views or self.facts is None or self.facts.network is None:
+            return
+        network = member.network
+        if network is None or not self.facts.network.contains(network):
+            self.outside.add(member.uid)
+        if network is not None:
+            for view in views:
+                view.add(member.uid, network, member.rank)
+        if self._building is not None:
+            self._placed.add(member.uid)
+
+    def _displace(self, member: Member) -> None:
+        self.outside.discard(member.uid)
+        if self._building is not None:
+            if member.uid in self._placed and member.network is not None:
+                self._building.remove(member.uid, member.network)
+            self._placed.discard(member.uid)
+        elif member.network is not None:
+            for view in self._views():
+                view.remove(member.uid, member.network)
+
+    def _range_of(self, holder: str) -> Network | None:
+        if holder in self.members:
+            return self.members[holder].network
+        kind, _, rest = holder.partition("/")
+        if kind == "claim":
+            return self.reservations[rest].network
+        return self.children[rest].network
+
+
+def _child(uid: str) -> str:
+    return f"{names.CHILD_POOL}/{uid}"

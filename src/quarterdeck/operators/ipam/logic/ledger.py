@@ -1,0 +1,250 @@
+"""All pools: what the controllers know of them, ahead of any cache.
+
+The ledger is told about Subnets and SubnetPools: by watch events, by lists, and by the allocator about
+what it has just created. It takes each state once, by UID and resource version: what is late, or told
+twice, changes nothing, and what was deleted does not come back. So the allocator's own creates are in it
+before the watch brings them, and their echo is no news.
+
+It tells a ``Listener`` what follows from a change. It belongs to one event loop: between two awaits
+nobody else looks at it, which is all the locking there is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from quarterdeck.api import Key
+
+from .book import PoolBook, Reservation
+from .facts import Member, PoolFacts, child_of
+from .network import Network
+
+__all__ = ["Ledger", "Listener"]
+
+REBUILD_AT_ONCE: Final = 5000
+"""Members up to which a pool is indexed without giving way."""
+_REMEMBERED: Final = 65536
+"""Deleted Subnets whose late news are recognised."""
+
+
+class Listener(Protocol):
+    """Who is told what follows from a change."""
+
+    def pool_changed(self, pool: Key) -> None:
+        """The status of a pool may be another one now."""
+        ...
+
+    def space_returned(self, pool: Key, network: Network | None) -> None:
+        """A range of a pool may be free again; ``None`` for any range of it."""
+        ...
+
+    def contested(self, subnet: Key) -> None:
+        """Something that overlaps a Subnet came or went: its phase may be another one now."""
+        ...
+
+    def pool_emptied(self, pool: Key) -> None:
+        """The last member or child of a pool is gone."""
+        ...
+
+
+class Silent:
+    """A listener that does nothing."""
+
+    def pool_changed(self, pool: Key) -> None: ...
+    def space_returned(self, pool: Key, network: Network | None) -> None: ...
+    def contested(self, subnet: Key) -> None: ...
+    def pool_emptied(self, pool: Key) -> None: ...
+
+
+class Ledger:
+    """Books of all pools, by namespace and name."""
+
+    def __init__(self, listener: Listener | None = None) -> None:
+        self._listener: Final[Listener] = listener if listener is not None else Silent()
+        self._books: Final[dict[Key, PoolBook]] = {}
+        self._pools_of: Final[dict[str, Key]] = {}
+        """UID of a Subnet → its pool."""
+        self._gone: Final[OrderedDict[str, None]] = OrderedDict()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._books.clear()
+        self._pools_of.clear()
+        self._gone.clear()
+
+    # -- questions ------------------------------------------------------------------------------------
+
+    def book(self, pool: Key) -> PoolBook | None:
+        """The book of a pool, if anything is known about it."""
+        return self._books.get(pool)
+
+    def pools(self) -> Iterator[Key]:
+        """Pools that exist."""
+        return (key for key, book in self._books.items() if book.facts is not None)
+
+    def member(self, uid: str) -> Member | None:
+        """A Subnet that is known."""
+        key = self._pools_of.get(uid)
+        return self._books[key].members[uid] if key is not None else None
+
+    def members(self) -> Iterator[Member]:
+        """All Subnets that are known."""
+        for book in self._books.values():
+            yield from book.members.values()
+
+    # -- Subnets --------------------------------------------------------------------------------------
+
+    def put_subnet(self, uid: str, member: Member | None) -> None:
+        """A Subnet is like this; ``None`` if it names no pool (any more)."""
+        if uid in self._gone:
+            return
+        known = self.member(uid)
+        if member is None:
+            if known is not None:
+                self._leave(known)
+            return
+        if known is not None:
+            if member.version and member.version <= known.version:
+                return
+            if _is_same(member, known):
+                self._books[known.pool_key].members[uid] = member
+                return
+            self._leave(known)
+        self._join(member)
+
+    def drop_subnet(self, uid: str) -> None:
+        """A Subnet is gone, for good."""
+        self._gone[uid] = None
+        if len(self._gone) > _REMEMBERED:
+            self._gone.popitem(last=False)
+        known = self.member(uid)
+        if known is not None:
+            self._leave(known)
+
+    def restore_subnet(self, member: Member) -> None:
+        """A Subnet is there although it was thought to be gone."""
+        self._gone.pop(member.uid, None)
+        self.put_subnet(member.uid, member)
+
+    def _join(self, member: Member) -> None:
+        key = member.pool_key
+        book = self._open(key)
+        book.add_member(member)
+        self._pools_of[member.uid] = key
+        for rival in book.rivals(member):
+            self._listener.contested(rival.key)
+        self._listener.pool_changed(key)
+
+    def _leave(self, member: Member) -> None:
+        key = self._pools_of.pop(member.uid)
+        book = self._books[key]
+        rivals = book.rivals(member)
+        book.remove_member(member.uid)
+        for rival in rivals:
+            self._listener.contested(rival.key)
+        self._listener.pool_changed(key)
+        self._listener.space_returned(key, member.network)
+        self._close(key)
+
+    # -- pools ----------------------------------------------------------------------------------------
+
+    def put_pool(self, key: Key, facts: PoolFacts) -> None:
+        """A pool is like this."""
+        book = self._open(key)
+        old = book.facts
+        if old is not None and old.uid == facts.uid and facts.version and facts.version <= old.version:
+            return
+        if old is not None and (old.parent, old.uid) != (facts.parent, facts.uid):
+            self._leave_parent(key, old)
+        book.describe(facts)
+        if facts.parent:
+            self._join_parent(key, facts)
+        if book.is_behind and len(book.members) <= REBUILD_AT_ONCE:
+            for _ in book.rebuild():
+                pass
+        self._listener.pool_changed(key)
+        if old is None or _allows_more(facts, old):
+            self._listener.space_returned(key, None)
+
+    def drop_pool(self, key: Key, uid: str = "") -> None:
+        """A pool is gone; with ``uid``, unless it is another one by now."""
+        book = self._books.get(key)
+        if book is None or book.facts is None or (uid and book.facts.uid != uid):
+            return
+        old = book.facts
+        book.describe(None)
+        self._leave_parent(key, old)
+        self._listener.pool_changed(key)
+        self._close(key)
+
+    def _join_parent(self, key: Key, facts: PoolFacts) -> None:
+        parent = self._open(Key(key.namespace, facts.parent))
+        known = parent.children.get(facts.uid)
+        parent.put_child(child_of(facts))
+        if known is not None and known.network != facts.network:
+            self._listener.space_returned(parent.key, known.network)
+
+    def _leave_parent(self, key: Key, facts: PoolFacts) -> None:
+        parent = self._books.get(Key(key.namespace, facts.parent))
+        if parent is None:
+            return
+        child = parent.drop_child(facts.uid)
+        if child is not None:
+            self._listener.space_returned(parent.key, child.network)
+            self._close(parent.key)
+
+    # -- reservations ---------------------------------------------------------------------------------
+
+    def reserve(self, pool: Key, reservation: Reservation) -> None:
+        """Hold a block for a claim."""
+        self._books[pool].reserve(reservation)
+
+    def cancel(self, pool: Key, claim: str) -> None:
+        """Give a claim's reservation back: it became a Subnet, or will not."""
+        book = self._books.get(pool)
+        reservation = book.cancel(claim) if book is not None else None
+        if reservation is not None:
+            self._listener.space_returned(pool, reservation.network)
+            self._close(pool)
+
+    def confirm(self, pool: Key, claim: str, member: Member) -> None:
+        """A reservation has become a Subnet."""
+        book = self._books.get(pool)
+        if book is not None:
+            book.cancel(claim)
+        self.put_subnet(member.uid, member)
+
+    # -- books ----------------------------------------------------------------------------------------
+
+    def _open(self, key: Key) -> PoolBook:
+        book = self._books.get(key)
+        if book is None:
+            book = self._books[key] = PoolBook(key)
+        return book
+
+    def _close(self, key: Key) -> None:
+        book = self._books[key]
+        if not (book.members or book.children or book.reservations):
+            self._listener.pool_emptied(key)
+        if book.is_empty:
+            del self._books[key]
+
+
+def _is_same(one: Member, other: Member) -> bool:
+    return (one.pool, one.network, one.cluster_id, one.namespace) == (
+        other.pool,
+        other.network,
+        other.cluster_id,
+        other.namespace,
+    )
+
+
+def _allows_more(new: PoolFacts, old: PoolFacts) -> bool:
+    """Whether a claim that was refused might be granted now."""
+
+    def asked(facts: PoolFacts) -> tuple[object, ...]:
+        return (facts.uid, facts.network, facts.min_size, facts.max_size, facts.default_size)
+
+    return asked(new) != asked(old) or (old.is_deleting and not new.is_deleting)

@@ -1,0 +1,197 @@
+"""The status of a pool, from what its members leave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from quarterdeck.api import Condition, Conditions, ConditionStatus, Time
+from quarterdeck.operators.ipam import names
+
+from .book import PoolBook
+from .facts import Member, PoolFacts
+from .network import IPV4, Network, parse
+from .occupancy import Occupancy, Rank
+
+__all__ = ["Limits", "PoolStatus", "calculate", "free_by_size", "normalize_size_key", "pool_status"]
+
+LARGEST_COUNT: Final = 2**63 - 1
+_IPV4_SIZES: Final = range(16, 29)
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """How many members a pool may have and still list them in its status."""
+
+    omit_above: int = 1000
+    return_at: int = 900
+    """A list that was left out comes back at this number, not before."""
+
+
+class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the status of a pool should say."""
+
+    generation: int
+    allocated: int
+    free: Mapping[str, int] | None
+    """``None`` if the range of the pool cannot be read."""
+    cidrs: Mapping[str, str] | None
+    """``None`` if there are too many."""
+    conditions: tuple[Condition, ...]
+    free_addresses: int = 0
+    addresses: int = 0
+
+
+def pool_status(
+    book: PoolBook, present: Iterable[Condition], *, now: Time, has_parent: bool, limits: Limits
+) -> PoolStatus:
+    """The status of an existing pool; ``present`` are its conditions as they are now."""
+    facts = book.facts
+    assert facts is not None
+    conditions = Conditions(present)
+    omitted = _is_omitted(len(book.members), conditions, limits)
+    measure = book.measure()
+    network = facts.network
+    edit = _Edit(conditions, now, facts.generation)
+    _judge_readiness(edit, facts, has_parent=has_parent)
+    if measure is None or network is None:
+        for kind in (names.EXHAUSTED, names.CONSISTENT):
+            conditions.remove(kind)
+    else:
+        _judge_space(edit, full=not measure.free_addresses)
+        _judge_consistency(edit, book, overlaps=measure.has_overlaps)
+    if omitted:
+        text = f"more than {limits.omit_above} Subnets are not listed here"
+        edit.set(names.CIDRS_OMITTED, True, "TooManyAllocations", text)
+    else:
+        conditions.remove(names.CIDRS_OMITTED)
+    return PoolStatus(
+        generation=facts.generation,
+        allocated=len(book.members),
+        free=None if measure is None or network is None else _free(measure.counts, facts, network),
+        cidrs=None if omitted else allocated_cidrs(book.members.values()),
+        conditions=conditions.frozen(),
+        free_addresses=measure.free_addresses if measure is not None else 0,
+        addresses=1 << (network.width - network.prefix) if network is not None else 0,
+    )
+
+
+def calculate(
+    cidr: str, members: Iterable[tuple[str, str]], children: Iterable[str] = ()
+) -> tuple[int, dict[str, int], dict[str, str]]:
+    """Count, free blocks by size and CIDRs of a pool, from scratch.
+
+    ``members`` are CIDRs with cluster IDs, oldest first. The controllers leave ``children`` out: ranges of
+    child pools are not shown in the status of their parent.
+    """
+    pool = parse(cidr)
+    entries = [*members, *((child, names.CHILD_POOL) for child in children)]
+    view = Occupancy(pool)
+    listed: dict[str, str] = {}
+    for number, (text, cluster_id) in enumerate(entries):
+        network = parse(text)
+        view.add(str(number), network, Rank("", f"{number:012}"))
+        listed.setdefault(str(network), cluster_id)
+    return len(entries), free_by_size(view.space.counts(), pool), listed
+
+
+def free_by_size(counts: list[int], pool: Network, extra: Iterable[int] = ()) -> dict[str, int]:
+    """Free aligned blocks by prefix length, from the numbers of maximal ones.
+
+    ``extra`` are sizes that an IPv6 pool shows beyond the usual ones.
+    """
+    if pool.width == IPV4:
+        sizes: Iterable[int] = _IPV4_SIZES
+    else:
+        usual = range(-(-pool.prefix // 4) * 4, pool.width + 1, 4)
+        sizes = sorted({pool.prefix, *usual, *(size for size in extra if size >= pool.prefix)})
+    found: dict[str, int] = {}
+    total, prefix = 0, pool.prefix - 1
+    for size in sizes:
+        while prefix < size:
+            prefix += 1
+            total = 2 * total + counts[prefix - pool.prefix]
+        found[str(size)] = min(total, LARGEST_COUNT) if size >= pool.prefix else 0
+    if pool.width == IPV4:
+        found["/24"] = found["24"]
+    return found
+
+
+def allocated_cidrs(members: Iterable[Member]) -> dict[str, str]:
+    """CIDR to cluster ID; of several Subnets with one CIDR the oldest counts."""
+    found: dict[Network, Member] = {}
+    for member in members:
+        if member.network is None:
+            continue
+        known = found.get(member.network)
+        if known is None or member.rank < known.rank:
+            found[member.network] = member
+    return {str(network): member.cluster_id for network, member in found.items()}
+
+
+def normalize_size_key(key: str) -> str:
+    """A key of ``freeCountBySize`` without its leading slash; raises ``ValueError``.
+
+    >>> normalize_size_key("/24")
+    '24'
+    """
+    bare = key.removeprefix("/")
+    if not (bare.isascii() and bare.isdigit()):
+        raise ValueError(f"invalid block size key format: {key}")
+    return bare
+
+
+class _Edit:
+    """Sets conditions of one generation."""
+
+    def __init__(self, conditions: Conditions, now: Time, generation: int) -> None:
+        self._conditions: Final = conditions
+        self._now: Final = now
+        self._generation: Final = generation
+
+    def set(self, kind: str, status: ConditionStatus | bool, reason: str, message: str) -> None:
+        self._conditions.set(
+            kind,
+            status,
+            reason=reason,
+            message=message,
+            now=self._now,
+            observed_generation=self._generation,
+        )
+
+
+def _judge_readiness(edit: _Edit, facts: PoolFacts, *, has_parent: bool) -> None:
+    if facts.network is None:
+        edit.set(names.READY, False, "Error", facts.problem)
+    elif not has_parent:
+        edit.set(names.READY, False, "WaitingParent", f"there is no pool {facts.parent}")
+    else:
+        edit.set(names.READY, True, "CIDRAssigned", f"the pool manages {facts.network}")
+
+
+def _judge_space(edit: _Edit, *, full: bool) -> None:
+    if full:
+        edit.set(names.EXHAUSTED, True, "NoFreeBlocks", "not one address is free")
+    else:
+        edit.set(names.EXHAUSTED, False, "FreeBlocksAvailable", "")
+
+
+def _judge_consistency(edit: _Edit, book: PoolBook, *, overlaps: bool) -> None:
+    if overlaps:
+        edit.set(names.CONSISTENT, False, "OverlappingSubnets", "Subnets of this pool overlap each other")
+    elif book.outside:
+        text = f"{len(book.outside)} Subnets are outside of the pool"
+        edit.set(names.CONSISTENT, False, "SubnetsOutsidePool", text)
+    else:
+        edit.set(names.CONSISTENT, True, "OK", "")
+
+
+def _is_omitted(count: int, conditions: Conditions, limits: Limits) -> bool:
+    limit = limits.return_at if conditions.is_true(names.CIDRS_OMITTED) else limits.omit_above
+    return count > limit
+
+
+def _free(counts: list[int], facts: PoolFacts, network: Network) -> dict[str, int]:
+    chosen = (facts.min_size, facts.max_size, facts.default_size)
+    return free_by_size(counts, network, [size for size in chosen if size])

@@ -1,0 +1,50 @@
+"""Names that others rely on: group, labels, finalizer, reasons, metric labels. They are plexaubnet's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "plexaubnet.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+IPAM_LABEL: Final = "plexaubnet.io/ipam"
+"""``"true"`` on child pools made for a SubnetPoolClaim."""
+PARENT_LABEL: Final = "plexaubnet.io/parent"
+"""On a child pool: the name of its parent, in the same namespace."""
+CLUSTER_LABEL: Final = "plexaubnet.io/cluster-id"
+"""On Subnets made by the allocator: the cluster ID, where it is a legal label value."""
+FINALIZER: Final = "ipam.plexaubnet.io/finalizer"
+RESERVATIONS: Final = "ipam.plexaubnet.io/reservations"
+"""Annotation of a pool in strict mode: what allocators are about to create in it."""
+
+COMPONENT: Final = "plexaubnet-controller"
+"""Who reports events."""
+FIELD_MANAGER: Final = "plexaubnet-controller"
+ELECTION_ID: Final = "5fd876f2.plexaubnet.io"
+
+SUBNET_CONTROLLER: Final = "subnet-controller"
+POOL_STATUS_CONTROLLER: Final = "PoolStatus"
+POOL_RELEASE_CONTROLLER: Final = "subnetpool-release"
+CLAIM_CONTROLLER: Final = "subnetclaim"
+POOL_CLAIM_CONTROLLER: Final = "subnetpoolclaim"
+
+WEBHOOK_CONFIGURATION: Final = "plexaubnet-ipam"
+TRIGGER_PATH: Final = "/requeue/subnetpools/"
+"""Prefix of the external trigger; namespace and name follow."""
+
+PENDING: Final = "Pending"
+BOUND: Final = "Bound"
+ERROR: Final = "Error"
+ALLOCATED: Final = "Allocated"
+FAILED: Final = "Failed"
+
+LINEAR: Final = "Linear"
+BUDDY: Final = "Buddy"
+CHILD_POOL: Final = "child-pool"
+"""What stands for the cluster ID of a child pool's range."""
+
+READY: Final = "Ready"
+EXHAUSTED: Final = "Exhausted"
+CONSISTENT: Final = "Consistent"
+CIDRS_OMITTED: Final = "AllocatedCIDRsOmitted"

@@ -1,0 +1,5 @@
+"""Admission."""
+
+from .admission import IpamGuard
+
+__all__ = ["IpamGuard"]

@@ -1,0 +1,86 @@
+"""The admission hook: a guard for people who write Subnets and pools by hand.
+
+It looks at the ledger, which is a moment behind the API server: two people at the same moment get past
+it, and the controllers sort that out. While the ledger is not filled, and for Subnets of pools that do
+not exist, it allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from quarterdeck.api import Key
+from quarterdeck.errors import Forbidden
+from quarterdeck.operators.ipam.logic.facts import member_of
+from quarterdeck.operators.ipam.logic.ledger import Ledger
+from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
+from quarterdeck.operators.ipam.settings import IpamSettings
+from quarterdeck.operators.ipam.types import Subnet, SubnetPool
+from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
+from quarterdeck.runtime.webhook.admission import Admission
+
+IMMUTABLE: Final = "Subnet Spec fields are immutable"
+
+
+class IpamGuard:
+    """Judges single requests."""
+
+    def __init__(self, ledger: Ledger, *, is_filled: Callable[[], bool], settings: IpamSettings) -> None:
+        self._ledger: Final = ledger
+        self._is_filled: Final = is_filled
+        self._settings: Final = settings
+
+    def webhooks(self) -> tuple[AdmissionWebhook, ...]:
+        """What to serve."""
+        return (
+            Validator(Subnet, self.check_subnet, update=self.check_change, failure_policy="Ignore"),
+            Validator(
+                SubnetPool,
+                update=self.check_range,
+                delete=self.check_delete,
+                operations=("UPDATE", "DELETE"),
+                failure_policy="Ignore",
+            ),
+        )
+
+    def check_subnet(self, admission: Admission, subnet: Subnet) -> None:
+        """A Subnet must be inside its pool, and over no other."""
+        member = member_of(subnet)
+        book = self._ledger.book(member.pool_key) if member is not None else None
+        if member is None or member.network is None or book is None or not self._is_filled():
+            return
+        if book.facts is None or book.facts.network is None or not book.is_indexed:
+            return
+        if not book.facts.network.contains(member.network):
+            raise Forbidden(f"subnet {member.network} is outside pool {book.facts.cidr}")
+        other = book.overlapping_member(member.network, but=member.uid)
+        if other is not None and other.name != member.name:
+            raise Forbidden(f"subnet {member.network} overlaps with existing allocation {other.network}")
+
+    def check_change(self, admission: Admission, old: Subnet, new: Subnet) -> None:
+        """Where Subnets are immutable, their spec does not change."""
+        if self._settings.immutable_subnets and old.spec != new.spec:
+            raise Forbidden(IMMUTABLE)
+
+    def check_range(self, admission: Admission, old: SubnetPool, new: SubnetPool) -> None:
+        """A pool may not shrink under its Subnets."""
+        book = self._ledger.book(Key(new.metadata.namespace, new.metadata.name))
+        before, after = (old.spec and old.spec.cidr) or "", (new.spec and new.spec.cidr) or ""
+        if before == after or book is None or not self._is_filled():
+            return
+        try:
+            network = parse(after)
+        except InvalidCidr:
+            return
+        inside = (member for uid, member in book.members.items() if uid not in book.outside)
+        if any(member.network is not None and not network.contains(member.network) for member in inside):
+            raise Forbidden(f"pool {new.metadata.name} has allocations outside {after}")
+
+    def check_delete(self, admission: Admission, pool: SubnetPool) -> None:
+        """A pool stays as long as it has child pools."""
+        book = self._ledger.book(Key(pool.metadata.namespace, pool.metadata.name))
+        if book is None or not book.children or not self._is_filled():
+            return
+        children = ", ".join(sorted(child.name for child in book.children.values()))
+        raise Forbidden(f"pool {pool.metadata.name} has child pools: {children}")

@@ -1,0 +1,86 @@
+"""Who is woken when space returns: the oldest that fits, and no more than can be served."""
+
+from __future__ import annotations
+
+from quarterdeck.api import Key
+from quarterdeck.operators.ipam.logic.freespace import FreeSpace
+from quarterdeck.operators.ipam.logic.network import Network, parse
+from quarterdeck.operators.ipam.logic.occupancy import Rank
+from quarterdeck.operators.ipam.logic.waiting import WaitingRoom
+
+
+def claim(number: int) -> Key:
+    return Key("default", f"c{number:06}")
+
+
+def full(cidr: str = "10.0.0.0/24") -> FreeSpace:
+    space = FreeSpace(parse(cidr))
+    space.carve(parse(cidr))
+    return space
+
+
+def filled(count: int, size: int = 28) -> WaitingRoom:
+    room = WaitingRoom()
+    for number in reversed(range(count)):
+        room.wait(claim(number), Rank(f"{number:06}", "x"), size)
+    return room
+
+
+def release(space: FreeSpace, text: str) -> Network:
+    block = parse(text)
+    space.release(block)
+    return block
+
+
+def test_one_release_before_a_crowd_wakes_as_many_as_it_serves_and_one() -> None:
+    space, room = full(), filled(10_000)
+    woken = room.released(space, release(space, "10.0.0.0/27"))
+    served, looks = [], 0
+    while woken:
+        looks += 1
+        key = woken.pop()
+        block = space.lowest(28)
+        if block is not None:
+            space.carve(block)
+            served.append(key)
+        else:
+            room.wait(key, Rank("x", key.name), 28)
+        woken += room.done(key, space)
+    assert served == [claim(0), claim(1)]
+    assert looks <= 3
+
+
+def test_the_oldest_that_fits_goes_first_whatever_its_size() -> None:
+    space, room = full(), WaitingRoom()
+    room.wait(claim(0), Rank("0", ""), 24)
+    room.wait(claim(1), Rank("1", ""), 28)
+    room.wait(claim(2), Rank("2", ""), 26)
+    assert room.released(space, release(space, "10.0.0.0/26")) == [claim(1)]
+
+
+def test_a_claim_for_a_certain_block_is_woken_when_that_is_free() -> None:
+    space, room = full(), WaitingRoom()
+    wanted = parse("10.0.0.0/25")
+    room.wait(claim(0), Rank("0", ""), wanted)
+    room.wait(claim(1), Rank("1", ""), wanted)
+    assert room.released(space, release(space, "10.0.0.0/26")) == []
+    assert room.released(space, release(space, "10.0.0.128/26")) == []
+    assert room.released(space, release(space, "10.0.0.64/26")) == [claim(0)]
+
+
+def test_those_who_leave_are_not_woken() -> None:
+    space, room = full(), filled(3)
+    room.leave(claim(0))
+    room.wait(claim(1), Rank("1", ""), 24)
+    assert room.released(space, release(space, "10.0.0.0/28")) == [claim(2)]
+    assert room.done(claim(2), space) == []
+    room.leave(claim(1))
+    assert room.is_empty
+
+
+def test_a_baton_is_passed_on_by_one_who_is_gone() -> None:
+    space, room = full(), filled(2)
+    assert room.released(space, release(space, "10.0.0.0/28")) == [claim(0)]
+    room.leave(claim(0))
+    assert room.done(claim(0), space) == [claim(1)]
+    assert room.done(claim(0), space) == []

@@ -1,0 +1,155 @@
+"""Runs specs of Kubernetes' e2e.test, several processes at a time, each with specs of its own.
+
+The specs are those of Conformance that concern the API (``[sig-api-machinery]`` and ``[sig-auth]``), without
+those that need a container, a workload controller, or more than a few minutes: ``skipped.json`` names them
+all, by reason. A spec that is neither skipped nor in ``reference.json`` is run too: it must not go unnoticed
+when a new version of the suite brings new ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final
+
+from e2e import kubelet
+from kube.server import cache_dir
+
+FOLDER: Final = Path(__file__).parent
+SKIPPED: Final = FOLDER / "skipped.json"
+REFERENCE: Final = FOLDER / "reference.json"
+PROCESSES: Final = 2
+TIMEOUT: Final = 1500.0
+_FOCUS: Final = r"\[sig-(api-machinery|auth)\].*\[Conformance\]"
+#: Specs that read all resources at once, and those that make resources come and go, take turns.
+_DISCOVERY: Final = re.compile("CustomResource|Discovery|FieldValidation|AdmissionPolicy")
+
+
+def program() -> Path:
+    """The test program; built by ``tools/kube/build.sh conformance``."""
+    return cache_dir() / "e2e.test"
+
+
+def skipped() -> dict[str, list[str]]:
+    """Reason -> names of specs that are left out."""
+    found: dict[str, list[str]] = json.loads(SKIPPED.read_text())
+    return found
+
+
+def reference() -> list[str]:
+    """Names of the specs that pass on the real server."""
+    found: list[str] = json.loads(REFERENCE.read_text())
+    return found
+
+
+def record(passed: Sequence[str]) -> None:
+    """Keep what passed on the real server as the reference."""
+    REFERENCE.write_text(json.dumps(sorted(passed), indent=2) + "\n")
+
+
+def chosen_specs() -> list[str]:
+    """The names of the specs to run; asks the program for all it has."""
+    with tempfile.TemporaryDirectory() as directory:
+        report = _run(
+            Path(directory), ["--ginkgo.dry-run", f"--ginkgo.focus={_FOCUS}"], kubeconfig=None, timeout=120.0
+        )
+    every = [name for name, state, _ in _specs(report) if state == "passed"]
+    left_out = {name for names in skipped().values() for name in names}
+    unknown = left_out - set(every)
+    if unknown:
+        raise RuntimeError(f"{SKIPPED.name} names specs that do not exist: {sorted(unknown)}")
+    return [name for name in every if name not in left_out]
+
+
+def run(kubeconfig: Path, *, processes: int = PROCESSES) -> tuple[list[str], dict[str, str]]:
+    """Run the specs: names of those that passed, and the messages of those that did not."""
+    shares = share(chosen_specs(), processes)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(kubelet.running(kubeconfig))
+        pool = stack.enter_context(ThreadPoolExecutor(len(shares)))
+        outcomes = list(pool.map(lambda names: _run_share(kubeconfig, names), shares))
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    for names, (good, bad) in zip(shares, outcomes, strict=True):
+        passed += good
+        failed |= bad
+        failed |= {name: "was not run" for name in names if name not in good and name not in bad}
+    return sorted(passed), failed
+
+
+def share(names: Sequence[str], processes: int) -> list[list[str]]:
+    """Split specs: those that disturb each other go to one process."""
+    delicate = [name for name in names if _DISCOVERY.search(name)]
+    others = [name for name in names if not _DISCOVERY.search(name)]
+    rest = max(1, processes - 1)
+    shares = [delicate, *(others[start::rest] for start in range(rest))]
+    return [each for each in shares if each] if processes > 1 else [list(names)]
+
+
+def _run_share(kubeconfig: Path, names: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    focus = "|".join(f"{re.escape(name)}$" for name in names)  # the suite's own name stands before it
+    with tempfile.TemporaryDirectory() as directory:
+        report = _run(Path(directory), [f"--ginkgo.focus={focus}"], kubeconfig=kubeconfig, timeout=TIMEOUT)
+    passed: list[str] = []
+    failed: dict[str, str] = {}
+    for name, state, message in _specs(report):
+        if state == "passed":
+            passed.append(name)
+        else:
+            failed[name] = message or state
+    return passed, failed
+
+
+def _run(
+    directory: Path, arguments: Sequence[str], *, kubeconfig: Path | None, timeout: float
+) -> list[dict[str, Any]]:
+    """Run the program and return its report; raises RuntimeError with the end of the output without one."""
+    file = directory / "report.json"
+    where = [] if kubeconfig is None else [f"--kubeconfig={kubeconfig}"]
+    command = [
+        str(program()),
+        "--provider=skeleton",
+        *where,
+        f"--kubectl-path={cache_dir() / 'kubectl'}",
+        "--num-nodes=1",
+        "--allowed-not-ready-nodes=-1",
+        f"--ginkgo.json-report={file}",
+        f"--ginkgo.timeout={timeout:.0f}s",
+        "--ginkgo.no-color",
+        *arguments,
+    ]
+    # kubectl keeps what it discovers in the home directory: other servers are none of its business
+    environment = {**os.environ, "HOME": str(directory)}
+    done = subprocess.run(
+        command,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout + 60.0,
+        check=False,
+    )
+    if not file.exists():
+        raise RuntimeError(done.stdout.decode(errors="replace")[-2000:] or "no report")
+    found: list[dict[str, Any]] = json.loads(file.read_text())
+    return found
+
+
+def _specs(documents: Sequence[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    """(name, state, message) of each spec that was run; set-up steps only when they failed."""
+    for document in documents:
+        for spec in document["SpecReports"] or ():
+            is_spec, state = spec["LeafNodeType"] == "It", spec["State"]
+            if state in ("skipped", "pending") or (state == "passed" and not is_spec):
+                continue
+            texts = [*(spec["ContainerHierarchyTexts"] or ()), spec["LeafNodeText"]]
+            name = " ".join(text for text in texts if text) or spec["LeafNodeType"]
+            yield name, state, (spec.get("Failure") or {}).get("Message", "")
