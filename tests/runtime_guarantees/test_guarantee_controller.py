@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from guaranteekit import GADGETS, Gadget, GadgetSpec, Wire, gadget
 
-from quarterdeck.api import Key, Model, ObjectMeta, Resource, omitempty
+from quarterdeck.api import Key, Model, ObjectMeta, Resource, omitempty, set_controller_reference
 from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
@@ -99,6 +99,33 @@ async def test_item_12_a_cache_that_does_not_catch_up_is_waited_for_5_s_and_coun
         assert runs[2] - runs[1] == pytest.approx(1 + 5, abs=0.1)
     assert metrics.registry.value("quarterdeck_consistency_waits_total", "gadget") == 1
     assert metrics.registry.value("quarterdeck_consistency_timeouts_total", "gadget") == 1
+
+
+@pytest.mark.cluster(crds=[Gadget])
+async def test_item_12_an_object_that_the_server_no_longer_has_is_not_reconciled_again_and_again(
+    cluster: TestCluster,
+) -> None:
+    """Its watch is late, those of its children are not: each change of a child would wake it."""
+    late = FaultPlan(0, DelayEvents((60.0, 60.0), resources=frozenset({GADGETS}), since=1.0))
+    manager = cluster.manager(plan=late)
+    runs: list[float] = []
+
+    async def reconcile(ctx: Context[Gadget]) -> None:
+        runs.append(asyncio.get_running_loop().time())
+        ctx.status.ready = len(runs)
+
+    manager.add(manager.controller(Gadget).owns(ConfigMap).build(reconcile))
+    owner = await cluster.client.create(gadget("a"))
+    async with cluster.serving(manager):
+        await eventually(lambda: runs)
+        await asyncio.sleep(2)
+        await cluster.client.delete(owner)
+        before = len(runs)
+        for i in range(200):
+            metadata = set_controller_reference(owner, ObjectMeta(name=f"c{i}", namespace="default"))
+            await cluster.client.create(ConfigMap(metadata=metadata))
+            await asyncio.sleep(0.1)
+        assert len(runs) - before <= 6, "one run, and one each time it has waited 5 s for the cache"
 
 
 # -- 13: permissions -------------------------------------------------------------------------------------

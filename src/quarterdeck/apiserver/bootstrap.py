@@ -18,6 +18,9 @@ from .storage import Store, encode_value
 Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
 
+#: what users change: there it matters who owned a field before
+_TRACKED = frozenset({"namespaces", "services"})
+
 
 class Bootstrap:
     """Creates the initial objects straight in the store: there is nobody to ask yet."""
@@ -44,6 +47,11 @@ class Bootstrap:
                 **{key: value for key, value in document.items() if key not in ("kind", "apiVersion")},
                 "metadata": meta,
             }
+            if plural in _TRACKED:
+                document = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
+                resource.field_manager.update(
+                    None, document, manager="kube-apiserver", api_version=resource.api_version, now=now
+                )
             writes.append(
                 self._store.put(
                     resource.bucket,

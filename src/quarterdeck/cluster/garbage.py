@@ -39,6 +39,7 @@ from quarterdeck.client import (
     metadata_of,
 )
 from quarterdeck.cluster.monitor import ResourceMonitor
+from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
 from quarterdeck.errors import Invalid, NotFound, ignore_not_found
 from quarterdeck.runtime.builder import Builder
@@ -328,7 +329,7 @@ def garbage_collector(
             )
         )
         # The graph follows the watches by itself, and deletions repeat without harm.
-        .options(max_concurrent_reconciles=_WORKERS, consistency="none")
+        .options(max_concurrent_reconciles=_WORKERS, consistency="none", field_manager=FIELD_MANAGER)
         .build(collector)
     )
     collector.attach(controller)

@@ -16,6 +16,7 @@ from quarterdeck.api import GroupVersionKind, Time
 from quarterdeck.api.k8s import Namespace
 from quarterdeck.api.k8s.core import NamespaceCondition
 from quarterdeck.client import Client, ResourceMapping, metadata_of
+from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import ApiError, NotFound, ignore_not_found
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.context import Context
@@ -201,7 +202,7 @@ def namespace_controller() -> Controller[Namespace]:
             Rule(groups=("",), resources=("namespaces/finalize",), verbs=("update",)),
             Rule(groups=("*",), resources=("*",), verbs=("delete", "deletecollection", "list")),
         )
-        .options(max_concurrent_reconciles=_WORKERS)
+        .options(max_concurrent_reconciles=_WORKERS, field_manager=FIELD_MANAGER)
         .build(NamespaceReconciler())
     )
 

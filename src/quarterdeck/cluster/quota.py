@@ -27,6 +27,7 @@ from quarterdeck.api.quota import (
 )
 from quarterdeck.client import Client, ResourceMapping, metadata_of
 from quarterdeck.cluster.monitor import ResourceMonitor
+from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Cache, Delta
@@ -186,7 +187,7 @@ def quota_controller(monitor: ResourceMonitor, cache: Cache) -> Controller[Resou
         # Only what is used changes without need: the server charged for it.
         .for_(ResourceQuota, predicates=[spec_changed("hard") | status_changed("hard")])
         .rbac(Rule(groups=("*",), resources=("*",), verbs=("list",)))
-        .options(max_concurrent_reconciles=_WORKERS)
+        .options(max_concurrent_reconciles=_WORKERS, field_manager=FIELD_MANAGER)
         .build(reconciler)
     )
     reconciler.attach(controller)

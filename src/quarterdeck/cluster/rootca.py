@@ -9,6 +9,7 @@ from typing import Final
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap, Namespace
+from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.provision import IN_USE, create_in_namespace, is_active, named, namespace_of
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.builder import Builder
@@ -64,5 +65,6 @@ def root_ca_controller(root_ca: bytes) -> Controller[Namespace]:
         .for_(Namespace, predicates=[IN_USE])
         .watches(ConfigMap, to=namespace_of, predicates=[named(CONFIG_MAP)], only_metadata=True)
         .rbac(Rule(groups=("",), resources=("configmaps",), verbs=("create", "update")))
+        .options(field_manager=FIELD_MANAGER)
         .build(_Publisher(root_ca))
     )

@@ -6,6 +6,7 @@ from typing import Final
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Namespace, ServiceAccount
+from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.provision import IN_USE, create_in_namespace, is_active, named, namespace_of
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.builder import Builder
@@ -39,5 +40,6 @@ def service_account_controller() -> Controller[Namespace]:
         .for_(Namespace, predicates=[IN_USE])
         .watches(ServiceAccount, to=namespace_of, predicates=[named(ACCOUNT)], only_metadata=True)
         .rbac(Rule(groups=("",), resources=("serviceaccounts",), verbs=("create",)))
+        .options(field_manager=FIELD_MANAGER)
         .build(_ensure_account)
     )

@@ -12,6 +12,7 @@ from typing import Any, Final
 from quarterdeck.api import Key, PartialObjectMetadata, Resource
 from quarterdeck.api.k8s import Secret, ServiceAccount
 from quarterdeck.client import metadata_of
+from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.context import Context
@@ -137,5 +138,6 @@ def token_controller(root_ca: bytes, sign: SignToken) -> Controller[Resource]:
             Rule(groups=("",), resources=("secrets",), verbs=("delete", "update")),
             Rule(groups=("",), resources=("serviceaccounts",), verbs=("update",)),
         )
+        .options(field_manager=FIELD_MANAGER)
         .build(_TokenReconciler(root_ca, sign))
     )

@@ -371,6 +371,20 @@ class Context(Generic[T]):
                 if shard is not None and entry is not None:
                     tracker.deleted(self.key, shard, namespace, name, entry.uid)
 
+    def note_gone(self) -> None:
+        """The server does not have our object any more: the next run waits until the cache shows it.
+
+        Otherwise a cache that is behind would have us make children that the garbage collector takes away,
+        each of which wakes us again.
+        """
+        tracker, metadata = self._tools.tracker, self.obj.metadata
+        if tracker is None:
+            return
+        for informer in self.cache.informers_of(_gvk_of(self.obj)):
+            shard = informer.shard_for(metadata.namespace)
+            if shard is not None:
+                tracker.deleted(self.key, shard, metadata.namespace, metadata.name, metadata.uid)
+
     # -- status ---------------------------------------------------------------------------------------
 
     @property

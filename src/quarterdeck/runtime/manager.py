@@ -180,6 +180,8 @@ class Manager:
         self.execution: Final = Execution(threads=self.options.threads, processes=self.options.processes)
         lag = metrics.loop_lag.set if isinstance(metrics, RuntimeMetrics) else None
         self.loop_lag: Final = LoopLag(observe=lag)
+        # Where the Lease lives, if that is known here: the permission is needed there only.
+        self._election_namespace: Final[str] = getattr(leader_election, "namespace", "")
         self.elector: Final = self._make_elector(leader_election)
         self._controllers: dict[str, Controller[Any]] = {}
         self._rules: list[Rule] = []
@@ -377,7 +379,8 @@ class Manager:
         if isinstance(self._recorders, RecorderSource):
             rules += EVENT_RULES
         if self.elector is not None:
-            rules += SHARD_RULES if isinstance(self.elector, KeyElector) else ELECTION_RULES
+            needed = SHARD_RULES if isinstance(self.elector, KeyElector) else ELECTION_RULES
+            rules += (msgspec.structs.replace(rule, namespace=self._election_namespace) for rule in needed)
         return merge_rules(rules)
 
     def statistics(self) -> ManagerStatistics:

@@ -28,7 +28,7 @@ from quarterdeck.runtime.election import LeaderElection
 from quarterdeck.runtime.health import REVIEW_RULES, AccessReviewer, HealthServer, MetricsServer
 from quarterdeck.runtime.install import create_namespace, install_definitions
 from quarterdeck.runtime.manager import Manager, ManagerOptions
-from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.webhook import (
@@ -101,7 +101,9 @@ class Program:
         )
         self.registrations: Final = tuple(self._set_up(operator) for operator in operators)
         self.webhooks.bind(self.manager.client, self._publish)
+        self._add_endpoints()
         self._add_servers()
+        follow_process(self.metrics.registry)
         if not self.webhooks.is_empty:
             self.manager.add_rules(*self._webhook_rules())
 
@@ -127,15 +129,17 @@ class Program:
         health = HealthServer(self.options.health_address)
         health.readiness.add_all(self.manager.checks.readiness())
         health.liveness.add_all(self.manager.checks.liveness())
-        metrics = MetricsServer(self.metrics.registry, self.options.metrics_address)
-        for server in (health, metrics):
+        for server in (health, MetricsServer(self.metrics.registry, self.options.metrics_address)):
             if server.is_enabled:
                 self.manager.add(server)
+
+    def _add_endpoints(self) -> None:
+        """Serve what operators offer to callers with a token: beside the webhooks, because there is TLS."""
         endpoints = [pair for each in self.registrations for pair in each.endpoints.items()]
-        if endpoints and metrics.is_enabled:
+        if endpoints:
             reviewer = AccessReviewer(self.manager.client)
             for path, handler in endpoints:
-                metrics.add(path, reviewer.guard(handler))
+                self.webhooks.register(path, reviewer.guard(handler))
             self.manager.add_rules(*REVIEW_RULES)
 
     # -- webhooks -------------------------------------------------------------------------------------

@@ -270,6 +270,7 @@ class Worker(Generic[T]):
         try:
             context.replace(await change_finalizers(context.client, context.obj, metadata))
         except NotFound:
+            context.note_gone()
             return None
         if outcome.errors:
             raise FinalizerError(outcome.errors)
@@ -287,7 +288,7 @@ class Worker(Generic[T]):
         try:
             await context.write_status()
         except NotFound:
-            return  # the object went away while it was reconciled
+            context.note_gone()  # it went away while it was reconciled
 
     async def _write_failed_status(self, context: Context[T]) -> None:
         """The status of a reconcile that failed tells why; the failure itself is the error to report."""

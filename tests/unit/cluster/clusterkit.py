@@ -27,9 +27,7 @@ async def make_map(
     finalizers: tuple[str, ...] = (),
 ) -> ConfigMap:
     references = [reference(owner, blocks=blocks) for owner in owners]
-    metadata = ObjectMeta(
-        name=name, namespace=namespace, owner_references=references, finalizers=finalizers
-    )
+    metadata = ObjectMeta(name=name, namespace=namespace, owner_references=references, finalizers=finalizers)
     return await client.create(ConfigMap(metadata=metadata))
 
 
@@ -68,10 +66,3 @@ async def gone(client: Client, kind: AnyKind, name: str, namespace: str = "") ->
         return not await exists(client, kind, name, namespace)
 
     await eventually(is_gone)
-
-
-async def there(client: Client, kind: AnyKind, name: str, namespace: str = "") -> None:
-    async def is_there() -> bool:
-        return await exists(client, kind, name, namespace)
-
-    await eventually(is_there)

@@ -21,7 +21,6 @@ from quarterdeck.apiserver.webhookclient import WebhookClient
 from .attributes import Attributes, Host, metadata_text
 from .matching import is_exempt
 from .mutatingpolicy import MutatingPolicies
-from .policyvalidation import policy_errors
 from .quota import QuotaAdmission, Quotas
 from .validatingpolicy import ValidatingPolicies
 from .webhooks import Webhooks
@@ -83,7 +82,7 @@ class AdmissionChain:
     def _is_covered(self, group: str, resource: str, subresource: str, operation: str) -> bool:
         key = (group, resource, subresource, operation)
         if is_exempt(group, resource):
-            return not subresource and operation in ("CREATE", "UPDATE")
+            return False
         return bool(
             builtin.covers(*key)
             or self._webhooks.mutating.covering(*key)
@@ -119,9 +118,6 @@ class AdmissionChain:
         """Run the validating part; raises StatusError when the write is refused."""
         if not attributes.name:
             attributes.name = metadata_text(attributes.object, "name")
-        if is_exempt(attributes.group, attributes.resource):
-            _check_expressions(attributes)
-            return
         builtin.validate(*_facts(attributes), attributes.object, attributes.old_object, attributes.context)
         await self._validating_policies.validate(attributes)
         await self._webhooks.validate(attributes)
@@ -165,10 +161,3 @@ def _restore_ownership(attributes: Attributes, before: Any) -> None:
         if before is None:
             del metadata["managedFields"]
         attributes.object = {**attributes.object, "metadata": metadata}
-
-
-def _check_expressions(attributes: Attributes) -> None:
-    """A configuration of admission passes no admission but has to compile."""
-    errors = policy_errors(attributes.object or {}, attributes.old_object)
-    if errors:
-        raise status.invalid(attributes.kind, attributes.group, attributes.name, errors)

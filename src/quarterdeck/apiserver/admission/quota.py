@@ -24,7 +24,7 @@ from .attributes import Attributes
 from .quotacheck import Balance, Charge, QuotaRefusal, take
 
 Json = dict[str, Any]
-_ATTEMPTS: Final = 4
+_ATTEMPTS: Final = 100
 """How often a batch is settled anew because somebody else changed a quota meanwhile."""
 
 

@@ -29,6 +29,7 @@ from .webhookconfig import (
     FAILURE_POLICIES,
     MATCH_POLICIES,
     REINVOCATION_POLICIES,
+    ConfigurationStrategy,
     default_match,
     validate_match_conditions,
     validate_rule,
@@ -49,9 +50,7 @@ _RESERVED: Final = frozenset(
 _is_identifier = re.compile("[_a-zA-Z][_a-zA-Z0-9]*").fullmatch
 
 
-class _PolicyStrategy(BuiltinStrategy):
-    has_generation = True
-    allows_unconditional_update = False
+class _PolicyStrategy(ConfigurationStrategy):
     status_metadata = NO_METADATA
 
     def default(self, obj: Json) -> None:
@@ -60,9 +59,6 @@ class _PolicyStrategy(BuiltinStrategy):
             spec["failurePolicy"] = "Fail"
         if (constraints := spec.get("matchConstraints")) is not None:
             _default_resources(constraints)
-
-    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        return self.validate_create(obj, ctx)
 
 
 def _default_resources(resources: Json) -> None:
@@ -83,7 +79,7 @@ class ValidatingAdmissionPolicyStrategy(_PolicyStrategy):
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         obj["status"] = {}
 
-    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+    def structure_errors(self, obj: Json) -> list[FieldError]:
         spec = obj.get("spec") or {}
         errors = _validate_policy(spec)
         validations = spec.get("validations") or ()
@@ -220,7 +216,7 @@ def _validate_validation(validation: Mapping[str, Any], field: str) -> list[Fiel
 
 
 class MutatingAdmissionPolicyStrategy(_PolicyStrategy):
-    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+    def structure_errors(self, obj: Json) -> list[FieldError]:
         spec = obj.get("spec") or {}
         errors = _validate_policy(spec)
         rules = (spec.get("matchConstraints") or {}).get("resourceRules") or ()

@@ -34,9 +34,31 @@ _SCOPES: Final = ("*", "Cluster", "Namespaced")
 _SIDE_EFFECTS: Final = ("None", "NoneOnDryRun")
 
 
-class ValidatingWebhookConfigurationStrategy(BuiltinStrategy):
+class ConfigurationStrategy(BuiltinStrategy):
+    """Configurations of admission: they have a structure, and expressions that must compile."""
+
     has_generation = True
     allows_unconditional_update = False
+
+    def structure_errors(self, obj: Json) -> list[FieldError]:
+        """Everything but the expressions, except that they are there."""
+        return []
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        return self.structure_errors(obj) + _expression_errors(obj, None)
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return self.structure_errors(obj) + _expression_errors(obj, old)
+
+
+def _expression_errors(obj: Json, old: Json | None) -> list[FieldError]:
+    # loaded when needed: a server without such configurations never compiles an expression
+    from quarterdeck.apiserver.admission.policyvalidation import policy_errors
+
+    return policy_errors(obj, old)
+
+
+class ValidatingWebhookConfigurationStrategy(ConfigurationStrategy):
     mutating = False
 
     def default(self, obj: Json) -> None:
@@ -55,7 +77,7 @@ class ValidatingWebhookConfigurationStrategy(BuiltinStrategy):
             if service is not None and service.get("port") is None:
                 service["port"] = 443
 
-    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+    def structure_errors(self, obj: Json) -> list[FieldError]:
         errors: list[FieldError] = []
         names: set[str] = set()
         for index, hook in enumerate(obj.get("webhooks") or ()):
@@ -68,9 +90,6 @@ class ValidatingWebhookConfigurationStrategy(BuiltinStrategy):
                     errors.append(duplicate(f"{path}.name", name))
                 names.add(name)
         return errors
-
-    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
-        return self.validate_create(obj, ctx)
 
     def _validate_hook(self, hook: Json, path: str) -> list[FieldError]:
         get = hook.get

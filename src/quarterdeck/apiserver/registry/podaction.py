@@ -66,9 +66,9 @@ class PodActions:
         document = await posting.mutate(self._admission)
         namespace, name = request.info.namespace, request.info.name
         eviction.validate_eviction(name, document)
+        await posting.validate(self._admission)
         pods = self._pods()
         pod = self._stored(pods, namespace, name)
-        await posting.validate(self._admission)
         given = dict(document.get("deleteOptions") or {})
         if options.dry_run:
             given["dryRun"] = ["All"]

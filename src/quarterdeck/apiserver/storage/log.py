@@ -75,7 +75,9 @@ class Log:
             self._path = None
             self._db = self._connect(":memory:")
         else:
-            directory.mkdir(parents=True, exist_ok=True)
+            # what is stored includes Secrets: nobody else on the machine may read it
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            directory.chmod(0o700)
             self._lock(directory)
             self._path = directory / "state.db"
             try:

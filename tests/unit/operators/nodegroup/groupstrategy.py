@@ -121,7 +121,10 @@ v1_static = some(
 reservation = st.one_of(
     some({"mode": st.sampled_from(["Off", "Auto"])}),
     some(
-        {"mode": st.just("Static"), "static": some({"cpu": st.one_of(counts, st.just("500m"))}, memory=sizes)}
+        {
+            "mode": st.just("Static"),
+            "static": some({"cpu": st.one_of(counts, st.just("500m"))}, memory=sizes, ephemeralStorage=sizes),
+        }
     ),
 )
 v1_kubelet = some(
@@ -166,18 +169,19 @@ v1_common: Json = {
     "fencing": some({"mode": st.just("Watchdog")}, watchdog=st.just({"timeout": "90s"})),
     "nodeDrainTimeoutSecond": counts,
 }
+v1_sections: Json = {**v1_common, "cloudInstances": v1_instances, "staticInstances": v1_static}
 v1_spec = st.one_of(
     some({"nodeType": st.just("CloudEphemeral"), "cloudInstances": v1_instances}, **v1_common),
     some({"nodeType": st.just("CloudPermanent")}, **v1_common, cloudInstances=v1_instances),
     some({"nodeType": st.sampled_from(["Static", "CloudStatic"])}, **v1_common, staticInstances=v1_static),
 )
-v1_status = some(
+v1_status: Json = {
     **status,
-    conditions=st.lists(
+    "conditions": st.lists(
         some({"type": word, "status": st.just("True")}, lastTransitionTime=stamps, message=word), max_size=2
     ),
-    deckhouse=some(synced=st.just("True"), observed=checkpoint, processed=checkpoint),
-)
+    "deckhouse": some(synced=st.just("True"), observed=checkpoint, processed=checkpoint),
+}
 
 # -- old versions --------------------------------------------------------------------------------------
 
@@ -187,24 +191,24 @@ old_common: Json = {
     "chaos": some(mode=st.just("Disabled"), period=st.just("6h")),
     "kubelet": some(**kubelet),
 }
-a2_spec = some(
-    {"nodeType": st.sampled_from(names.OLD_NODE_TYPES)},
+a2_sections: Json = {
     **old_common,
-    cri=some(
+    "cri": some(
         {"type": st.sampled_from(names.OLD_CRI_TYPES)},
         containerd=downloads,
         docker=docker,
         notManaged=not_managed,
     ),
-)
-a1_spec = some(
-    {"nodeType": st.sampled_from(names.OLD_NODE_TYPES)},
+}
+a1_sections: Json = {
     **old_common,
-    cri=some(type=st.sampled_from(names.OLD_CRI_TYPES), containerd=downloads),
-    docker=docker,
-    kubernetesVersion=st.sampled_from(names.KUBERNETES_VERSIONS),
-    static=some(internalNetworkCIDRs=st.lists(word, max_size=1)),
-)
+    "cri": some(type=st.sampled_from(names.OLD_CRI_TYPES), containerd=downloads),
+    "docker": docker,
+    "kubernetesVersion": st.sampled_from(names.KUBERNETES_VERSIONS),
+    "static": some(internalNetworkCIDRs=st.lists(word, max_size=1)),
+}
+a2_spec = some({"nodeType": st.sampled_from(names.OLD_NODE_TYPES)}, **a2_sections)
+a1_spec = some({"nodeType": st.sampled_from(names.OLD_NODE_TYPES)}, **a1_sections)
 
 
 def _groups(version: str, spec: Strategy, group_status: Strategy) -> Strategy:
@@ -224,7 +228,7 @@ def _groups(version: str, spec: Strategy, group_status: Strategy) -> Strategy:
     )
 
 
-v1_groups = _groups(names.V1, v1_spec, v1_status)
+v1_groups = _groups(names.V1, v1_spec, some(**v1_status))
 a2_groups = _groups(names.V1ALPHA2, a2_spec, some(**status))
 a1_groups = _groups(names.V1ALPHA1, a1_spec, some(**status))
 old_versions = st.sampled_from([names.V1ALPHA1, names.V1ALPHA2])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,8 +12,16 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.api import DynamicObject, GroupVersionKind
-from quarterdeck.api.k8s import Node
+from quarterdeck.api import (
+    UNSET,
+    DynamicObject,
+    GroupVersionKind,
+    JsonObjectField,
+    Maybe,
+    ObjectMeta,
+    Resource,
+)
+from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.client.inprocess import InProcessTransport
@@ -20,6 +29,7 @@ from quarterdeck.errors import ApiError, Forbidden, NotFound
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
 from quarterdeck.operators.nodegroup.types import NodeGroup
+from quarterdeck.runtime.install import install_definitions
 from quarterdeck.runtime.program import Program, ProgramOptions
 
 Json = dict[str, Any]
@@ -170,6 +180,58 @@ def test_denials_reach_the_user_and_nothing_is_stored() -> None:
             await client.get(NodeGroup, "w")
 
     run(story)
+
+
+class AWSInstanceClass(Resource, group=names.GROUP, version="v1", scope="Cluster"):
+    """What machines of a group look like."""
+
+    spec: Maybe[JsonObjectField] = UNSET
+
+
+def test_the_status_follows_the_provider_the_instance_class_and_the_configuration() -> None:
+    async def story(client: Client) -> None:
+        async def error(words: str) -> bool:
+            status = (await client.get(NodeGroup, "w")).to_dict().get("status") or {}
+            text = status.get("error")
+            return text is not None and (text.startswith(words) if words else text == "")
+
+        await install_definitions(client, AWSInstanceClass)
+        await client.create(ephemeral("w", 0, 2))
+        await until(lambda: error(""))
+        data = {names.CLASS_KIND_KEY: b"AWSInstanceClass", "zones": b'["a", "b"]'}
+        metadata = ObjectMeta(name=names.CLOUD_PROVIDER_SECRET, namespace=names.SYSTEM_NAMESPACE)
+        await client.create(Secret(metadata=metadata, data=data))
+        await until(lambda: error("Instance class 'worker' of type 'AWSInstanceClass' not found."))
+        created = await client.create(
+            AWSInstanceClass(metadata=ObjectMeta(name="worker"), spec={"instanceType": "m9.huge"})
+        )
+        await until(lambda: error("AWSInstanceClass capacity is not set"))
+        await client.patch(created, MergePatch({"spec": {"capacity": {"cpu": 4, "memory": "8Gi"}}}))
+        await until(lambda: error(""))
+        text = b'kubernetesVersion: "1.33"'
+        metadata = ObjectMeta(name=names.CLUSTER_CONFIGURATION_SECRET, namespace=names.SYSTEM_NAMESPACE)
+        await client.create(Secret(metadata=metadata, data={names.CLUSTER_CONFIGURATION_KEY: text}))
+
+        async def has_version() -> bool:
+            status = (await client.get(NodeGroup, "w")).to_dict()["status"]
+            return bool(status.get("kubernetesVersion") == "1.33")
+
+        await until(has_version)
+
+    run(story)
+
+
+def test_kinds_that_a_cluster_need_not_have_are_nothing_to_be_warned_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(client: Client) -> None:
+        await client.create(document("w", nodeType="Static"))
+
+    with caplog.at_level(logging.INFO, logger="quarterdeck"):
+        run(story)
+    missing = [record for record in caplog.records if "kind is missing" in record.getMessage()]
+    assert len(missing) == 5, "machines and deployments of two engines, and settings of modules"
+    assert {record.levelname for record in missing} == {"INFO"}
 
 
 EXAMPLES = Path(__file__).parents[4] / "examples" / "nodegroup"

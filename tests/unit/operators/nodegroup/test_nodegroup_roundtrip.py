@@ -7,13 +7,24 @@ import json
 from typing import Any
 
 import pytest
-from groupstrategy import a1_groups, a2_groups, old_versions, v1_groups
+from groupstrategy import (
+    a1_groups,
+    a1_sections,
+    a2_groups,
+    a2_sections,
+    old_versions,
+    status,
+    v1_groups,
+    v1_sections,
+    v1_status,
+)
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from test_nodegroup_hostile import damaged
 
 from quarterdeck.api import schema_of
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.logic.conversion import convert_with, resolved_type
+from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_with, resolved_type
 from quarterdeck.operators.nodegroup.logic.express import Open, express
 from quarterdeck.operators.nodegroup.logic.roundtrip import MAX_SIZE
 from quarterdeck.operators.nodegroup.logic.shape import fit
@@ -22,7 +33,7 @@ from quarterdeck.operators.nodegroup.types import VERSIONS
 
 Json = dict[str, Any]
 thorough = settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 
@@ -104,41 +115,71 @@ def test_the_short_way_there_and_back_is_taken_unless_docker_is_in_the_way(group
     assert shortcut(converted, names.V1) == group
 
 
-@thorough
-@given(v1_groups, old_versions, st.data())
-def test_an_edit_in_the_old_version_wins(group: Json, old: str, data: st.DataObject) -> None:
-    edited = convert(group, old)
-    edit = data.draw(
-        st.sampled_from(
-            [
-                ("nodeTemplate", {"labels": {"edited": "yes"}}),
-                ("kubelet", {"maxPods": 77}),
-                ("chaos", {"mode": "Disabled", "period": "9h"}),
-                ("disruptions", {"approvalMode": "Manual"}),
-            ]
-        )
-    )
-    edited["spec"][edit[0]] = edit[1]
-    back = convert(edited, names.V1)
-    for key, value in edit[1].items():
-        assert back["spec"][edit[0]][key] == value
+@st.composite
+def edits(draw: st.DrawFn, document: Json, other: Json) -> set[str]:
+    """Change `document` as a user may: take sections of another group, or remove something, however deep."""
+    spec, touched = document["spec"], set()
+    for _ in range(draw(st.integers(1, 3))):
+        if draw(st.booleans()):
+            section = draw(st.sampled_from(sorted(other["spec"])))
+            spec[section] = other["spec"][section]
+            touched.add(section)
+            continue
+        place, steps = spec, []
+        while True:
+            keys = sorted(place.keys() - ({"nodeType"} if place is spec else set()))
+            if not keys:
+                break
+            steps.append(draw(st.sampled_from(keys)))
+            child = place[steps[-1]]
+            if not isinstance(child, dict) or not child or draw(st.booleans()):
+                del place[steps[-1]]
+                touched.add(steps[0])
+                break
+            place = child
+    return touched
 
 
 @thorough
 @given(v1_groups, old_versions, st.data())
-def test_what_was_removed_in_the_old_version_does_not_come_back(
+def test_edits_in_the_old_version_win_and_nothing_removed_comes_back(
     group: Json, old: str, data: st.DataObject
 ) -> None:
     edited = convert(group, old)
-    removable = sorted(edited["spec"].keys() - {"nodeType", "docker"})
-    assume(removable)
-    removed = data.draw(st.sampled_from(removable))
-    del edited["spec"][removed]
-    spec = convert(edited, names.V1)["spec"]
-    if removed == "cri" and "docker" in edited["spec"]:  # v1alpha1 keeps Docker's settings elsewhere
-        assert spec["cri"]["docker"] == edited["spec"]["docker"]
-    else:
-        assert removed not in spec
+    other = data.draw(a1_groups if old == names.V1ALPHA1 else a2_groups)
+    touched = data.draw(edits(edited, other))
+    new = convert(edited, names.V1)
+    again = convert(new, old)
+    assert without_memory(again) == without_memory(edited), "an edit got lost, or something came back"
+    if "nodeType" in touched:
+        return  # fields that do not go with the new type are given up
+    untouched = new["spec"].keys() - touched - ({"cri"} if "docker" in touched else set())
+    assert {key: new["spec"][key] for key in untouched} == {
+        key: value for key, value in group["spec"].items() if key in untouched
+    }
+    lost_for_good = group["spec"].keys() - new["spec"].keys()
+    assert lost_for_good <= touched, "more than the edit is missing"
+    assert new.get("status") == group.get("status")
+
+
+@thorough
+@given(st.one_of(v1_groups, a1_groups, a2_groups, damaged()), st.sampled_from(names.VERSIONS), st.data())
+def test_the_short_way_never_differs_from_the_long_one(first: Any, target: str, data: st.DataObject) -> None:
+    """Also for groups with something wrong in them, and for groups edited in between."""
+    assume(isinstance(first, dict) and first.get("apiVersion") in names.VERSIONS)
+    second = both_ways(first, target)
+    if second is not None and isinstance(second.get("spec"), dict) and second["spec"]:
+        del second["spec"][data.draw(st.sampled_from(sorted(second["spec"])))]
+        both_ways(second, names.V1)
+
+
+def both_ways(document: Json, target: str) -> Json | None:
+    """The converted document, if it can be converted: `convert` compares the two ways."""
+    try:
+        return convert(document, target, ("listed",)) if document["apiVersion"] != target else None
+    except ConversionError:
+        assert shortcut(document, target) is None
+        return None
 
 
 @thorough
@@ -273,6 +314,50 @@ def test_v1alpha1_remembers_what_v1_cannot_hold() -> None:
     paths = [entry["path"] for entry in memory_of(converted)[names.V1ALPHA1]]
     assert paths == ["/spec/cri", "/spec/kubernetesVersion"]
     assert without_memory(convert(converted, names.V1ALPHA1)) == document
+
+
+def used_paths(value: Any, path: str = "") -> set[str]:
+    found = {path}
+    if isinstance(value, dict):
+        for key, child in value.items():
+            found |= used_paths(child, f"{path}.{key}")
+    for child in value if isinstance(value, list) else ():
+        found |= used_paths(child, f"{path}[]")
+    return found
+
+
+def paths_drawn(strategy: Any, path: str) -> set[str]:
+    """The paths that a strategy uses below `path`, always the same ones."""
+    seen: set[str] = set()
+
+    @settings(thorough, derandomize=True, max_examples=60)
+    @given(strategy)
+    def look(part: Any) -> None:
+        seen.update(used_paths(part, path))
+
+    look()
+    return seen
+
+
+@pytest.mark.parametrize(
+    ("version", "sections", "group_status"),
+    [
+        (names.V1, v1_sections, v1_status),
+        (names.V1ALPHA2, a2_sections, status),
+        (names.V1ALPHA1, a1_sections, status),
+    ],
+    ids=["v1", "v1alpha2", "v1alpha1"],
+)
+def test_generated_groups_use_every_field_of_their_version(
+    version: str, sections: Json, group_status: Json
+) -> None:
+    seen = {".spec", ".spec.nodeType", ".status"}
+    for root, parts in ((".spec", sections), (".status", group_status)):
+        for name, strategy in parts.items():
+            seen |= paths_drawn(strategy, f"{root}.{name}")
+    schema = schema_of(VERSIONS[version])["properties"]
+    wanted = known_paths(schema["spec"], ".spec") | known_paths(schema["status"], ".status")
+    assert wanted <= seen, wanted - seen
 
 
 def known_paths(schema: Any, path: str = "") -> set[str]:

@@ -79,6 +79,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         """A claim is gone: its reservation is settled, and whoever waits behind it moves up."""
         self._office.leave(ctx.key)
         await self._settle(ctx.client, ctx.key)
+        if self._strict is not None:
+            await self._strict.tidy(ctx.client, ctx.key)
 
     async def _look(self, ctx: Context[SubnetClaim]) -> Result | None:
         claim = ctx.obj
@@ -101,7 +103,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         self._office.leave(ctx.key)
         if await self._writer.write(ctx, outcome):
             self._tell(ctx, "Normal", "SubnetAllocated", f"Successfully allocated Subnet {outcome.cidr}")
-        if self._strict is not None and await self._strict.tidy(ctx, pool):
+        if self._strict is not None and await self._strict.tidy(ctx.client, ctx.key):
             return Requeue(after=UNSETTLED, reason="reservation")
         return None
 
@@ -305,6 +307,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         self._unclear.pop(ctx.key, None)
         office.ledger.confirm(pool, ctx.obj.metadata.uid, member)
         office.expect(member)
+        if self._strict is not None:
+            self._strict.created(ctx, pool, member)
         book = office.ledger.book(pool)
         if book is None or not book.is_good(member):
             # Another allocator was active and its Subnet is older: this one was never bound, so it goes.

@@ -19,14 +19,14 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Key
-from quarterdeck.client import MergePatch
+from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.errors import Requeue as ComeBack
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic import claim as words
 from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
 from quarterdeck.operators.ipam.logic.claim import Refused
-from quarterdeck.operators.ipam.logic.facts import version_number
+from quarterdeck.operators.ipam.logic.facts import Member, version_number
 from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
@@ -70,6 +70,8 @@ class StrictReservations:
         self._office: Final = office
         self._cache: Final = cache
         self._locks: Final[dict[Key, asyncio.Lock]] = {}
+        self._made: Final[dict[Key, tuple[Key, str, int]]] = {}
+        """What was created and is not cleared away yet: claim → pool, UID, version of the Subnet."""
 
     async def reserve(
         self, ctx: Context[SubnetClaim], pool: Key, pick: Callable[[], Reservation]
@@ -77,65 +79,63 @@ class StrictReservations:
         """Pick a block and have it reserved; raises ``Refused`` as ``pick`` does."""
         async with self._locks.setdefault(pool, asyncio.Lock()):
             for _ in range(ATTEMPTS):
-                obj, desk = await self._read(ctx, pool)
+                obj, desk = await self._read(ctx.client, pool)
                 await self._catch_up(pool, desk.settled)
                 book = self._office.ledger.book(pool)
                 if book is None:
                     raise words.pool_missing(pool.name)
-                desk = self._without_settled(book, desk)
+                desk = await self._without_abandoned(ctx, pool, self._without_settled(book, desk))
                 self._take_over(ctx, book, desk)
-                try:
-                    chosen = self._own(ctx, book, desk) or pick()
-                except Refused:
-                    if not await self._sweep(ctx, pool, obj, desk):
-                        raise
-                    continue
-                if not await self._write(ctx, obj, self._with(ctx, desk, chosen)):
+                chosen = self._own(ctx, book, desk) or pick()
+                if not await self._write(ctx.client, obj, self._with(ctx, desk, chosen)):
                     continue
                 self._office.ledger.cancel(pool, chosen.claim)
                 self._office.ledger.reserve(pool, chosen)
                 return chosen
         raise ComeBack(after=0.1, reason="busy-pool")
 
-    async def tidy(self, ctx: Context[SubnetClaim], pool: Key) -> bool:
-        """Drop the entry of a claim that is bound; returns whether to come back for that.
+    def created(self, ctx: Context[SubnetClaim], pool: Key, member: Member) -> None:
+        """The block that was reserved for a claim is a Subnet now."""
+        self._made[ctx.key] = (pool, ctx.obj.metadata.uid, member.version)
+
+    async def tidy(self, client: Client, claim: Key) -> bool:
+        """Drop the entry of a claim whose Subnet was created; returns whether to come back for that.
 
         The next reservation would do it too; this is for the last one, some time later.
         """
-        try:
-            cached = await ctx.get(SubnetPool, pool.name, pool.namespace)
-        except NotFound:
+        if claim not in self._made:
             return False
-        uid = ctx.obj.metadata.uid
-        if not any(each.claim == uid for each in _desk(cached).in_flight):
-            return False
+        pool, uid, _ = self._made[claim]
         async with self._locks.setdefault(pool, asyncio.Lock()):
             try:
-                obj, desk = await self._read(ctx, pool)
+                obj, desk = await self._read(client, pool)
             except Refused:
-                return False
+                desk = Desk()
             book = self._office.ledger.book(pool)
             left = self._without_settled(book, desk) if book is not None else desk
-            if left == desk:
-                return any(each.claim == uid for each in desk.in_flight)
-            return not await self._write(ctx, obj, left)
+            if left != desk and not await self._write(client, obj, left):
+                return True
+            if any(each.claim == uid for each in left.in_flight):
+                return True
+            self._made.pop(claim, None)
+            return False
 
-    async def _read(self, ctx: Context[SubnetClaim], pool: Key) -> tuple[SubnetPool, Desk]:
+    async def _read(self, client: Client, pool: Key) -> tuple[SubnetPool, Desk]:
         try:
-            obj = await ctx.client.get(SubnetPool, pool.name, pool.namespace)
+            obj = await client.get(SubnetPool, pool.name, pool.namespace)
         except NotFound as error:
             raise words.pool_missing(pool.name) from error
         self._office.take_pool(obj)
         return obj, _desk(obj)
 
-    async def _write(self, ctx: Context[SubnetClaim], obj: SubnetPool, desk: Desk) -> bool:
+    async def _write(self, client: Client, obj: SubnetPool, desk: Desk) -> bool:
         text = msgspec.json.encode(desk).decode()
         head = {
             "resourceVersion": obj.metadata.resource_version,
             "annotations": {names.RESERVATIONS: text},
         }
         try:
-            await ctx.client.patch(obj, MergePatch({"metadata": head}))
+            await client.patch(obj, MergePatch({"metadata": head}))
         except Conflict:
             return False
         return True
@@ -159,13 +159,16 @@ class StrictReservations:
             cancel()
 
     def _without_settled(self, book: PoolBook, desk: Desk) -> Desk:
-        """Without the entries whose Subnets are known."""
+        """Without the entries whose Subnets are known, or were made here and may be gone again."""
+        made = {uid: version for pool, uid, version in self._made.values() if pool == book.key}
         settled, left = version_number(desk.settled), []
         for each in desk.in_flight:
             network = parse(each.cidr)
             member = book.overlapping_member(network)
             if member is not None and member.network == network:
                 settled = max(settled, member.version)
+            elif each.claim in made:
+                settled = max(settled, made[each.claim])
             else:
                 left.append(each)
         return Desk(tuple(left), str(settled) if settled else "")
@@ -198,13 +201,10 @@ class StrictReservations:
         entry = InFlight(str(chosen.network), chosen.claim, ctx.key.name, now)
         return Desk((*others, entry), desk.settled)
 
-    async def _sweep(self, ctx: Context[SubnetClaim], pool: Key, obj: SubnetPool, desk: Desk) -> bool:
-        """Drop entries that nobody will ever use; returns whether there were any."""
+    async def _without_abandoned(self, ctx: Context[SubnetClaim], pool: Key, desk: Desk) -> Desk:
+        """Without entries that nobody will ever use: an allocator died, and the claim is gone."""
         left = [each for each in desk.in_flight if not await self._is_abandoned(ctx, pool, each)]
-        if len(left) == len(desk.in_flight):
-            return False
-        await self._write(ctx, obj, Desk(tuple(left), desk.settled))
-        return True
+        return Desk(tuple(left), desk.settled)
 
     async def _is_abandoned(self, ctx: Context[SubnetClaim], pool: Key, entry: InFlight) -> bool:
         if ctx.now().timestamp() - entry.at < ABANDONED:

@@ -15,6 +15,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, Protocol
 
+import msgspec
+
 from quarterdeck.api import Key
 
 from .book import PoolBook, Reservation
@@ -155,6 +157,9 @@ class Ledger:
         book = self._open(key)
         old = book.facts
         if old is not None and old.uid == facts.uid and facts.version and facts.version <= old.version:
+            return
+        if old is not None and old == msgspec.structs.replace(facts, version=old.version):
+            book.facts = facts  # somebody wrote the status, or labels that do not matter here
             return
         if old is not None and (old.parent, old.uid) != (facts.parent, facts.uid):
             self._leave_parent(key, old)

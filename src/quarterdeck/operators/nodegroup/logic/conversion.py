@@ -94,7 +94,7 @@ def check_metadata(document: Document) -> None:
         return
     if type(metadata) is not dict:
         raise ConversionError("parse object metadata: metadata: not a JSON object")
-    if type(metadata.get("name", "")) is not str:
+    if type(metadata.get("name") or "") is not str:
         raise ConversionError("parse object metadata: metadata.name: not a string")
     annotations = metadata.get("annotations")
     if annotations is None:

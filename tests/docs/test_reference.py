@@ -1,0 +1,157 @@
+"""What the pages name exists, and what exists and matters is named."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import docs
+from quarterdeck.cli import apiserver, manifests, run, up
+from quarterdeck.runtime import Builder, Context, Manager, Predicate, predicate, source
+from quarterdeck.runtime.metrics import GROUPS
+from quarterdeck.testing import TestCluster
+
+ROOT = Path(__file__).parents[2]
+PAGES = {page.stem: page.read_text() for page in docs.pages()}
+METRICS = {each.name: each for group in GROUPS.values() for each in group}
+_METRIC = re.compile(
+    r"\b(?:controller_runtime|workqueue|rest_client|leader_election|informer|certwatcher|quarterdeck)_\w+"
+)
+_SUFFIX = re.compile(r"_(?:bucket|sum|count)$")
+
+
+# -- commands --------------------------------------------------------------------------------------------
+
+
+def options_of(command: object) -> set[str]:
+    """The long options of a command."""
+    commands = argparse.ArgumentParser().add_subparsers()
+    command.add_command(commands)  # type: ignore[attr-defined]
+    [parser] = commands.choices.values()
+    options = {option for action in parser._actions for option in action.option_strings}
+    return {option for option in options if option.startswith("--")} - {"--help"}
+
+
+@pytest.mark.parametrize("command", [run, manifests, up, apiserver], ids=lambda module: module.__name__)
+def test_operations_names_every_option(command: object) -> None:
+    page = PAGES["operations"]
+    assert [option for option in sorted(options_of(command)) if f"`{option}" not in page] == []
+
+
+def test_no_page_names_an_option_that_no_command_has() -> None:
+    known = set().union(*(options_of(command) for command in (run, manifests, up, apiserver)))
+    for name in ("operations", "quickstart", "tutorial"):
+        used = {
+            option
+            for line in PAGES[name].splitlines()
+            if re.search(r"quarterdeck (?:up|run|manifests|apiserver)\b", line)
+            for option in re.findall(r"--[a-z][a-z-]+", line.split("|")[0] if "| kubectl" in line else line)
+        }
+        assert used <= known | {"--server-side"}, name
+
+
+# -- metrics and alerts ----------------------------------------------------------------------------------
+
+
+def alerts() -> list[dict[str, str]]:
+    documents = list(yaml.safe_load_all((ROOT / "deploy" / "monitoring.yaml").read_text()))
+    [rule] = [each for each in documents if each["kind"] == "PrometheusRule"]
+    return [alert for group in rule["spec"]["groups"] for alert in group["rules"]]
+
+
+@pytest.mark.parametrize("alert", alerts(), ids=lambda alert: alert["alert"])
+def test_an_alert_uses_metrics_and_labels_that_exist(alert: dict[str, str]) -> None:
+    expression = alert["expr"]
+    names = [_SUFFIX.sub("", name) for name in _METRIC.findall(expression)]
+    assert names
+    assert [name for name in names if name not in METRICS] == []
+    labels = {label for name in names for label in METRICS[name].labels} | {"namespace", "pod"}
+    by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(",")}
+    shown = set(re.findall(r"\$labels\.(\w+)", yaml.safe_dump(alert["annotations"])))
+    assert by <= labels
+    assert shown <= by
+    assert expression.count("(") == expression.count(")")
+
+
+def test_operations_explains_every_alert_and_no_other() -> None:
+    explained = re.findall(r"^\| `(Quarterdeck\w+)` \|", PAGES["operations"], re.MULTILINE)
+    assert explained == [alert["alert"] for alert in alerts()]
+
+
+def test_every_metric_that_a_page_names_exists() -> None:
+    own = {"quarterdeck_apiserver_revision", "quarterdeck_async"}  # the embedded server's; a pytest setting
+    for name, page in PAGES.items():
+        named = {_SUFFIX.sub("", metric) for metric in _METRIC.findall(page) if not metric.endswith("_")}
+        assert {metric for metric in named if metric not in METRICS} <= own, name
+
+
+# -- the runtime's names ---------------------------------------------------------------------------------
+
+
+def test_the_runtime_page_names_every_predicate_and_source() -> None:
+    names = [name for name in predicate.__all__ if name[0].islower()] + ["CronSource"]
+    names += [name for name in source.__all__ if name.endswith("Source") and name != "Source"]
+    assert [name for name in names if name not in PAGES["runtime"]] == []
+    assert isinstance(predicate.generation_changed, Predicate)
+
+
+def public_names() -> set[str]:
+    rooms = ("api", "api.k8s", "client", "errors", "runtime", "testing", "apiserver")
+    parts = (
+        "webhook",
+        "certificate",
+        "election",
+        "event",
+        "health",
+        "metrics",
+        "operator",
+        "program",
+        "trace",
+    )
+    modules = [f"quarterdeck.{room}" for room in rooms] + [f"quarterdeck.runtime.{part}" for part in parts]
+    return {name for module in modules for name in importlib.import_module(module).__all__}
+
+
+@pytest.mark.parametrize("page", ["from-kopf", "from-controller-runtime"])
+def test_what_is_here_is_here(page: str) -> None:
+    rows = re.findall(r"^\| .*? \| (.*) \|$", PAGES[page].replace("\\|", ""), re.MULTILINE)
+    code = [part for row in rows for part in re.findall(r"`([^`]*)`", row)]
+    classes = {word for part in code for word in re.findall(r"(?<![\w.])[A-Z][A-Za-z]+\b", part)}
+    others = {"T", "Hub", "Spoke", "True"}
+    assert classes - public_names() - others == set()
+
+
+INSTANCE = {"client", "key", "log", "cache", "attempt", "priority", "reconcile_id", "cluster", "options"}
+
+
+@pytest.mark.parametrize("page", [name for name in PAGES if name not in ("README", "CHANGELOG")])
+def test_contexts_managers_and_builders_have_what_pages_say(page: str) -> None:
+    text = PAGES[page]
+    for variable, kind in (("ctx", Context), ("manager", Manager)):
+        used = set(re.findall(rf"(?<![\w.]){variable}\.([a-z_]+)\b", text))
+        assert {name for name in used if not hasattr(kind, name)} <= INSTANCE, variable
+    chained = set(re.findall(r"`\.([a-z_]+)\(", text))
+    assert {name for name in chained if not hasattr(Builder, name)} == set()
+
+
+# -- the rest --------------------------------------------------------------------------------------------
+
+
+def test_the_architecture_page_gives_a_reason_for_every_dependency() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.match(r"[\w-]+", each).group() for each in project["dependencies"]}  # type: ignore[union-attr]
+    listed = PAGES["architecture"].partition("## Dependencies")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| ([a-z][\w-]*) \|", listed, re.MULTILINE)) - {"package"} == needed
+
+
+async def test_the_test_of_the_quick_start_passes(cluster: TestCluster) -> None:
+    [code] = [each for each in docs.examples(ROOT / "docs" / "quickstart.md") if "(cluster)" in each]
+    names: dict[str, object] = {}
+    exec(code, names)
+    await names["test_what_was_created_is_there"](cluster)  # type: ignore[operator]

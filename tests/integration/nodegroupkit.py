@@ -1,0 +1,139 @@
+"""The nodegroup operator as a process, and kubectl in front of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from kube.server import RealServer
+from parity.runner import Kubectl
+
+Json = dict[str, Any]
+COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
+OLD = "nodegroups.v1alpha1.deckhouse.io"
+MIDDLE = "nodegroups.v1alpha2.deckhouse.io"
+CONVERSION_DATA = "node.deckhouse.io/conversion-data"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def embedded_cluster() -> Iterator[Path]:
+    """`quarterdeck up --operators nodegroup`; gives its kubeconfig."""
+    with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
+        kubeconfig = Path(directory, "kubeconfig")
+        command = [*COMMAND, "up", "--port", "0", "--operators", "nodegroup", "--kubeconfig", str(kubeconfig)]
+        with _process(command) as process:
+            _wait(lambda: kubeconfig.exists(), process)
+            yield kubeconfig
+
+
+@contextmanager
+def real_cluster() -> Iterator[Path]:
+    """A real kube-apiserver that calls `quarterdeck run` over TLS, by URL, with the CA it put there."""
+    port, health = free_port(), free_port()
+    with RealServer(fsync=False) as server:
+        command = [
+            *COMMAND, "run", "--kubeconfig", str(server.kubeconfig), "--operators", "nodegroup", "--install",
+            "--webhook-host", "127.0.0.1", "--webhook-port", str(port),
+            "--webhook-url", f"https://127.0.0.1:{port}",
+            "--health-address", f"127.0.0.1:{health}", "--metrics-address", "0", "--no-leader-election",
+        ]  # fmt: skip
+        with _process(command) as process:
+            _wait(lambda: _is_ready(f"http://127.0.0.1:{health}/readyz"), process)
+            yield server.kubeconfig
+
+
+@contextmanager
+def _process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    with tempfile.TemporaryFile() as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield process
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(30)
+            log.seek(0)
+            assert code == 0, log.read().decode(errors="replace")[-3000:]
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _wait(holds: Any, process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert process.poll() is None, "the operator ended"
+        assert time.monotonic() < deadline, "the operator is not ready"
+        time.sleep(0.05)
+
+
+def _is_ready(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+class Hand:
+    """One kubectl on one cluster."""
+
+    def __init__(self, kubectl: Kubectl, kubeconfig: Path, directory: Path) -> None:
+        self._program = kubectl.path
+        self._directory = directory
+        self._environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(directory),
+            "KUBECONFIG": str(kubeconfig),
+            "KUBECACHEDIR": str(directory / ".cache"),
+            "KUBE_EDITOR": "true",
+            "LANG": "C",
+            "NO_PROXY": "*",
+        }
+
+    def run(self, *words: str, manifest: Any = None, editor: str = "") -> subprocess.CompletedProcess[str]:
+        """Run a command; a manifest is given as standard input."""
+        return subprocess.run(
+            [self._program, *words],
+            input=yaml.safe_dump(manifest) if manifest is not None else "",
+            env={**self._environment, **({"KUBE_EDITOR": editor} if editor else {})},
+            cwd=self._directory,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def __call__(self, *words: str, manifest: Any = None, editor: str = "") -> str:
+        """What a command that succeeds prints."""
+        done = self.run(*words, manifest=manifest, editor=editor)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def read(self, resource: str, name: str) -> Json:
+        """An object as the server gives it in the version of `resource`."""
+        found: Json = json.loads(self("get", resource, name, "-o", "json"))
+        return found
+
+    def apply(self, manifest: Json) -> str:
+        return self("apply", "-f", "-", manifest=manifest)
