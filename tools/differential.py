@@ -1,6 +1,7 @@
 """The same requests to the real server and to ours; every difference in the answers is printed.
 
     python tools/differential.py [--real KUBECONFIG] [--ours KUBECONFIG] [--only GLOB] [PROBES.json ...]
+    sh tools/kube/netns.sh python tools/differential.py --controllers
 
 A probe file is a list of {"id", "given"?: {"fixtures": [...], "hooks": {...}}, "steps": [...]} with the
 steps of the case files (method, path, query, body, ...) and no expectations: the real server is the
@@ -9,7 +10,8 @@ in `seen` is not in the answer. A step with `differs` says why its answers diffe
 compared. With hooks, the calls they received are compared, too, unless `given.calls` is false. Answers are
 compared after ids, times and revisions were replaced; revisions of objects by numbers in order of
 appearance, so that writes without effect show. Fixtures are those of tests/cases/apiserver.json. Without
-kubeconfigs both servers are started, fresh and alone.
+kubeconfigs both servers are started, fresh and alone; with ``--controllers`` they come with the controllers
+every cluster has, and the probes are those of tools/probes/cluster.
 """
 
 from __future__ import annotations
@@ -274,12 +276,15 @@ def main() -> int:
     parser.add_argument("--real", type=Path)
     parser.add_argument("--ours", type=Path)
     parser.add_argument("--only", default="*")
+    parser.add_argument("--controllers", action="store_true")
     options = parser.parse_args()
     fixtures = json.loads((ROOT / "tests" / "cases" / "apiserver.json").read_text())["fixtures"]
-    files = options.files or sorted((ROOT / "tools" / "probes").glob("*.json"))
+    controllers = options.controllers
+    folder = ROOT / "tools" / "probes" / ("cluster" if controllers else "")
+    files = options.files or sorted(folder.glob("*.json"))
     with ExitStack() as stack:
-        real_config = options.real or stack.enter_context(server.real())
-        ours_config = options.ours or stack.enter_context(server.embedded()).kubeconfig
+        real_config = options.real or stack.enter_context(server.real(controllers=controllers))
+        ours_config = options.ours or stack.enter_context(server.embedded(controllers=controllers)).kubeconfig
         hooks = HookServer()
         stack.callback(hooks.close)
         real = Side(load_kubeconfig(real_config).connect(), fixtures, hooks)

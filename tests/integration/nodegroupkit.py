@@ -12,7 +12,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from kube.server import RealServer
 from parity.runner import Kubectl
 
 Json = dict[str, Any]
+START_TIMEOUT = 60.0
+STOP_TIMEOUT = 30.0
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 OLD = "nodegroups.v1alpha1.deckhouse.io"
 MIDDLE = "nodegroups.v1alpha2.deckhouse.io"
@@ -42,8 +44,7 @@ def embedded_cluster() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
         kubeconfig = Path(directory, "kubeconfig")
         command = [*COMMAND, "up", "--port", "0", "--operators", "nodegroup", "--kubeconfig", str(kubeconfig)]
-        with _process(command) as process:
-            _wait(lambda: kubeconfig.exists(), process)
+        with _process(command, kubeconfig.exists):
             yield kubeconfig
 
 
@@ -58,33 +59,33 @@ def real_cluster() -> Iterator[Path]:
             "--webhook-url", f"https://127.0.0.1:{port}",
             "--health-address", f"127.0.0.1:{health}", "--metrics-address", "0", "--no-leader-election",
         ]  # fmt: skip
-        with _process(command) as process:
-            _wait(lambda: _is_ready(f"http://127.0.0.1:{health}/readyz"), process)
+        with _process(command, lambda: _is_ready(f"http://127.0.0.1:{health}/readyz")):
             yield server.kubeconfig
 
 
 @contextmanager
-def _process(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+def _process(command: list[str], is_ready: Callable[[], bool]) -> Iterator[None]:
+    """A program while it runs and is ready; it must end with code 0 on SIGTERM."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            yield process
-            process.send_signal(signal.SIGTERM)
-            code = process.wait(30)
+
+        def said() -> str:
             log.seek(0)
-            assert code == 0, log.read().decode(errors="replace")[-3000:]
+            return log.read().decode(errors="replace")[-3000:]
+
+        try:
+            deadline = time.monotonic() + START_TIMEOUT
+            while not is_ready():
+                assert process.poll() is None, f"ended with code {process.returncode}: {said()}"
+                assert time.monotonic() < deadline, f"not ready: {said()}"
+                time.sleep(0.05)
+            yield
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(STOP_TIMEOUT) == 0, said()
         finally:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-
-
-def _wait(holds: Any, process: subprocess.Popen[bytes], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert process.poll() is None, "the operator ended"
-        assert time.monotonic() < deadline, "the operator is not ready"
-        time.sleep(0.05)
 
 
 def _is_ready(url: str) -> bool:
@@ -107,6 +108,7 @@ class Hand:
             "KUBECONFIG": str(kubeconfig),
             "KUBECACHEDIR": str(directory / ".cache"),
             "KUBE_EDITOR": "true",
+            "TMPDIR": str(directory),
             "LANG": "C",
             "NO_PROXY": "*",
         }

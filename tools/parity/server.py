@@ -32,15 +32,16 @@ class Embedded:
 
 
 @contextlib.contextmanager
-def embedded(args: Sequence[str] = ()) -> Iterator[Embedded]:
+def embedded(args: Sequence[str] = (), *, controllers: bool = False) -> Iterator[Embedded]:
     """A fresh embedded server as a user starts it; it must end with code 0 on SIGTERM."""
+    verb = ["up", "--operators", ""] if controllers else ["apiserver"]
     program = Path(sys.executable).parent / "quarterdeck"
     with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
         kubeconfig = Path(directory) / "kubeconfig"
         log = Path(directory) / "log"
         with open(log, "wb") as output:
             process = subprocess.Popen(
-                [program, "apiserver", "--port", "0", "--kubeconfig", kubeconfig, *args],
+                [program, *verb, "--port", "0", "--kubeconfig", kubeconfig, *args],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -64,9 +65,9 @@ def embedded(args: Sequence[str] = ()) -> Iterator[Embedded]:
 
 
 @contextlib.contextmanager
-def real() -> Iterator[Path]:
+def real(*, controllers: bool = False) -> Iterator[Path]:
     """A fresh kube-apiserver with etcd; gives the path of its kubeconfig."""
-    with RealServer(fsync=False) as server:
+    with RealServer(fsync=False, controllers=controllers) as server:
         yield server.kubeconfig
 
 

@@ -17,9 +17,8 @@ from .storage import Store, encode_value
 
 Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-
-#: what users change: there it matters who owned a field before
-_TRACKED = frozenset({"namespaces", "services"})
+#: fields of a spec that are set after the writer was noted as owner of the rest
+_ALLOCATED = frozenset({"finalizers", "clusterIPs", "ipFamilies"})
 
 
 class Bootstrap:
@@ -47,11 +46,12 @@ class Bootstrap:
                 **{key: value for key, value in document.items() if key not in ("kind", "apiVersion")},
                 "metadata": meta,
             }
-            if plural in _TRACKED:
-                document = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
-                resource.field_manager.update(
-                    None, document, manager="kube-apiserver", api_version=resource.api_version, now=now
-                )
+            owned = {"kind": resource.kind, "apiVersion": resource.api_version, **obj}
+            if isinstance(owned.get("spec"), dict):
+                owned["spec"] = {key: item for key, item in owned["spec"].items() if key not in _ALLOCATED}
+            resource.field_manager.update(
+                None, owned, manager="kube-apiserver", api_version=resource.api_version, now=now
+            )
             writes.append(
                 self._store.put(
                     resource.bucket,

@@ -40,7 +40,6 @@ def builtin_field_manager(resource: BuiltinResource) -> FieldManager:
     return FieldManager(
         model_for,
         ignored=resetfields.builtin(resource.group, kind, has_status=has_status),
-        only=resetfields.only(resource.group, kind),
         convert=convert,
         kind=kind,
     )

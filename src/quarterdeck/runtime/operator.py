@@ -64,7 +64,7 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[Rule, ...] = ()
     """What the handlers read of the cluster; the rights to register them are added."""
     endpoints: Mapping[str, Handler] = {}
-    """Handlers by path, served beside the webhooks to those whom the API server allows the path."""
+    """Handlers by path, served beside the metrics to those whom the API server allows the path."""
 
 
 class Operator(Protocol):

@@ -23,9 +23,20 @@ from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.options import CacheOptions, KindOptions
-from quarterdeck.runtime.certificate import CertificateSource, FileCertificates, SelfSigned
+from quarterdeck.runtime.certificate import (
+    CertificateSource,
+    EphemeralCertificates,
+    FileCertificates,
+    SelfSigned,
+)
 from quarterdeck.runtime.election import LeaderElection
-from quarterdeck.runtime.health import REVIEW_RULES, AccessReviewer, HealthServer, MetricsServer
+from quarterdeck.runtime.health import (
+    REVIEW_RULES,
+    AccessReviewer,
+    HealthServer,
+    MetricsServer,
+    is_loopback,
+)
 from quarterdeck.runtime.install import create_namespace, install_definitions
 from quarterdeck.runtime.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
@@ -101,7 +112,6 @@ class Program:
         )
         self.registrations: Final = tuple(self._set_up(operator) for operator in operators)
         self.webhooks.bind(self.manager.client, self._publish)
-        self._add_endpoints()
         self._add_servers()
         follow_process(self.metrics.registry)
         if not self.webhooks.is_empty:
@@ -129,18 +139,30 @@ class Program:
         health = HealthServer(self.options.health_address)
         health.readiness.add_all(self.manager.checks.readiness())
         health.liveness.add_all(self.manager.checks.liveness())
-        for server in (health, MetricsServer(self.metrics.registry, self.options.metrics_address)):
+        for server in (health, self._make_metrics_server()):
             if server.is_enabled:
                 self.manager.add(server)
 
-    def _add_endpoints(self) -> None:
-        """Serve what operators offer to callers with a token: beside the webhooks, because there is TLS."""
+    def _make_metrics_server(self) -> MetricsServer:
+        """Metrics and the endpoints of operators: beyond this machine with TLS, and for callers with a right.
+
+        On loopback, metrics are for everybody and in the clear; endpoints still ask for a token.
+        """
+        options, registry = self.options, self.metrics.registry
         endpoints = [pair for each in self.registrations for pair in each.endpoints.items()]
-        if endpoints:
-            reviewer = AccessReviewer(self.manager.client)
-            for path, handler in endpoints:
-                self.webhooks.register(path, reviewer.guard(handler))
+        reviewer = AccessReviewer(self.manager.client)
+        is_local = is_loopback(options.metrics_address)
+        if is_local:
+            server = MetricsServer(registry, options.metrics_address)
+        else:
+            server = MetricsServer(
+                registry, options.metrics_address, certificates=EphemeralCertificates(), reviewer=reviewer
+            )
+        for path, handler in endpoints:
+            server.add(path, reviewer.guard(handler) if is_local else handler)
+        if server.is_enabled and (endpoints or not is_local):
             self.manager.add_rules(*REVIEW_RULES)
+        return server
 
     # -- webhooks -------------------------------------------------------------------------------------
 

@@ -174,21 +174,6 @@ def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
     return out
 
 
-def restrict(fields: FieldSet, pattern: FieldSet) -> FieldSet:
-    """The paths on the way to a path of `pattern` and all below it; `*` there stands for any element."""
-    out: FieldSet = {}
-    for element, node in fields.items():
-        below = pattern.get("*", pattern.get(element))
-        if element == "." or below == LEAF or not node:
-            if element == "." or below is not None:
-                out[element] = node
-        elif below is not None:
-            kept = restrict(node, below)
-            if kept:
-                out[element] = LEAF if len(kept) == 1 and "." in kept else kept
-    return out
-
-
 def leaves(fields: FieldSet) -> FieldSet:
     """The members with no member below."""
     return {element: leaves(node) if node else LEAF for element, node in fields.items() if element != "."}

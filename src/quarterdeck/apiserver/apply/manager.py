@@ -34,7 +34,6 @@ class FieldManager:
         which case entries of that version are dropped.
     ignored: per subresource ("" is the main resource) the fields that its writes do not change; they
         and everything below are never owned through it (`resetfields`).
-    only: per subresource the fields beyond which its writes change nothing, instead of `ignored`.
     own_version_only: subresources whose `ignored` leaves entries of other versions alone. Upstream does
         so for the main resource of custom resources: pass `resetfields.CUSTOM_OWN_VERSION_ONLY`.
     convert: an object to an apiVersion, without changing its argument; default: only apiVersion changes.
@@ -46,13 +45,11 @@ class FieldManager:
         model_for_version: Callable[[str], TypeModel | None],
         *,
         ignored: Mapping[str, FieldSet] | None = None,
-        only: Mapping[str, FieldSet] | None = None,
         own_version_only: Collection[str] = (),
         convert: Convert | None = None,
         kind: str = "",
     ) -> None:
         own_fields = {each: _without(fields) for each, fields in (ignored or {}).items() if fields}
-        own_fields.update((each, _only(fields)) for each, fields in (only or {}).items())
         self._rules = Rules(model_for_version, own_fields, own_version_only, convert or _convert_by_name)
         self._kind = kind
 
@@ -170,10 +167,6 @@ def _starting_point(stored: Any, sent: Any) -> Managed:
 
 def _without(ignored: FieldSet) -> Callable[[FieldSet], FieldSet]:
     return lambda fields: fieldset.recursive_difference(fields, ignored)
-
-
-def _only(pattern: FieldSet) -> Callable[[FieldSet], FieldSet]:
-    return lambda fields: fieldset.restrict(fields, pattern)
 
 
 def _convert_by_name(obj: Json, api_version: str) -> Json:

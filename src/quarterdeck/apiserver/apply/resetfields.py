@@ -11,7 +11,7 @@ from typing import Final
 
 from .fieldset import LEAF, FieldSet
 
-__all__ = ["CUSTOM_OWN_VERSION_ONLY", "builtin", "custom_resource", "only"]
+__all__ = ["CUSTOM_OWN_VERSION_ONLY", "builtin", "custom_resource"]
 
 #: subresources of custom resources whose ignored fields hold in the version of the request only
 CUSTOM_OWN_VERSION_ONLY: Final = frozenset([""])
@@ -37,6 +37,7 @@ _STRICT_GROUPS: Final = frozenset(
 )
 _KINDS: Final[Mapping[tuple[str, str], Mapping[str, FieldSet]]] = {
     ("", "Namespace"): {**_PLAIN, "finalize": _STATUS},
+    # resize and ephemeralcontainers put back most of a pod, too, but upstream does not say so to its owners
     ("", "Pod"): {
         "": _STATUS,
         "status": {"f:spec": LEAF, "f:metadata": {"f:deletionTimestamp": LEAF, "f:ownerReferences": LEAF}},
@@ -49,13 +50,6 @@ _KINDS: Final[Mapping[tuple[str, str], Mapping[str, FieldSet]]] = {
         "approval": {"f:spec": LEAF, "f:status": {"f:certificate": LEAF}},
     },
 }
-_RESIZED: Final[FieldSet] = {"*": {"f:resources": LEAF, "f:resizePolicy": LEAF}}
-_ONLY: Final[Mapping[tuple[str, str], Mapping[str, FieldSet]]] = {
-    ("", "Pod"): {
-        "ephemeralcontainers": {"f:spec": {"f:ephemeralContainers": LEAF}},
-        "resize": {"f:spec": {"f:containers": _RESIZED, "f:initContainers": _RESIZED}},
-    },
-}
 
 
 def builtin(group: str, kind: str, *, has_status: bool) -> Mapping[str, FieldSet]:
@@ -66,11 +60,6 @@ def builtin(group: str, kind: str, *, has_status: bool) -> Mapping[str, FieldSet
     if known is not None:
         return known
     return _STRICT if group in _STRICT_GROUPS else _PLAIN
-
-
-def only(group: str, kind: str) -> Mapping[str, FieldSet]:
-    """Subresources that write a few fields and put back all others, with those fields."""
-    return _ONLY.get((group, kind), {})
 
 
 def custom_resource(*, has_status: bool) -> Mapping[str, FieldSet]:

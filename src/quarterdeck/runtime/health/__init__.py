@@ -11,7 +11,7 @@
 
 from quarterdeck.runtime.health.access import REVIEW_RULES, AccessReviewer
 from quarterdeck.runtime.health.check import Check, HealthChecks, ping
-from quarterdeck.runtime.health.server import HealthServer, MetricsServer, parse_address
+from quarterdeck.runtime.health.server import HealthServer, MetricsServer, is_loopback, parse_address
 
 __all__ = [
     "REVIEW_RULES",
@@ -20,6 +20,7 @@ __all__ = [
     "HealthChecks",
     "HealthServer",
     "MetricsServer",
+    "is_loopback",
     "parse_address",
     "ping",
 ]

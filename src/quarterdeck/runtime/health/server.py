@@ -8,6 +8,7 @@ outside. An empty address or ``0`` switches a server off.
 import asyncio
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, Self
 
@@ -19,7 +20,7 @@ from quarterdeck.runtime.health.check import HealthChecks
 from quarterdeck.runtime.metrics import CONTENT_TYPE, Registry
 from quarterdeck.runtime.webhook.http import Handler, HttpServer, Request, Response, Route
 
-__all__ = ["HealthServer", "MetricsServer", "parse_address"]
+__all__ = ["HealthServer", "MetricsServer", "is_loopback", "parse_address"]
 
 METRICS_PATH: Final = "/metrics"
 _log: Final = get_logger(__name__)
@@ -37,6 +38,21 @@ def parse_address(address: str) -> tuple[str, int] | None:
     if not colon or not port.isdigit():
         raise ConfigError(f'invalid bind address "{address}": it must be host:port, or 0 to switch it off')
     return host.strip("[]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is reached from this machine only, or switched off.
+
+    >>> is_loopback("127.0.0.1:8080"), is_loopback(":8080"), is_loopback("0")
+    (True, False, True)
+    """
+    parsed = parse_address(address)
+    if parsed is None:
+        return True
+    try:
+        return ip_address(parsed[0]).is_loopback
+    except ValueError:
+        return parsed[0] == "localhost"
 
 
 class _Server:
