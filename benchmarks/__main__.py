@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("apiserver", "inprocess", "queue", "reconcile", "informer", "webhook", "nodegroup")
+NAMES = ("apiserver", "inprocess", "queue", "reconcile", "informer", "webhook", "nodegroup", "testkit")
 
 
 def main() -> int:

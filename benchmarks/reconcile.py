@@ -138,8 +138,10 @@ async def _fill(directory: Path, objects: int) -> None:
 async def _up(directory: Path, objects: int, *, apply: bool) -> dict[str, Any]:
     """`quarterdeck up` on a directory that holds the Widgets, until they are settled."""
     from quarterdeck.apiserver import Durability, ServerOptions
+    from quarterdeck.cli.collector import relax_collector
     from quarterdeck.cli.up import cluster
 
+    relax_collector()
     finished: asyncio.Future[tuple[float, float, Summary]] = asyncio.get_running_loop().create_future()
 
     def done(summary: Summary) -> None:

@@ -67,12 +67,17 @@ class Operator:
 
     async def settle(self, *others: Operator, horizon: float = 20.0) -> None:
         """Let everything come to rest, garbage collection included."""
-        for _ in range(3):
-            await asyncio.sleep(0.3)
-            await run_until_idle(self.manager, *(other.manager for other in others), horizon=horizon)
+        await settled(self.manager, *(other.manager for other in others), horizon=horizon)
 
     def value(self, name: str, *labels: str) -> float:
         return self.metrics.registry.value(name, *labels)
+
+
+async def settled(*managers: Manager, horizon: float = 20.0) -> None:
+    """Let managers come to rest, and the cluster's own controllers too."""
+    for _ in range(3):
+        await asyncio.sleep(0.3)
+        await run_until_idle(*managers, horizon=horizon)
 
 
 def meta(name: str, **more: Any) -> ObjectMeta:

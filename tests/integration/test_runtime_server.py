@@ -343,8 +343,8 @@ def test_seeded_faults_lose_nothing_and_start_no_storm(on_server: Callable[[Test
             await eventually(settled, within=60)
             expected = sorted(f"{name}-{i}" for name, parts in wanted.items() for i in range(parts))
             await eventually(lambda: _same(names(client, namespace), expected))
-        assert faults["cut"] > 5
-        assert faults["409"] > 3
+        assert faults["cut"] >= 3
+        assert faults["409"] >= 2
         assert sum(runs.values()) < 2000
 
     on_server(test)

@@ -25,6 +25,7 @@ KNOWN: Final = [
         r"failed calling webhook",  # 16
         # strategic merge patches, seen on the real one
         r"^expected a (map\[string\]|\[\])interface \{\}, but received a|does not contain declared merge key",
+        r"^rpc error: code = ResourceExhausted desc = trying to send message larger than max ",  # etcd
         r"^target\.(name|kind): ",  # a Binding's own validation, seen on the real one
     )
 ]

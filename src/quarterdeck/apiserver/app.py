@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from . import gostyle, status
+from . import document, gostyle, status
 from .auth import (
     Authenticator,
     Authorizer,
@@ -25,7 +25,7 @@ from .metadata import path_segment_errors
 from .negotiate import PLAIN, Output, accept
 from .registry.answer import check_include_object, status_response, warning_headers
 from .registry.delete import Deleter
-from .registry.patching import Patcher
+from .registry.patching import Patcher, check_patch_type
 from .registry.read import Reader
 from .registry.request import ApiRequest, is_set
 from .registry.subresource import Subresources, unsupported_verb
@@ -224,7 +224,7 @@ class App:
             shown = gostyle.quote(info.name)
             raise status.bad_request(f"Name parameter invalid: {shown}: {';'.join(problems)}")
         deprecation = resource.deprecation
-        if deprecation:
+        if deprecation and (info.subresource or info.verb in resource.verbs):
             api_request.warn(deprecation)
         if api_request.http.method == "HEAD" and not resource.is_custom:
             raise status.method_not_allowed()
@@ -240,6 +240,8 @@ class App:
         if verb == "list":
             return self._reader.list(api_request)
         if verb == "watch":
+            if info.name:  # an old way to watch one object
+                api_request.http.set_param("fieldSelector", f"metadata.name={info.name}")
             return self._watcher.watch(api_request)
         if verb == "create":
             return self._writer.create(api_request)
@@ -271,6 +273,9 @@ class App:
             if info.verb == "create" and info.name:
                 return self._writer.create(request)
             if info.verb in ("update", "patch") and not info.name:
+                if info.verb == "patch":
+                    media = document.media_type(request.http.headers.get("content-type", ""))
+                    check_patch_type(media, is_custom=True)
                 raise status.bad_request("name must be provided")
             raise unsupported_verb(request.resource, info.verb)
         raise status.method_not_allowed()

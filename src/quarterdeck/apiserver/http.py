@@ -88,6 +88,11 @@ class Request:
         values = self.query.get(name)
         return values[0] if values else default
 
+    def set_param(self, name: str, value: str) -> None:
+        """Put a query parameter in place of what the client gave."""
+        self.query[name] = [value]
+        self.raw_query = self.raw_query or f"{name}="
+
 
 class ChunkWriter(Protocol):
     """Where a stream writes."""
@@ -197,7 +202,7 @@ def render_head(response: Response, length: int | None, *, close: bool) -> bytes
         parts.append("".join(extra).encode("latin-1", "replace"))
     else:
         parts.append(_NO_CACHE)
-    if status != 304:
+    if status not in (204, 304):
         parts.append(b"Content-Type: " + response.content_type.encode() + b"\r\n")
     parts.append(_date.line())
     if close:

@@ -42,7 +42,8 @@ class RequestInfo:
             self._parse_resource(method, parts[3:], watch)
 
     def _parse_resource(self, method: str, parts: list[str], watch: bool) -> None:
-        if parts[0] == "watch" and len(parts) > 1:  # the old /watch/ prefix
+        is_prefixed = parts[0] == "watch" and len(parts) > 1  # the old /watch/ paths
+        if is_prefixed:
             parts = parts[1:]
             watch = True
         if parts[0] == "namespaces" and len(parts) > 1:
@@ -61,3 +62,5 @@ class RequestInfo:
             self.verb = "watch" if watch and verb == "list" else verb
         else:
             self.verb = _VERBS.get(method, "")  # other methods have no verb
+            if is_prefixed and self.verb == "get":
+                self.verb = "watch"  # of one object

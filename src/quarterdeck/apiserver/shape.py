@@ -345,7 +345,6 @@ def _map(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _
 
 def _time(kind: str, name: str) -> _Decode:
     micro = kind == "microTime"
-    layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
 
     def decode(value: Any, path: str, problems: list[str]) -> Any:
         if value is None:
@@ -354,23 +353,29 @@ def _time(kind: str, name: str) -> _Decode:
             raise ShapeError(f"json: cannot unmarshal {_describe(value)} into Go value of type string")
         if not micro and len(value) == 20 and _SECONDS.fullmatch(value):
             return value
-        found = _RFC3339.fullmatch(value)
-        if found is None:
-            raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
-        if micro and len(found[3] or "") != 7:  # exactly six digits
-            rest = (found[3] or "") + found[4]
-            raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as ".000000"')
-        try:
-            fraction = (found[3] or ".0")[:7].ljust(7, "0")
-            zone = "+00:00" if found[4] == "Z" else found[4]
-            moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{fraction}{zone}").astimezone(UTC)
-        except ValueError as error:
-            raise ShapeError(f'parsing time "{value}": {error}') from None
-        if micro:
-            return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond:06d}Z"
-        return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return parse_time(value, micro=micro)
 
     return decode
+
+
+def parse_time(value: str, *, micro: bool = False) -> str:
+    """A time in the form it is stored in; raises ShapeError in Go's words."""
+    layout = "2006-01-02T15:04:05.000000Z07:00" if micro else "2006-01-02T15:04:05Z07:00"
+    found = _RFC3339.fullmatch(value)
+    if found is None:
+        raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{value}" as "2006"')
+    if micro and len(found[3] or "") != 7:  # exactly six digits
+        rest = (found[3] or "") + found[4]
+        raise ShapeError(f'parsing time "{value}" as "{layout}": cannot parse "{rest}" as ".000000"')
+    try:
+        fraction = (found[3] or ".0")[:7].ljust(7, "0")
+        zone = "+00:00" if found[4] == "Z" else found[4]
+        moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{fraction}{zone}").astimezone(UTC)
+    except ValueError as error:
+        raise ShapeError(f'parsing time "{value}": {error}') from None
+    if micro:
+        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond:06d}Z"
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _quantity(name: str) -> _Decode:

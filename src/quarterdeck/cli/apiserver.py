@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .collector import relax_collector
 from .error import CommandError
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import nesting
 
     nesting.make_room()
+    relax_collector()
     return uvloop.run(serve(arguments))
 
 

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .collector import relax_collector
 from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
@@ -60,6 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.runtime.log import configure
 
     configure(level=arguments.log_level)
+    relax_collector()
     return uvloop.run(_run(arguments))
 
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from .apiserver import add_server_arguments, server_options, stop_signal
+from .collector import relax_collector
 from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     configure(level=arguments.log_level)
     nesting.make_room()
+    relax_collector()
     return uvloop.run(_up(arguments))
 
 

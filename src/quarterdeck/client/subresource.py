@@ -58,7 +58,7 @@ class Subresource:
         answer = await self._write("create", target, body.to_bytes(), options)
         if decode(answer, PartialObjectMetadata).kind != body.kind:
             return body
-        return decode(answer, type(body))
+        return cast("W", self._client.represent_object(body).read(answer))
 
     async def update(self, obj: W, **options: Unpack[WriteOptions]) -> W:
         """PUT the object to its subresource (``status``, ``approval``, ``resize``)."""
@@ -67,7 +67,8 @@ class Subresource:
 
     async def put(self, target: Writable, body: W, **options: Unpack[WriteOptions]) -> W:
         """PUT a body of another kind to the subresource of ``target`` (``scale``)."""
-        return decode(await self._write("update", target, body.to_bytes(), options), type(body))
+        answer = await self._write("update", target, body.to_bytes(), options)
+        return cast("W", self._client.represent_object(body).read(answer))
 
     async def patch(self, obj: W, patch: Patch, **options: Unpack[WriteOptions]) -> W:
         """Patch the subresource; a patch without content is not sent."""

@@ -239,3 +239,15 @@ def test_the_package_announces_the_plugin() -> None:
 
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     assert project["entry-points"]["pytest11"] == {"quarterdeck.testing.plugin": "quarterdeck.testing.plugin"}
+
+
+def test_the_tests_of_the_documentation_pass(outcome: Outcome) -> None:
+    import re
+    from pathlib import Path
+
+    page = (Path(__file__).parents[3] / "docs" / "testing.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    tests = [block for block in blocks if "async def test_" in block]
+    assert len(tests) == 3
+    files = {f"test_page_{number}": block for number, block in enumerate(tests)}
+    outcome("", "--strict-markers", **files).assert_outcomes(passed=7)

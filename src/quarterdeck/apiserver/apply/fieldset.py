@@ -30,7 +30,6 @@ __all__ = [
     "paths",
     "recursive_difference",
     "render",
-    "restrict",
     "union",
 ]
 

@@ -106,6 +106,13 @@ def _scope_fits(scope: str, name: str) -> bool:
 class LimitRangeStrategy(BuiltinStrategy):
     allows_create_on_update = True
 
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        spec = section(obj, "spec")
+        spec["limits"] = spec.get("limits") or None  # an empty list is stored as none
+
+    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        self.prepare_create(obj, ctx)
+
     def default(self, obj: Json) -> None:
         for item in section(obj, "spec").get("limits") or ():
             for key in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):

@@ -31,8 +31,13 @@ class RoleStrategy(_RbacStrategy):
     namespaced = True
 
     def default(self, obj: Json) -> None:
-        if not obj.get("rules"):
-            obj["rules"] = None  # shown even when there are none
+        obj.setdefault("rules", None)  # shown even when there are none
+
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        obj["rules"] = obj.get("rules") or None  # an empty list is stored as none
+
+    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        self.prepare_create(obj, ctx)
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         errors: list[FieldError] = []

@@ -37,6 +37,8 @@ def decode(body: bytes) -> list[Operation]:
         return []
     if not isinstance(patch, list):
         raise _undecodable(patch, "Go value of type []handlers.jsonPatchOp")
+    if None in patch:  # decodes, but into nothing that can be done
+        _reject()
     for operation in patch:
         if not isinstance(operation, dict):
             raise _undecodable(operation, "Go value of type handlers.jsonPatchOp")

@@ -134,7 +134,7 @@ def _apply_set_orders(original: Json, patch: Json, type_: Type | None) -> None:
             merged = live
         else:
             continue
-        _element_kind([*(live or []), *(changes or [])])
+        _element_kind(*(each for each in (live, changes) if each))
         original[key] = _ordered(merged, order, live or [], merge_key)
         patch.pop(key, None)
 
@@ -167,7 +167,7 @@ def _merge_list_field(original: list[Any], patch: list[Any], field: Field, is_de
         return patch
     if not original and not patch:
         return original
-    if _element_kind([*original, *patch]) is not dict:
+    if _element_kind(original, patch) is not dict:
         if is_deletion:
             return [item for item in original if not any(_same(item, gone) for gone in patch)]
         united: list[Any] = []
@@ -258,13 +258,14 @@ def _require_map(item: Any) -> Json:
     return item
 
 
-def _element_kind(items: list[Any]) -> type:
+def _element_kind(*lists: list[Any]) -> type:
     """The one kind of all items."""
+    items = [item for each in lists for item in each]
     kinds = {type(item) for item in items}
     if not kinds:
         raise plain_error("no elements in any of the given slices")
     if len(kinds) > 1:
-        raise plain_error(f"list element types are not identical: {gotext.plain([items])}")
+        raise plain_error(f"list element types are not identical: {gotext.plain(list(lists))}")
     if isinstance(items[0], list):
         raise StatusError(
             422,

@@ -113,6 +113,8 @@ def _transform(request: ApiRequest, obj: Json, output: Output) -> Json:
         return build_table(request, [obj], {"resourceVersion": version})
     if output.kind == "PartialObjectMetadata":
         return partial(obj, output.version)
+    if request.resource.is_custom:
+        raise status.plain_error("content is not a list")
     raise status.not_acceptable(
         f"you requested {output.kind}, but the requested object is not a list ({_go_type(request.resource)})"
     )

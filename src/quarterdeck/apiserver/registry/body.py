@@ -144,11 +144,15 @@ def check_identity(request: ApiRequest, obj: Json) -> None:
     meta = obj["metadata"]
     name = meta.get("name", "")
     if not name:
-        raise status.bad_request(
-            f"the name of the object ({request.info.name} based on URL) was undeterminable: "
-            "name must be provided"
-        )
+        raise undeterminable(request)
     if name != request.info.name:
         raise status.bad_request(
             f"the name of the object ({name}) does not match the name on the URL ({request.info.name})"
         )
+
+
+def undeterminable(request: ApiRequest) -> status.StatusError:
+    """400 for an object that does not say its name."""
+    return status.bad_request(
+        f"the name of the object ({request.info.name} based on URL) was undeterminable: name must be provided"
+    )

@@ -9,10 +9,12 @@ import msgspec
 
 from quarterdeck.apiserver import document, fielderror, status
 from quarterdeck.apiserver.apply.gotext import plain
+from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.shape import ShapeError, normalize
 from quarterdeck.apiserver.strategy import Strategy
 
 from .body import (
@@ -21,6 +23,7 @@ from .body import (
     check_namespace,
     check_problems,
     problem_texts,
+    undeterminable,
     yaml_problem,
 )
 from .context import Context, deep_copy
@@ -144,20 +147,28 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
         _check_custom_type(resource, patched, api_version, kind)
     else:
         patched["kind"] = kind = kind or resource.kind
-        if change.is_strategic:
-            patched["apiVersion"] = api_version = api_version or resource.api_version
+        if not api_version and not change.is_strategic:
+            raise undeterminable(request)
+        patched["apiVersion"] = api_version = api_version or resource.api_version
         if (api_version, kind) != (resource.api_version, resource.kind):
             assert isinstance(resource, BuiltinResource)
-            raise change.invalid(patched, resource.decode_problem(api_version, kind))
+            why = _own_problem(patched, api_version, kind) or resource.decode_problem(api_version, kind)
+            raise change.invalid(patched, why)
     if patched.get("metadata") is None:
         patched["metadata"] = {}
+    shown = patched
+    if resource.is_custom and options.field_validation == "Strict":
+        patched = deep_copy(patched)  # decoding drops what is shown in an error
     try:
         obj, unknown = resource.decode(patched)
+        if len(unknown) > 1 and not resource.is_custom:
+            # upstream decodes a text with sorted keys
+            unknown = resource.decode(msgspec.json.decode(_encode(shown)))[1]
     except status.StatusError as error:
         raise change.invalid(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
     problems = (change.unknown + problem_texts(change.duplicates, unknown))[:MAX_PROBLEMS]
     if problems and options.field_validation == "Strict":
-        raise change.invalid(patched, "strict decoding error: " + ", ".join(problems))
+        raise change.invalid(shown, "strict decoding error: " + ", ".join(problems))
     if options.field_validation == "Warn":
         for text in problems:
             request.warn(text)
@@ -165,6 +176,18 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
     check_identity(request, obj)
     check_namespace(request, obj)
     return obj
+
+
+def _own_problem(patched: Json, api_version: str, kind: str) -> str:
+    """What is wrong with the result as an object of the kind it claims to be; that comes first."""
+    group, _, version = api_version.rpartition("/")
+    try:
+        normalize(patched, struct_for(group, version, kind))
+    except ShapeError as error:
+        return str(error)
+    except KeyError:  # a kind nobody knows
+        return ""
+    return ""
 
 
 def _check_custom_type(resource: Resource, patched: Json, api_version: str, kind: str) -> None:

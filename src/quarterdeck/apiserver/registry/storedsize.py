@@ -12,11 +12,19 @@ _MAX_STORED = 3 * 512 * 1024
 _MAX_MESSAGE = 2 * 1024 * 1024
 #: values up to this size are within the limits, whatever their key
 ROOMY = _MAX_STORED - 4096
+#: resources that are stored under other names than they are served
+_OTHER_NAMES = {
+    "replicationcontrollers": "controllers",
+    "services": "services/specs",
+    "endpoints": "services/endpoints",
+    "nodes": "minions",
+}
 
 
 def etcd_key(resource: Resource, meta: Json) -> str:
     """The key upstream's storage would use; it shows in one error text."""
-    parts = ["registry", resource.group if resource.is_custom else "", resource.plural]
+    plural = resource.plural if resource.group else _OTHER_NAMES.get(resource.plural, resource.plural)
+    parts = ["registry", resource.group if resource.is_custom else "", plural]
     parts += [meta.get("namespace", ""), meta["name"]]
     return "/" + "/".join(part for part in parts if part)
 

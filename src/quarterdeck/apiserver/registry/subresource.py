@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any
 
 from quarterdeck.apiserver import status, wallclock
@@ -11,7 +11,6 @@ from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.auth.tokenrequest import DEFAULT_LIFETIME
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
-from quarterdeck.apiserver.storage import Entry
 from quarterdeck.apiserver.subresourcerules import subresource_rules
 
 from .answer import document_response
@@ -19,6 +18,7 @@ from .body import check_identity, parse_object
 from .context import Context, deep_copy
 from .patching import Patcher
 from .podaction import PodActions
+from .podlog import LogText, serve_log
 from .read import Reader
 from .request import ApiRequest, WriteOptions
 from .scaling import Scaling
@@ -43,7 +43,7 @@ class Subresources:
         pods: PodActions,
         admission: AdmissionChain,
         tokens: ServiceAccountTokens,
-        pod_log: Callable[[str, str], bytes | None],
+        pod_log: LogText,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -64,8 +64,11 @@ class Subresources:
                 raise request.resource.not_found(info.name)
             raise status.resource_not_found()
         if first in _UNSUPPORTED:
-            if request.resource.bucket.get(info.namespace, info.name) is None:
+            entry = request.resource.bucket.get(info.namespace, info.name)
+            if entry is None:
                 raise request.resource.not_found(info.name)
+            if first != "proxy" and not request.resource.read(entry)["spec"].get("nodeName"):
+                raise status.bad_request(f"pod {info.name} does not have a host assigned")
             raise status.bad_request(f"{first} is not supported by the embedded API server")
         if info.verb not in known.verbs:
             raise self._odd_verb(request)
@@ -74,7 +77,7 @@ class Subresources:
         if name in _WHOLE_OBJECT:
             return self._whole(request)
         if name == "log":
-            return self._log(request)
+            return serve_log(request, self._pod_log)
         if name == "binding":
             return self._pods.bind(request)
         if name == "eviction":
@@ -111,26 +114,6 @@ class Subresources:
         return await self._writer.modify(request, options, replace, rules=rules)
 
     # -- pods and service accounts ---------------------------------------------------------
-
-    def _log(self, request: ApiRequest) -> Response:
-        info = request.info
-        entry: Entry | None = request.resource.bucket.get(info.namespace, info.name)
-        if entry is None:
-            raise request.resource.not_found(info.name)
-        pod = request.resource.read(entry)
-        wanted = request.param("container")
-        containers = [each["name"] for each in pod["spec"].get("containers") or ()]
-        if wanted and wanted not in containers + [
-            each["name"] for each in pod["spec"].get("initContainers") or ()
-        ]:
-            raise status.bad_request(f"container {wanted} is not valid for pod {info.name}")
-        if not wanted and len(containers) > 1:
-            raise status.bad_request(
-                f"a container name must be specified for pod {info.name}, choose one of: "
-                f"[{' '.join(containers)}]"
-            )
-        text = self._pod_log(info.namespace, info.name) or b""
-        return Response(200, text, content_type="text/plain")
 
     async def _token(self, request: ApiRequest) -> Response:
         options = WriteOptions(request, "CreateOptions")

@@ -67,6 +67,8 @@ class VirtualResources:
     def serve(self, request: ApiRequest) -> Response | Awaitable[Response]:
         resource = request.resource
         info = request.info
+        if (resource.namespaced and not info.namespace) or (info.name and "get" not in resource.verbs):
+            raise status.resource_not_found()
         if info.verb not in resource.verbs or (info.verb == "create" and info.name):
             raise status.method_not_allowed()
         if resource.plural == "bindings":
@@ -75,7 +77,7 @@ class VirtualResources:
             return self._review(request)
         if info.verb == "list":
             return document_response(request, 200, list_document(request, [], {}))
-        raise resource.not_found(info.name)
+        raise status.not_found(resource.singular, resource.group, info.name)  # as upstream calls it here
 
     async def _review(self, request: ApiRequest) -> Response:
         options = WriteOptions(request, "CreateOptions")

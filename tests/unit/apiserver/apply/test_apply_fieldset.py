@@ -54,7 +54,6 @@ def test_no_operation_changes_its_arguments(left: FieldSet, right: FieldSet) -> 
     fieldset.difference(left, right)
     fieldset.intersection(left, right)
     fieldset.recursive_difference(left, right)
-    fieldset.restrict(left, right)
     fieldset.leaves(left)
     assert repr((left, right)) == before
 
@@ -90,29 +89,6 @@ def test_difference_of_disjoint_sets_is_the_same_object() -> None:
 def test_a_parent_does_not_take_its_children_along() -> None:
     fields: FieldSet = {"f:a": {".": {}, "f:b": {}}}
     assert fieldset.difference(fields, {"f:a": {}}) == {"f:a": {"f:b": {}}}
-
-
-def test_restrict_keeps_what_is_on_the_way_and_everything_below() -> None:
-    pattern: FieldSet = {"f:spec": {"f:containers": {"*": {"f:resources": {}}}}}
-    fields: FieldSet = {
-        "f:metadata": {"f:labels": {}},
-        "f:spec": {
-            "f:nodeName": {},
-            "f:containers": {
-                'k:{"name":"a"}': {
-                    ".": {},
-                    "f:image": {},
-                    "f:resources": {"f:limits": {".": {}, "f:cpu": {}}},
-                },
-                'k:{"name":"b"}': {"f:image": {}},
-            },
-        },
-    }
-    assert fieldset.restrict(fields, pattern) == {
-        "f:spec": {
-            "f:containers": {'k:{"name":"a"}': {".": {}, "f:resources": {"f:limits": {".": {}, "f:cpu": {}}}}}
-        }
-    }
 
 
 def test_paths_come_level_by_level_members_first() -> None:

@@ -31,9 +31,7 @@ def builtin(api_version: str, kind: str, **options: Any) -> FieldManager:
 
 
 CONFIGMAPS = builtin("v1", "ConfigMap")
-PODS = builtin(
-    "v1", "Pod", ignored=resetfields.builtin("", "Pod", has_status=True), only=resetfields.only("", "Pod")
-)
+PODS = builtin("v1", "Pod", ignored=resetfields.builtin("", "Pod", has_status=True))
 
 
 def configmap(data: Json | None = None, **metadata: Any) -> Json:
@@ -157,20 +155,6 @@ def test_a_main_write_owns_nothing_of_the_status() -> None:
     pod["spec"] = {"nodeName": "n"}
     PODS.update(None, pod, manager="m", api_version="v1", now=EARLY)
     assert owners(pod) == {"m": {"f:spec": {"f:nodeName": {}}}}
-
-
-def test_a_subresource_of_few_fields_owns_only_those() -> None:
-    live: Json = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
-    live["spec"] = {"containers": [{"name": "c", "image": "i", "resources": {}}]}
-    PODS.update(None, live, manager="m", api_version="v1", now=EARLY)
-    live["metadata"]["uid"] = "u"
-    new = copy.deepcopy(live)
-    new["spec"]["containers"][0].update(image="other", resources={"limits": {"cpu": "1"}})
-    PODS.update(live, new, manager="r", api_version="v1", subresource="resize", now=LATE)
-    resized = next(entry for entry in entries(new) if entry["manager"] == "r")
-    assert resized["fieldsV1"] == {
-        "f:spec": {"f:containers": {'k:{"name":"c"}': {"f:resources": {"f:limits": {".": {}, "f:cpu": {}}}}}}
-    }
 
 
 @pytest.mark.parametrize("cleared", [[], [{}]])

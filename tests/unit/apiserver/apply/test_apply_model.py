@@ -171,4 +171,4 @@ def test_reset_fields() -> None:
     }
     assert resetfields.custom_resource(has_status=False) == {}
     assert resetfields.custom_resource(has_status=True)["status"] == {"f:spec": {}, "f:metadata": {}}
-    assert set(resetfields.only("", "Pod")) == {"resize", "ephemeralcontainers"}
+    assert set(resetfields.builtin("", "Pod", has_status=True)) == {"", "status"}

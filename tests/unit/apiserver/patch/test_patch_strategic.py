@@ -250,7 +250,7 @@ def test_unknown_fields_are_taken_as_they_are() -> None:
         (
             {"metadata": {"ownerReferences": ["x"]}},
             500,
-            "list element types are not identical: [[map[uid:u] x]]",
+            "list element types are not identical: [[map[uid:u]] [x]]",
         ),
     ],
 )

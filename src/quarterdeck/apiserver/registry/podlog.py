@@ -1,0 +1,84 @@
+"""pods/<name>/log: which container, which part of its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver.http import Response
+from quarterdeck.apiserver.shape import ShapeError, parse_time
+
+from .request import ApiRequest
+
+Json = dict[str, Any]
+#: the log of a pod by namespace and name; None: there is none
+LogText = Callable[[str, str], bytes | None]
+
+
+class LogOptions:
+    """The query of a log request, checked."""
+
+    def __init__(self, request: ApiRequest) -> None:
+        self.container = request.param("container")
+        self.tail = request.integer("tailLines")
+        self.limit = request.integer("limitBytes")
+        since_seconds = request.integer("sinceSeconds")
+        since_time = request.param("sinceTime")
+        if since_time:
+            try:
+                parse_time(since_time)
+            except ShapeError as error:
+                raise status.bad_request(str(error)) from None
+        errors: list[FieldError] = []
+        if self.tail is not None and self.tail < 0:
+            errors.append(fielderror.invalid("tailLines", self.tail, "must be greater than or equal to 0"))
+        if self.limit is not None and self.limit < 1:
+            errors.append(fielderror.invalid("limitBytes", self.limit, "must be greater than 0"))
+        if since_seconds is not None and since_time:
+            text = "at most one of `sinceTime` or `sinceSeconds` may be specified"
+            errors.append(fielderror.forbidden("[]", text))
+        elif since_seconds is not None and since_seconds < 1:
+            errors.append(fielderror.invalid("sinceSeconds", since_seconds, "must be greater than 0"))
+        if request.param("stream"):
+            errors.append(fielderror.forbidden("stream", "may not be specified"))
+        if errors:
+            raise status.invalid("PodLogOptions", "", request.info.name, errors)
+
+    def part_of(self, text: bytes) -> bytes:
+        """The last lines, and of those the first bytes."""
+        if self.tail is not None:
+            lines = text.splitlines(keepends=True)
+            text = b"".join(lines[max(len(lines) - self.tail, 0) :])
+        return text if self.limit is None else text[: self.limit]
+
+
+def serve_log(request: ApiRequest, source: LogText) -> Response:
+    """The log of a pod as text; nothing while it is on no node."""
+    options = LogOptions(request)
+    info = request.info
+    entry = request.resource.bucket.get(info.namespace, info.name)
+    if entry is None:
+        raise request.resource.not_found(info.name)
+    pod = request.resource.read(entry)
+    _check_container(options.container, pod)
+    if not pod["spec"].get("nodeName"):
+        return Response(204, content_type="text/plain")
+    text = source(info.namespace, info.name) or b""
+    return Response(200, options.part_of(text), content_type="text/plain")
+
+
+def _check_container(wanted: str, pod: Json) -> None:
+    spec, name = pod["spec"], pod["metadata"]["name"]
+    containers = [
+        each["name"]
+        for key in ("initContainers", "containers", "ephemeralContainers")
+        for each in spec.get(key) or ()
+    ]
+    if wanted and wanted not in containers:
+        raise status.bad_request(f"container {wanted} is not valid for pod {name}")
+    if not wanted and len(spec.get("containers") or ()) > 1:
+        raise status.bad_request(
+            f"a container name must be specified for pod {name}, choose one of: [{' '.join(containers)}]"
+        )
