@@ -5,7 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 
-NAMES = ("apiserver", "inprocess", "queue", "reconcile", "informer", "webhook", "nodegroup", "testkit")
+NAMES = (
+    "apiserver",
+    "inprocess",
+    "queue",
+    "reconcile",
+    "informer",
+    "webhook",
+    "nodegroup",
+    "ipam",
+    "testkit",
+)
 
 
 def main() -> int:

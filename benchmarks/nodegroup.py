@@ -2,11 +2,12 @@
 
     python -m benchmarks nodegroup [--quick] [--objects N] [--rounds N] [--connections N]
 
-Both servers convert the same reviews of 1,000 groups between v1 and v1alpha1, lossless annotation included, in
-both directions, and judge the same change with all checks. They are called by the same client over TLS and
-measured by the CPU time of their processes, taking turns. Ours is the whole operator, reading cluster state from
-its cache; the Go peer (tools/kube/peers/nodegroup) keeps the same state in memory. Without the peer (no Go) only
-our figures are printed. Last comes what a hook costs that is started for every call.
+Both servers convert the same reviews of 1,000 groups between v1 and v1alpha1, lossless annotation
+included, in both directions, and judge the same change with all checks. They are called by the same
+client over TLS and measured by the CPU time of their processes, taking turns. Ours is the whole operator,
+reading cluster state from its cache; the Go peer (tools/kube/peers/nodegroup) keeps the same state in
+memory. Without the peer (no Go) only our figures are printed. Last comes what a hook costs that is
+started for every call.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ DISCOVERY_DATA = '{"zones": ["a", "b"]}'
 
 def group(index: int) -> Json:
     """A group with much of what the old versions cannot hold, as the API server sends it."""
-    manager = {"f:spec": {".": {}, "f:nodeType": {}, "f:kubelet": {".": {}, "f:maxPods": {}}}}
+    manager: Json = {"f:spec": {".": {}, "f:nodeType": {}, "f:kubelet": {".": {}, "f:maxPods": {}}}}
     return {
         "apiVersion": names.V1,
         "kind": names.KIND,
@@ -180,8 +181,8 @@ async def serve(certificates: Path, port: int) -> None:
 
 def ask(running: Running, path: str, body: bytes) -> Any:
     url = f"https://localhost:{running.target.port}{path}"
-    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310  our own
-    with urllib.request.urlopen(request, context=running.target.context) as answer:  # noqa: S310
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, context=running.target.context) as answer:
         return json.load(answer)["response"]
 
 
@@ -210,16 +211,16 @@ class Work(NamedTuple):
 
     name: str
     request: bytes
-    count: int
+    times: int
     connections: int
 
 
 async def cpu_of(running: Running, work: Work) -> float:
     """Milliseconds of the server's CPU per request."""
-    await wire.load(running.target, iter([work.request] * max(2, work.count // 8)), work.connections)
+    await wire.load(running.target, iter([work.request] * max(2, work.times // 8)), work.connections)
     before = wire.cpu_seconds([running.pid])
-    await wire.load(running.target, iter([work.request] * work.count), work.connections)
-    return (wire.cpu_seconds([running.pid]) - before) / work.count * 1000
+    await wire.load(running.target, iter([work.request] * work.times), work.connections)
+    return (wire.cpu_seconds([running.pid]) - before) / work.times * 1000
 
 
 HOOK = """
@@ -288,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         certificates = Path(directory)
         write_certificates(certificates)
         running = [stack.enter_context(Start(server, certificates)) for server in servers]
-        old = [check_answers(each, groups) for each in running][0]
+        old, *_ = [check_answers(each, groups) for each in running]
         down, up = compact(conversion(groups, names.V1ALPHA1)), compact(conversion(old, names.V1))
         judged = compact(admission(group(0), group(0)))
         print(f"{len(groups):,} groups: {len(down):,} bytes in v1, {len(up):,} bytes in v1alpha1")

@@ -212,8 +212,18 @@ def _check_expansion(document: Any) -> None:
             stack.extend(node)
 
 
+_FRACTIONS = re.compile(rb"\d(?:\.\d|[eE])")
+
+
+def with_integers(body: bytes, document: Any) -> Any:
+    """A document read from JSON as it were from YAML: there, 1.0 is 1."""
+    return _string_keys(document) if _FRACTIONS.search(body) else document
+
+
 def _string_keys(node: Any) -> Any:
     """JSON has string keys only; YAML's numbers and booleans turn into their text."""
+    if type(node) is float and node.is_integer() and abs(node) < 1e15:
+        return int(node)
     if isinstance(node, dict):
         return {_key(key): _string_keys(value) for key, value in node.items()}
     if isinstance(node, list):

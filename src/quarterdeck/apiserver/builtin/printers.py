@@ -95,6 +95,7 @@ _TABLES: Final[Mapping[tuple[str, str], tuple[Cells, str]]] = {
         printworkload.stateful_set_cells,
         "Name|Ready|Age|Containers*|Images*",
     ),
+    ("autoscaling", "scales"): (printworkload.scale_cells, "Name|Desired:i|Available:i|Age"),
     ("autoscaling", "horizontalpodautoscalers"): (
         printworkload.autoscaler_cells,
         "Name|Reference|Targets|MinPods|MaxPods|Replicas|Age",

@@ -56,6 +56,11 @@ def stateful_set_cells(obj: Json, now: datetime) -> list[Any]:
     return [name, ready, creation_age(obj, now), *container_texts(spec.get("template"))]
 
 
+def scale_cells(obj: Json, now: datetime) -> list[Any]:
+    name, spec, status = _parts(obj)
+    return [name, spec.get("replicas") or 0, status.get("replicas") or 0, creation_age(obj, now)]
+
+
 def daemon_set_cells(obj: Json, now: datetime) -> list[Any]:
     name, spec, status = _parts(obj)
     keys = (

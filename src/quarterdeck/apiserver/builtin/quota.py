@@ -1,7 +1,8 @@
-"""ResourceQuota and LimitRange: stored and checked, not enforced."""
+"""ResourceQuota and LimitRange. Quotas are enforced by admission (`admission.quota`), ranges are not."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.apiserver.fielderror import FieldError, duplicate, forbidden, invalid, required
@@ -29,6 +30,12 @@ _SCOPES: Final = frozenset(
         "CrossNamespacePodAffinity",
         "VolumeAttributesClass",
     )
+)
+_ONLY_EXISTS: Final = _SCOPES - {"PriorityClass", "VolumeAttributesClass"}
+_MUST_EXIST: Final = (
+    "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+    "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or "
+    "ResourceQuotaScopeCrossNamespacePodAffinity"
 )
 
 
@@ -69,10 +76,9 @@ class ResourceQuotaStrategy(BuiltinStrategy):
             for name in hard
             if _is_standard(name) and not _scope_fits(scope, name)
         ]
-        for pair in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
-            if all(scope in scopes for scope in pair):
-                errors.append(invalid_json("spec.scopes", scopes, "conflicting scopes"))
-        return errors
+        if _conflict(scopes):
+            errors.append(invalid_json("spec.scopes", scopes, "conflicting scopes"))
+        return errors + _selector_errors(spec, hard)
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         errors = self.validate_create(obj, ctx)
@@ -80,6 +86,55 @@ class ResourceQuotaStrategy(BuiltinStrategy):
         if set(new) != set((old.get("spec") or {}).get("scopes") or []):
             errors.append(invalid_json("spec.scopes", new, IMMUTABLE))
         return errors
+
+
+def _conflict(scopes: Iterable[str]) -> bool:
+    pairs = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
+    return any(pair <= set(scopes) for pair in pairs)
+
+
+def _selector_errors(spec: Json, hard: list[str]) -> list[FieldError]:
+    """The long form of scopes; upstream shows the selector with its internal names."""
+    selector = spec.get("scopeSelector")
+    if selector is None:
+        return []
+    field = "spec.scopeSelector.matchExpressions"
+    terms = selector.get("matchExpressions") or []
+    shown = {
+        "MatchExpressions": [
+            {
+                "ScopeName": term.get("scopeName"),
+                "Operator": term.get("operator"),
+                "Values": term.get("values"),
+            }
+            for term in terms
+        ]
+    }
+    errors: list[FieldError] = []
+    for term in terms:
+        scope, operator, values = term.get("scopeName") or "", term.get("operator") or "", term.get("values")
+        if scope not in _SCOPES:
+            errors.append(invalid(f"{field}.scopeName", scope, "unsupported scope"))
+        errors += [
+            invalid_json(field, shown, "unsupported scope applied to resource")
+            for name in hard
+            if _is_standard(name) and not _scope_fits(scope, name)
+        ]
+        if scope in _ONLY_EXISTS and operator != "Exists":
+            errors.append(invalid(f"{field}.operator", operator, _MUST_EXIST))
+        if operator in ("In", "NotIn"):
+            if not values:
+                text = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                errors.append(required(f"{field}.values", text))
+        elif operator in ("Exists", "DoesNotExist"):
+            if values:
+                text = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+                errors.append(invalid_json(f"{field}.values", values, text))
+        else:
+            errors.append(invalid(f"{field}.operator", operator, "not a valid selector operator"))
+    if _conflict(term.get("scopeName") or "" for term in terms):
+        errors.append(invalid_json(field, spec.get("scopes"), "conflicting scopes"))
+    return errors
 
 
 def _is_standard(name: str) -> bool:

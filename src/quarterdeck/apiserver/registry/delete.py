@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from quarterdeck.apiserver import document, fielderror, gostyle, status, wallclock
 from quarterdeck.apiserver.admission.attributes import Attributes
@@ -163,6 +163,30 @@ def _precondition_failed(resource: Resource, name: str, why: str) -> status.Stat
     )
 
 
+#: whose deletion is answered with the object even when nothing is left of it
+_ANSWERED_WITH_OBJECT: Final = frozenset(
+    (
+        ("", "namespaces"),
+        ("", "persistentvolumeclaims"),
+        ("", "persistentvolumes"),
+        ("", "pods"),
+        ("", "podtemplates"),
+        ("", "resourcequotas"),
+        ("", "serviceaccounts"),
+        ("", "services"),
+        ("resource.k8s.io", "deviceclasses"),
+        ("resource.k8s.io", "resourceclaims"),
+        ("resource.k8s.io", "resourceclaimtemplates"),
+        ("resource.k8s.io", "resourceslices"),
+        ("storage.k8s.io", "csidrivers"),
+        ("storage.k8s.io", "csinodes"),
+        ("storage.k8s.io", "storageclasses"),
+        ("storage.k8s.io", "volumeattachments"),
+        ("storage.k8s.io", "volumeattributesclasses"),
+    )
+)
+
+
 class Deleter:
     """Runs deletes against the store."""
 
@@ -175,7 +199,7 @@ class Deleter:
         options = DeleteOptions.of(request)
         obj, is_gone = await self.delete_object(request, request.info.name, options)
         resource = request.resource
-        if not is_gone or resource.strategy.deletes_gracefully:
+        if not is_gone or (resource.group, resource.plural) in _ANSWERED_WITH_OBJECT:
             # "accepted" only for the old way to ask that dependents go first
             return object_response(request, 202 if not is_gone and options.orphan is False else 200, obj)
         details: Json = {"name": obj["metadata"]["name"]}

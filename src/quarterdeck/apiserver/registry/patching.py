@@ -242,7 +242,10 @@ def parse_apply(request: ApiRequest) -> Json:
     resource = request.resource
     body = request.http.body
     try:
-        config = document.parse_json(body) if body[:1] == b"{" else document.parse_yaml(body)
+        if body[:1] == b"{":
+            config = document.with_integers(body, document.parse_json(body))
+        else:
+            config = document.parse_yaml(body)
     except document.ParseError:
         try:
             config = document.parse_yaml(body)

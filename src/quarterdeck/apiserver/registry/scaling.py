@@ -16,7 +16,7 @@ from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.subresourcerules import scale_for
 
-from .answer import document_response
+from .answer import object_response
 from .body import check_identity, parse_object
 from .context import Context, deep_copy
 from .patching import APPLY_YAML, PatchBody, check_patch_type, decode_patched, parse_apply
@@ -53,7 +53,7 @@ class Scaling:
             if entry is None:
                 raise resource.not_found(request.info.name)
             [obj] = await resource.read_many([entry])
-            return document_response(request, 200, view.read(obj))
+            return _response(request, view.read(obj))
         options, change = _asked(request)
         paths = _replica_paths(resource)
         projection = Projection(_KIND, view.shown)
@@ -85,7 +85,13 @@ class Scaling:
             return obj
 
         _, obj, _ = await self._writer.modify_object(request, options, transform, projection=projection)
-        return document_response(request, 200, view.read(obj))
+        return _response(request, view.read(obj))
+
+
+def _response(request: ApiRequest, scale: Json) -> Response:
+    scoped = ApiRequest(request.http, request.info, _scales(), request.user, request.output)
+    scoped.warnings = request.warnings
+    return object_response(scoped, 200, scale)
 
 
 def _view(resource: Resource) -> ScaleView:

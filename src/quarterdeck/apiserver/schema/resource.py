@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec.structs import replace
+
 from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 
 from . import defaulting, objectmeta, pruning
@@ -42,6 +44,26 @@ _BLOCKED: Final = (
     "some validation rules were not checked because the object was invalid; "
     "correct the existing errors to complete validation"
 )
+
+
+def _keep_number(node: SchemaNode, scale: Mapping[str, Any] | None) -> SchemaNode:
+    """A schema that leaves the replicas of a scale as they were sent: 1.0 is no count to upstream."""
+    keys = str((scale or {}).get("specReplicasPath") or "").removeprefix(".").split(".")
+    return _without_numeric(node, keys)
+
+
+def _without_numeric(node: SchemaNode, keys: list[str]) -> SchemaNode:
+    key, *rest = keys
+    if not rest:
+        return replace(node, numeric=tuple(name for name in node.numeric if name != key))
+    child = node.properties.get(key)
+    if child is None:
+        return node
+    changed = _without_numeric(child, rest)
+    nested = tuple((name, changed if name == key else each) for name, each in node.nested)
+    return replace(node, properties={**node.properties, key: changed}, nested=nested)
+
+
 Warn = Callable[[str], None]
 
 
@@ -62,7 +84,7 @@ class ResourceSchema:
 
     @cached_property
     def node(self) -> SchemaNode:
-        return compile_schema(self.raw)
+        return _keep_number(compile_schema(self.raw), self._scale)
 
     @cached_property
     def _status(self) -> SchemaNode | None:

@@ -91,6 +91,8 @@ def make_settings(
     given.pop("operations", None)
     if kind is not None:
         gvk = kind if isinstance(kind, GroupVersionKind) else kind.type_info.gvk
-        given.setdefault("name", f"{prefix}{gvk.kind.lower()}.{gvk.group or 'core'}")
+        # A name needs three parts; Kubernetes' own groups have fewer (apps) or none.
+        group = gvk.group if "." in gvk.group else f"{gvk.group or 'core'}.k8s.io"
+        given.setdefault("name", f"{prefix}{gvk.kind.lower()}.{group}")
         given.setdefault("rules", rule_for(kind, operations))
     return Settings(**{"name": "", "rules": (), **given})  # type: ignore[arg-type]  # the keys are those of SettingsOptions
