@@ -14,13 +14,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import logging
 import random
 import subprocess
 import sys
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from quarterdeck.cases.ipam_measure import measure
 from quarterdeck.cases.ipam_operator import OperatorThread
 from quarterdeck.cases.server import start_embedded
 from quarterdeck.client import Client, Config
-from quarterdeck.errors import ignore_not_found
+from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.operators.ipam.logic.freespace import FreeSpace
 from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.types import (
@@ -252,8 +253,8 @@ async def _release(kubeconfig: Path, count: int) -> None:
         for each in bound:
             assert each.spec
             subnet = by_cluster[each.spec.cluster_id]
-            with ignore_not_found():  # where there is a garbage collector, it was faster
-                await client.delete(subnet)
+            with suppress(NotFound, Conflict):  # where there is a garbage collector, it was faster
+                await client.delete(subnet, uid=subnet.metadata.uid)
 
 
 def _check(state: tuple[list[SubnetClaim], list[Subnet], SubnetPool], claims: int, fits: int) -> bool:
@@ -276,7 +277,7 @@ def _check(state: tuple[list[SubnetClaim], list[Subnet], SubnetPool], claims: in
     print(
         f"  {len(bound):,} bound, {len(waiting):,} waiting, {overlaps} overlaps   {'ok' if good else 'WRONG'}"
     )
-    for text in words:
+    for text in sorted(words)[:3]:
         print(f"    “{text}”")
     return good
 
@@ -293,6 +294,7 @@ def main(arguments: list[str]) -> int:
     if options.load is not None:
         uvloop.run(_load(options.load, options.claims))
         return 0
+    logging.getLogger("quarterdeck").addHandler(logging.NullHandler())
     good = True
     if options.only in (None, "index"):
         good = bench_index() and good

@@ -44,7 +44,12 @@ def _quote_char(char: str) -> str:
 
 def json_text(value: Any) -> str:
     """`value` as Go's `json.Marshal` writes it: map keys sorted, `<`, `>` and `&` escaped."""
-    return msgspec.json.encode(_go_numbers(value), order="sorted").decode().translate(_HTML)
+    return escaped(msgspec.json.encode(_go_numbers(value), order="sorted")).decode()
+
+
+def escaped(text: bytes) -> bytes:
+    """A JSON text with the escapes that Go adds for HTML."""
+    return text.decode().translate(_HTML).encode()
 
 
 def _go_numbers(value: Any) -> Any:

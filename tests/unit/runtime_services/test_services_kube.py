@@ -1,15 +1,15 @@
 """Election, events, webhooks, conversion and certificates against a real kube-apiserver.
 
-Run with ``KUBECONFIG_REAL=/path/to/kubeconfig``; webhooks are called at localhost, so it must run here.
+Webhooks are called at localhost, so the server must run here.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,11 +46,7 @@ from quarterdeck.runtime.webhook import (
 )
 from quarterdeck.runtime.webhook.http import Request
 
-REAL = os.environ.get("KUBECONFIG_REAL", "")
-pytestmark = [
-    pytest.mark.kube,
-    pytest.mark.skipif(not REAL, reason="KUBECONFIG_REAL is not set: no real kube-apiserver"),
-]
+pytestmark = pytest.mark.kube
 GROUP = "services.quarterdeck.test"
 
 
@@ -85,10 +81,10 @@ def from_hub(hub: Crew) -> OldCrew:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[tuple[Client, str]]:
+async def world(kubeconfig: Path) -> AsyncIterator[tuple[Client, str]]:
     """A client and a namespace that is deleted afterwards."""
     name = f"svc-{uuid.uuid4().hex[:8]}"
-    async with Client.connect(Config.load(REAL), on_warning=lambda text: None) as client:
+    async with Client.connect(Config.load(kubeconfig), on_warning=lambda text: None) as client:
         await client.create(Namespace(metadata=ObjectMeta(name=name)))
         try:
             yield client, name
@@ -96,9 +92,9 @@ async def world() -> AsyncIterator[tuple[Client, str]]:
             await client.delete(Namespace, name)
 
 
-async def test_a_killed_leader_is_replaced_within_lease_and_retry() -> None:
-    async with world() as (client, ns):
-        config = Config.load(REAL)
+async def test_a_killed_leader_is_replaced_within_lease_and_retry(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
+        config = Config.load(real_server)
         timing = {"lease_duration": 4.0, "renew_deadline": 3.0, "retry_period": 1.0}
         first = LeaderElection(name="crew", namespace=ns, identity="first", **timing)  # type: ignore[arg-type]
         await LeaderElector(client, first).acquire()  # and never heard of again
@@ -117,8 +113,8 @@ async def test_a_killed_leader_is_replaced_within_lease_and_retry() -> None:
         assert not (await client.get(Lease, "crew", ns)).spec.holder_identity
 
 
-async def test_item_17_events_of_both_apis_are_accepted_and_counted() -> None:
-    async with world() as (client, ns):
+async def test_item_17_events_of_both_apis_are_accepted_and_counted(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         subject = core.ConfigMap(metadata=ObjectMeta(name="a", namespace=ns, uid="u"))
         async with EventBroadcaster(client) as modern, EventBroadcaster(client, api="core") as legacy:
             for index in range(3):
@@ -144,8 +140,10 @@ def check_size(admission: Admission, crew: Crew) -> None:
         raise Invalid("Crew is invalid: nine is unlucky")
 
 
-async def test_items_18_19_20_webhooks_conversion_and_self_signed_certificates_work_together() -> None:
-    async with world() as (client, ns):
+async def test_items_18_19_20_webhooks_conversion_and_self_signed_certificates_work_together(
+    real_server: Path,
+) -> None:
+    async with world(real_server) as (client, ns):
         source = SelfSigned("hook", ns, client=client, dns_names=("localhost",))
         hooks = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=source)
         hooks.add(Defaulter(Crew, default_deck), Validator(Crew, check_size))
@@ -207,8 +205,8 @@ async def _sail(client: Client, ns: str, hooks: WebhookServer, source: SelfSigne
     assert all(each.spec.level == "main" for each in listed)
 
 
-async def test_the_real_server_judges_tokens() -> None:
-    async with world() as (client, _):
+async def test_the_real_server_judges_tokens(real_server: Path) -> None:
+    async with world(real_server) as (client, _):
         reviewer = AccessReviewer(client)
         refusal = await reviewer.refuse(
             Request("GET", "/metrics", "", [(b"Authorization", b"Bearer not-a-token")])

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from quarterdeck.apiserver import fielderror, status
+import msgspec
+
+from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver.builtin.internalform import ordered_metadata
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.metadata import label_value_errors, qualified_name_errors
 
@@ -209,7 +212,8 @@ def _internal(path: Document) -> Json:
 def _metadata_errors(metadata: Json, detail: str, *, ignored: str = "") -> list[FieldError]:
     if metadata.keys() <= {"managedFields", ignored}:
         return []
-    return [fielderror.invalid("metadata", metadata, detail)]
+    shown = msgspec.Raw(gostyle.escaped(msgspec.json.encode(ordered_metadata(metadata))))
+    return [fielderror.invalid("metadata", shown, detail)]
 
 
 def _selector_errors(selector: Document, field: str, *, is_label: bool) -> list[FieldError]:

@@ -463,7 +463,7 @@ def _validate_template_change(spec: Json, old: Json, status: Mapping[str, Any]) 
         and (not status.get("startTime") or _is_true(status, "Suspended"))
     )
     if not flexible:
-        return immutable(template, before, "spec.template")
+        return immutable(template, before, "spec.template", struct="PodTemplateSpec")
     new_pod: Json = template.get("spec") or {}
     old_pod = dict(before.get("spec") or {})
     for key in ("nodeSelector", "tolerations", "schedulingGates"):
@@ -480,7 +480,7 @@ def _validate_template_change(spec: Json, old: Json, status: Mapping[str, Any]) 
                 else was
                 for container, was in zip(new, were, strict=True)
             ]
-    return immutable(new_pod, old_pod, "spec.template.spec")
+    return immutable(new_pod, old_pod, "spec.template.spec", struct="PodSpec")
 
 
 def _is_true(status: Mapping[str, Any], kind: str) -> bool:

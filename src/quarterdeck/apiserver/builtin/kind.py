@@ -9,6 +9,8 @@ from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json
 from quarterdeck.apiserver.strategy import Json, Strategy
 
+from .internalform import internal_text
+
 ALL_METADATA: Final = frozenset(("labels", "annotations", "finalizers", "ownerReferences"))
 NO_METADATA: Final[frozenset[str]] = frozenset()
 
@@ -49,10 +51,12 @@ def same(one: Any, two: Any) -> bool:
     return False
 
 
-def immutable(new: Any, old: Any, field: str) -> list[FieldError]:
-    """`field is immutable` when the two differ."""
+def immutable(new: Any, old: Any, field: str, *, struct: str = "") -> list[FieldError]:
+    """`field is immutable` when the two differ; the new one is shown, with `struct` in its internal form."""
     if same(new, old):
         return []
+    if struct and new is not None:
+        return [invalid(field, internal_text(struct, new), IMMUTABLE)]
     if isinstance(new, dict | list):
         return [invalid_json(field, new, IMMUTABLE)]
     return [invalid(field, new, IMMUTABLE)]

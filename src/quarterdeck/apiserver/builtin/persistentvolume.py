@@ -220,7 +220,9 @@ class PersistentVolumeStrategy(BuiltinStrategy):
             errors.append(forbidden("spec.persistentvolumesource", text))
         errors += immutable(spec.get("volumeMode"), before.get("volumeMode"), "volumeMode")
         if before.get("nodeAffinity"):
-            errors += immutable(spec.get("nodeAffinity"), before["nodeAffinity"], "nodeAffinity")
+            errors += immutable(
+                spec.get("nodeAffinity"), before["nodeAffinity"], "nodeAffinity", struct="VolumeNodeAffinity"
+            )
         return errors
 
     def prepare_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:

@@ -6,11 +6,8 @@ The subresources that write pods through other documents (binding) or through na
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-
-import msgspec
 
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, qualified_name_errors, subdomain_errors
@@ -18,6 +15,7 @@ from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .container import validate_image_padding
 from .formats import MAX_INT32, parse_ip, range_error, validate_ip
+from .internalform import internal_diff
 from .kind import SpecStrategy, immutable, same, section, text_at
 from .placement import merge_label_keys, validate_tolerations
 from .poddefaults import default_pod
@@ -285,7 +283,8 @@ def _validate_spec_changes(spec: Json, old: Json) -> list[FieldError]:
     if old.get("schedulingGates"):
         errors += _validate_gated_changes(changed, old)
     if not same(changed, old):
-        text = f"pod updates may not change fields other than {UPDATABLE}\n{diff(old, changed)}"
+        changes = internal_diff("PodSpec", old, changed)
+        text = f"pod updates may not change fields other than {UPDATABLE}\n{changes}"
         errors.append(forbidden("spec", text))
     return errors
 
@@ -351,16 +350,6 @@ def _only_adds(term: Json, old: Json) -> bool:
         if before and not same((term.get(key) or [])[: len(before)], before):
             return False
     return True
-
-
-def diff(old: Any, new: Any) -> str:
-    """The changed lines of two documents, for people."""
-    before, after = (
-        msgspec.json.format(msgspec.json.encode(doc, order="sorted"), indent=1).decode().splitlines()
-        for doc in (old, new)
-    )
-    lines = list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
-    return "".join(f"{line}\n" for line in lines)
 
 
 _SYSTEM_CONDITIONS: Final = frozenset(("PodScheduled", "Ready", "Initialized"))

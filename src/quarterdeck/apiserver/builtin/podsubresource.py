@@ -9,8 +9,9 @@ from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not
 from quarterdeck.apiserver.status import bad_request, conflict, plain_error
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
+from .internalform import internal_diff
 from .kind import NO_METADATA, same, section
-from .pod import PodStrategy, condition, diff, set_condition, validate_pod
+from .pod import PodStrategy, condition, set_condition, validate_pod
 from .podspec import MIRROR
 from .resources import qos_class
 
@@ -253,9 +254,8 @@ class PodEphemeralContainersStrategy(PodStrategy):
                 text = f'existing ephemeral containers "{name}" may not be removed\n'
                 errors.append(forbidden(path, text))
             elif not same(present[name], was):
-                text = (
-                    f'existing ephemeral containers "{name}" may not be changed\n{diff(was, present[name])}'
-                )
+                changes = internal_diff("EphemeralContainer", was, present[name])
+                text = f'existing ephemeral containers "{name}" may not be changed\n{changes}'
                 errors.append(forbidden(path, text))
         return errors
 

@@ -235,6 +235,8 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
 
 
 def list_head(resource: Resource, list_metadata: Json) -> bytes:
+    if resource.is_custom:
+        list_metadata = {"continue": "", **list_metadata}  # as upstream shows them
     head = {"kind": resource.list_kind, "apiVersion": resource.api_version, "metadata": list_metadata}
     return _encode(head)[:-1] + b',"items":['
 
@@ -261,6 +263,8 @@ def list_document(request: ApiRequest, objects: list[Json], list_metadata: Json)
         objects = [
             {key: value for key, value in obj.items() if key not in ("apiVersion", "kind")} for obj in objects
         ]
+    else:
+        list_metadata = {"continue": "", **list_metadata}
     return {
         "kind": resource.list_kind,
         "apiVersion": resource.api_version,

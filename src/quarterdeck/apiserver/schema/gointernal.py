@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from quarterdeck.apiserver import gostyle
+
 from .document import encodable
 from .structural import items_of, text
 
@@ -67,10 +69,7 @@ SCHEMA_FIELDS: Final = (
 
 def shown(value: Any) -> msgspec.Raw:
     """A value in internal form, ready for an error text."""
-    return msgspec.Raw(msgspec.json.encode(encodable(value)).decode().translate(_HTML).encode())
-
-
-_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+    return msgspec.Raw(gostyle.escaped(msgspec.json.encode(encodable(value))))
 
 
 def schema(raw: object) -> Json | None:

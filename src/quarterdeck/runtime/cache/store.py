@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.cache.version import is_newer, newest
+from quarterdeck.runtime.cache.version import is_newer
 
 __all__ = ["Change", "Delta", "Store"]
 
@@ -88,7 +88,8 @@ class Store:
 
     def see(self, version: str) -> None:
         """Everything up to ``version`` has been applied (an event or a bookmark said so)."""
-        self.version = newest(self.version, version) if self.version else version
+        if not is_newer(self.version, version):
+            self.version = version
 
     def put(self, entry: Entry, *, is_initial: bool = False) -> list[Delta]:
         """Apply an addition or a modification."""

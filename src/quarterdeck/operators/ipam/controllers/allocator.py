@@ -314,7 +314,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             # Another allocator was active and its Subnet is older: this one was never bound, so it goes.
             await give_up(ctx, office, member)
             raise ComeBack(after=BUSY, reason="outlived")
-        await adopt(ctx, office, member)
+        if not any(owner.uid == ctx.obj.metadata.uid for owner in subnet.metadata.owner_references):
+            await adopt(ctx, office, member)
         return Outcome(names.BOUND, str(member.network))
 
 

@@ -1,0 +1,27 @@
+"""The choice of Conformance specs."""
+
+from __future__ import annotations
+
+from e2e import suite
+
+
+def test_every_spec_is_either_run_or_skipped_for_one_reason() -> None:
+    skipped = [name for names in suite.skipped().values() for name in names]
+    assert len(skipped) == len(set(skipped))
+    assert not set(skipped) & set(suite.reference())
+    assert all("[Conformance]" in name for name in (*skipped, *suite.reference()))
+
+
+def test_specs_that_disturb_each_other_share_a_process() -> None:
+    names = suite.reference()
+    shares = suite.share(names, 3)
+    assert sorted(name for each in shares for name in each) == sorted(names)
+    assert len(shares) == 3
+    homes = {
+        number
+        for number, each in enumerate(shares)
+        for name in each
+        if "CustomResourceDefinition" in name or "Discovery" in name
+    }
+    assert homes == {0}
+    assert suite.share(names, 1) == [names]
