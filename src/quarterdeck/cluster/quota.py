@@ -3,11 +3,13 @@ five minutes.
 
 Between two counts the API server itself adds what it admits to ``status.used``; counting repairs what it
 could not know: deletions, pods that ended, writes that failed after they were charged. The count is written
-under the version it began with, so that it never overwrites a charge that came meanwhile.
+under the version it began with, so that it never overwrites a charge that came meanwhile; and before it takes
+anything back it waits for what was charged to be stored.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -48,6 +50,10 @@ NAME: Final = "resourcequota-controller"
 RESYNC_PERIOD: Final = 300.0
 """Seconds after which a quota is counted again, whatever happened."""
 _WORKERS: Final = 5
+_ON_ITS_WAY: Final = 0.1
+"""Seconds within which a write that was charged is stored, or has failed."""
+_LONGEST_RETRY: Final = 1.0
+"""Seconds; a count that met a new charge is soon taken again."""
 _SETTLED: Final[tuple[type[Resource], ...]] = (Pod, Service, PersistentVolumeClaim)
 """Kinds whose updates may free something."""
 
@@ -103,6 +109,10 @@ class _QuotaReconciler(Reconciler[ResourceQuota]):
             return None
         hard = dict(quota.spec.hard)
         used, errors = await self._count(ctx.client, quota, ctx.now().timestamp())
+        if any(amount > used.get(name, amount) for name, amount in quota.status.used.items()):
+            # Less than was charged: what is charged may be on its way to the store.
+            await asyncio.sleep(_ON_ITS_WAY)
+            used, errors = await self._count(ctx.client, quota, ctx.now().timestamp())
         status = ResourceQuotaStatus(hard=hard, used=mask({**quota.status.used, **used}, hard))
         if status != quota.status or not quota.status.used:
             with ignore_not_found():
@@ -187,7 +197,7 @@ def quota_controller(monitor: ResourceMonitor, cache: Cache) -> Controller[Resou
         # Only what is used changes without need: the server charged for it.
         .for_(ResourceQuota, predicates=[spec_changed("hard") | status_changed("hard")])
         .rbac(Rule(groups=("*",), resources=("*",), verbs=("list",)))
-        .options(max_concurrent_reconciles=_WORKERS, field_manager=FIELD_MANAGER)
+        .options(max_concurrent_reconciles=_WORKERS, backoff_cap=_LONGEST_RETRY, field_manager=FIELD_MANAGER)
         .build(reconciler)
     )
     reconciler.attach(controller)

@@ -191,6 +191,28 @@ async def test_parallel_writes_never_exceed_a_quota(client: Client, settle: Any)
     assert await used(client) == {"configmaps": "11", "count/configmaps": "11"}
 
 
+async def test_coming_and_going_at_the_limit_never_exceeds_it(client: Client, settle: Any) -> None:
+    ns = await make_quota(client, settle, {"configmaps": "6"})
+    most = 0
+
+    async def come_and_go(worker: int) -> None:
+        nonlocal most
+        for number in range(30):
+            try:
+                made = await make_map(client, f"m-{worker}-{number}", ns)
+            except Forbidden:
+                await asyncio.sleep(0.0003 * (worker % 5))
+                continue
+            most = max(most, len((await client.list(ConfigMap, namespace=ns)).items))
+            await asyncio.sleep(0.001 * (number % 3))
+            await client.delete(made)
+
+    await asyncio.gather(*(come_and_go(worker) for worker in range(12)))
+    assert most == 6
+    await settle()
+    assert await used(client) == {"configmaps": "1"}
+
+
 async def test_parallel_writes_share_updates_of_the_quota(client: Client, settle: Any) -> None:
     ns = await make_quota(client, settle, {"configmaps": "100"})
     before = int((await client.get(ResourceQuota, "q", ns)).metadata.resource_version)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.apiserver import gostyle, status
 from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
 from quarterdeck.apiserver.strategy import Json, WriteContext
@@ -41,6 +42,11 @@ _COUNTS: Final = (
 
 class DaemonSetStrategy(SpecStrategy):
     def default(self, obj: Json) -> None:
+        # a field inside the real server, which shows it as an annotation
+        generation = section(obj["metadata"], "annotations").setdefault(_TEMPLATE_GENERATION, "0")
+        if not generation.isdecimal():
+            why = f"strconv.ParseInt: parsing {gostyle.quote(generation)}: invalid syntax"
+            raise status.bad_request(f'DaemonSet in version "v1" cannot be handled as a DaemonSet: {why}')
         spec = section(obj, "spec")
         update = section(spec, "updateStrategy")
         if not update.get("type"):
@@ -54,9 +60,9 @@ class DaemonSetStrategy(SpecStrategy):
         if spec.get("revisionHistoryLimit") is None:
             spec["revisionHistoryLimit"] = 10
         default_template(section(spec, "template"))
-        status = section(obj, "status")
+        counts = section(obj, "status")
         for key in _SHOWN_COUNTS:
-            status.setdefault(key, 0)
+            counts.setdefault(key, 0)
 
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         obj["status"] = dict.fromkeys(_SHOWN_COUNTS, 0)

@@ -52,8 +52,8 @@ def _in_order(value: Any, type_: Type) -> Any:
         return {key: _in_order(value[key], fields[key].type) for key in fields if key in value}
     if type_.elem is not None and isinstance(value, list):
         return [_in_order(item, type_.elem) for item in value]
-    if type_.kind == "map" and isinstance(value, Mapping):
-        return dict(sorted(value.items()))
+    if isinstance(value, Mapping):  # a map, or the set of fields an owner has
+        return {key: _in_order(value[key], type_) for key in sorted(value)}
     return value
 
 

@@ -89,8 +89,9 @@ class ResourceQuotaStrategy(BuiltinStrategy):
 
 
 def _conflict(scopes: Iterable[str]) -> bool:
+    chosen = set(scopes)
     pairs = ({"BestEffort", "NotBestEffort"}, {"Terminating", "NotTerminating"})
-    return any(pair <= set(scopes) for pair in pairs)
+    return any(pair <= chosen for pair in pairs)
 
 
 def _selector_errors(spec: Json, hard: list[str]) -> list[FieldError]:

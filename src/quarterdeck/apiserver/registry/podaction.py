@@ -98,7 +98,8 @@ class PodActions:
             if fresh is not None:
                 budget["status"] = fresh["status"]
 
-        await self._writer.update_stored(budgets, namespace, changed["metadata"]["name"], take)
+        budget_name = changed["metadata"]["name"]
+        await self._writer.update_stored(budgets, namespace, budget_name, take, owns_status=True)
 
     def _pods(self) -> Resource:
         pods = self._table.get("", "v1", "pods")

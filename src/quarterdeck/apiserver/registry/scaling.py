@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from quarterdeck.apiserver import document
+from quarterdeck.apiserver import document, status
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.apply.scale import to_parent, to_scale
 from quarterdeck.apiserver.http import Response
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 Json = dict[str, Any]
 _KIND = GroupVersionKind("autoscaling", "v1", "Scale")
 _REPLICAS = ("f:spec", "f:replicas")
+#: all that upstream says about a body it cannot decode for a custom resource
+_UNKNOWN_SCALE = 'no kind is registered for the type v1.Scale in scheme "pkg/runtime/scheme.go:111"'
 #: what a client makes of the Scale it is shown
 _Change = Callable[[Json, Context], Json]
 
@@ -124,7 +126,14 @@ def _asked(request: ApiRequest) -> tuple[WriteOptions, _Change]:
             return _apply(scoped)
         return _patch(scoped, media)
     options = WriteOptions(scoped, "UpdateOptions")
-    body = parse_object(scoped, options)
+    try:
+        body = parse_object(scoped, options)
+    except status.StatusError as error:
+        if not request.resource.is_custom:
+            raise
+        raise status.StatusError(
+            error.code, _UNKNOWN_SCALE, reason=error.reason, details=error.details
+        ) from None
     check_identity(scoped, body)
     return options, lambda shown, context: _owned(shown, deep_copy(body), options, context)
 

@@ -24,7 +24,7 @@ from quarterdeck.apiserver.strategy import ClusterState, Strategy
 
 from .answer import entry_response, object_response
 from .body import check_identity, parse_object
-from .context import Context, deep_copy
+from .context import Context, deep_copy, timestamp
 from .read import parse_rev
 from .request import ApiRequest, WriteOptions
 from .storedsize import ROOMY, etcd_key, too_large
@@ -40,6 +40,7 @@ from .systemmetadata import (
 
 Json = dict[str, Any]
 _CREATE_ATTEMPTS = 8
+_OWN_MANAGER = "kube-apiserver"
 #: how often a write that loses the race starts over; one that names a version fails the second time
 _UPDATE_ATTEMPTS = 100
 
@@ -486,11 +487,18 @@ class Writer:
             context.warn(text)
 
     async def update_stored(
-        self, resource: Resource, namespace: str, name: str, change: Callable[[Json], None]
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        change: Callable[[Json], None],
+        *,
+        owns_status: bool = False,
     ) -> Json:
-        """Change a stored object in place for the server itself: no admission, no field ownership.
+        """Change a stored object in place for the server itself, without admission.
 
-        `change` may raise to refuse; it runs again when somebody else was faster.
+        `change` may raise to refuse; it runs again when somebody else was faster. With `owns_status` the
+        server is noted as owner of what it changed in the status.
         """
         while True:
             entry = resource.bucket.get(namespace, name)
@@ -498,6 +506,15 @@ class Writer:
                 raise resource.not_found(name)
             obj = resource.read(entry)
             change(obj)
+            if owns_status:
+                resource.field_manager.update(
+                    resource.read(entry),
+                    obj,
+                    manager=_OWN_MANAGER,
+                    api_version=resource.api_version,
+                    subresource="status",
+                    now=timestamp(),
+                )
             value = await resource.to_value(obj)
             if value == entry.value():
                 return obj

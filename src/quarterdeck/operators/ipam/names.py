@@ -21,7 +21,6 @@ RESERVATIONS: Final = "ipam.plexaubnet.io/reservations"
 COMPONENT: Final = "plexaubnet-controller"
 """Who reports events."""
 FIELD_MANAGER: Final = "plexaubnet-controller"
-ELECTION_ID: Final = "5fd876f2.plexaubnet.io"
 
 SUBNET_CONTROLLER: Final = "subnet-controller"
 POOL_STATUS_CONTROLLER: Final = "PoolStatus"

@@ -49,6 +49,7 @@ class Log:
         self.returned: list[tuple[Key, Network | None]] = []
         self.rivals: list[Key] = []
         self.emptied: list[Key] = []
+        self.ranges: list[Key] = []
 
     def pool_changed(self, pool: Key) -> None:
         self.changed.append(pool)
@@ -61,6 +62,9 @@ class Log:
 
     def pool_emptied(self, pool: Key) -> None:
         self.emptied.append(pool)
+
+    def range_changed(self, pool: Key) -> None:
+        self.ranges.append(pool)
 
 
 def rebuilt(book: PoolBook) -> PoolBook:
@@ -203,6 +207,17 @@ def test_members_of_a_missing_pool_count_when_it_appears() -> None:
     assert not book_of(ledger).is_indexed
     ledger.put_pool(POOL, facts())
     assert book_of(ledger).is_good(book_of(ledger).members["a"])
+
+
+def test_members_hear_of_a_range_that_changes_and_of_nothing_else() -> None:
+    log = Log()
+    ledger = Ledger(log)
+    ledger.put_pool(POOL, facts())
+    ledger.put_pool(POOL, facts(version=2))
+    assert log.ranges == [POOL]
+    ledger.put_pool(POOL, facts("10.0.0.0/25", version=3))
+    ledger.drop_pool(POOL)
+    assert log.ranges == [POOL] * 3
 
 
 def test_the_younger_of_two_overlapping_members_is_the_bad_one() -> None:

@@ -179,6 +179,12 @@ class Office:
         """For the ledger: a pool that waits to be deleted may go."""
         self.releases.ring(pool)
 
+    def range_changed(self, pool: Key) -> None:
+        """For the ledger: look at all members of a pool again, in pages, behind everything else."""
+        book = self.ledger.book(pool)
+        if self.ready.is_set() and book is not None:
+            self.subnets.ring_all([member.key for member in book.members.values()])
+
     def ring_owners(self, entry: Entry) -> None:
         """Look at the claims of a Subnet again."""
         for owner in entry.owner_references:

@@ -19,14 +19,14 @@ from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.metrics import IpamMetrics
-from quarterdeck.operators.ipam.types import Subnet, SubnetPool, SubnetStatus
+from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.change import Change, ObjectEvent
 from quarterdeck.runtime.context import Context
 from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate, strict_generation_changed
+from quarterdeck.runtime.predicate import strict_generation_changed
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Requeue, Result
 
@@ -129,41 +129,11 @@ def subnet_controller(office: Office) -> Controller[Subnet]:
     return (
         Builder(name=names.SUBNET_CONTROLLER)
         .for_(Subnet, predicates=[SUBNET_EVENTS])
-        .watches(SubnetPool, to=PoolMembers(office), predicates=[_RANGE_CHANGED])
         .source(office.subnets)
         .indexes(Subnet, POOL_REF)
         .options(max_concurrent_reconciles=office.settings.subnet_workers, field_manager=names.FIELD_MANAGER)
         .build(SubnetReconciler(office))
     )
-
-
-def _range_of(event: ObjectEvent[Any]) -> bool:
-    old, new = event.old_object, event.object
-    return (old.spec and old.spec.cidr) != (new.spec and new.spec.cidr) if old is not None else True
-
-
-_RANGE_CHANGED: Final = Predicate(
-    "range_changed",
-    create=lambda event: not event.is_initial,  # members that are listed at the start are queued anyway
-    update=_range_of,
-    generic=lambda event: False,
-)
-
-
-class PoolMembers:
-    """From a pool to its members: through the index, in pages, behind everything else."""
-
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
-
-    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
-        """Queues the members itself, page by page."""
-        informer = context.cache.informer(Subnet)
-        table = informer.table(POOL_REF.name)
-        if table is not None:
-            entries = table.get(event.key.name, event.key.namespace)
-            self._office.subnets.ring_all(entry.key for entry in entries)
-        return ()
 
 
 # -- from a Subnet to its pool ---------------------------------------------------------------------------

@@ -50,6 +50,10 @@ class Listener(Protocol):
         """The last member or child of a pool is gone."""
         ...
 
+    def range_changed(self, pool: Key) -> None:
+        """A pool came, went, or has another range: the phase of every member may be another one now."""
+        ...
+
 
 class Silent:
     """A listener that does nothing."""
@@ -58,6 +62,7 @@ class Silent:
     def space_returned(self, pool: Key, network: Network | None) -> None: ...
     def contested(self, subnet: Key) -> None: ...
     def pool_emptied(self, pool: Key) -> None: ...
+    def range_changed(self, pool: Key) -> None: ...
 
 
 class Ledger:
@@ -170,6 +175,8 @@ class Ledger:
             for _ in book.rebuild():
                 pass
         self._listener.pool_changed(key)
+        if old is None or old.network != facts.network:
+            self._listener.range_changed(key)
         if old is None or _allows_more(facts, old):
             self._listener.space_returned(key, None)
 
@@ -182,6 +189,7 @@ class Ledger:
         book.describe(None)
         self._leave_parent(key, old)
         self._listener.pool_changed(key)
+        self._listener.range_changed(key)
         self._close(key)
 
     def _join_parent(self, key: Key, facts: PoolFacts) -> None:
