@@ -40,7 +40,7 @@ from quarterdeck.runtime import install_definitions
 from . import wire
 from .apiserver import Real, Server
 from .contestant import compiled, find_peer, has_real_server
-from .widget import GROUP, WORKERS, Summary, Widget, WidgetOperator, Widgets, WidgetSpec
+from .widgetoperator import GROUP, WORKERS, Summary, Widget, WidgetOperator, Widgets, WidgetSpec
 
 CONNECTIONS = 16
 TEXT = "as much text as a small setting has"
@@ -82,7 +82,7 @@ async def _prepare(server: Server, objects: int) -> None:
 def _command(name: str, objects: int, kubeconfig: Path, *, apply: bool) -> list[str]:
     options = ["--kubeconfig", str(kubeconfig), "--objects", str(objects), "--workers", str(WORKERS)]
     if name == OURS:
-        return [sys.executable, "-m", "benchmarks.widget", *options, *(["--apply"] if apply else [])]
+        return [sys.executable, "-m", "benchmarks.widgetoperator", *options, *(["--apply"] if apply else [])]
     if name == KOPF:
         return [sys.executable, "-m", "benchmarks.widget_kopf", *options]
     peer = find_peer("reconciler")
@@ -245,7 +245,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{objects:,} objects, {WORKERS} workers, {options.rounds} round(s)")
     served: dict[str, list[Run]] = {}
     embedded: list[Run] = []
-    with compiled("benchmarks.reconcile", "benchmarks.widget", "quarterdeck.cli.up") as environment:
+    with compiled("benchmarks.reconcile", "benchmarks.widgetoperator", "quarterdeck.cli.up") as environment:
         for _ in range(options.rounds):
             for name in names:
                 run = on_server(name, objects, environment, apply=options.apply)

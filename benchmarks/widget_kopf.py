@@ -1,4 +1,4 @@
-"""The work of ``benchmarks.widget`` on kopf, for ``benchmarks.reconcile --kopf``.
+"""The work of ``benchmarks.widgetoperator`` on kopf, for ``benchmarks.reconcile --kopf``.
 
 kopf has no queue with a number of workers: it has a task per object, and a limit on how many of them work at
 a time. Children are created with kopf's own client; the status goes into the patch that kopf writes when a

@@ -351,7 +351,7 @@ async def test_two_active_allocators_in_strict_mode_never_overlap(seed: int) -> 
         assert witness.overlaps == []
         await check_invariants(cluster.client)
         left = (await cluster.client.get(SubnetPool, "p", SPACE)).metadata.annotations
-        assert '"in_flight":[]' in left["ipam.plexaubnet.io/reservations"]
+        assert '"inFlight":[]' in left["ipam.plexaubnet.io/reservations"]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -17,7 +17,7 @@ from quarterdeck.operators.ipam.logic import network
 from quarterdeck.operators.ipam.logic.statuscalc import normalize_size_key
 
 from .case import Case, CaseFailure
-from .ipam_expect import Evidence, _metric, check
+from .ipam_expect import Evidence, check, metric_failures
 from .ipam_promql import Store, is_firing, seconds
 from .ipam_queue import PoolStatusSubject, QueueRun, next_delay
 from .ipam_step import Steps
@@ -134,7 +134,9 @@ class RequeueKind(_IpamKind):
         if not wanted <= found or not found - wanted <= tolerated:
             raise CaseFailure(f"requests: expected {_texts(wanted)}, found {_texts(found)}")
         evidence = Evidence(_Nowhere(), [], before, subject.samples())  # type: ignore[arg-type]
-        failures = [line for item in case.then.get("metrics") or () for line in _metric(item, evidence)]
+        failures = [
+            line for item in case.then.get("metrics") or () for line in metric_failures(item, evidence)
+        ]
         if failures:
             raise CaseFailure(*failures)
 

@@ -58,7 +58,7 @@ def _failures(then: Mapping[str, Any], evidence: Evidence) -> Iterable[str]:
     for item in then.get("events") or ():
         yield from _event(item, evidence)
     for item in then.get("metrics") or ():
-        yield from _metric(item, evidence)
+        yield from metric_failures(item, evidence)
     for item in then.get("invariants") or ():
         yield from _invariant(item, evidence)
     if "ratioAtMost" in then and (evidence.ratio is None or evidence.ratio > then["ratioAtMost"]):
@@ -194,7 +194,8 @@ def _event(item: Json, evidence: Evidence) -> Iterable[str]:
         yield f"events of {ref['name']}: expected {show(wanted)}, found {show(found)}"
 
 
-def _metric(item: Json, evidence: Evidence) -> Iterable[str]:
+def metric_failures(item: Json, evidence: Evidence) -> Iterable[str]:
+    """What does not hold of one expectation about a metric."""
     labels = dict(item.get("labels") or {})
     if "ns" in labels:
         labels["ns"] = evidence.world.namespace(labels["ns"])

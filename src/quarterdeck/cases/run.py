@@ -7,6 +7,7 @@ of kinds that need no server starts none.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,7 +15,7 @@ from typing import Self
 from .fixture import Fixtures
 from .hook import HookServer
 from .server import EmbeddedServer, start_embedded
-from .wire import Target, load_kubeconfig
+from .wire import Target, WireError, load_kubeconfig
 
 
 class Run:
@@ -27,12 +28,28 @@ class Run:
         self._target: Target | None = None
         self._hooks: HookServer | None = None
         self._start_error: RuntimeError | None = None
+        self._left: list[str] = []
         self.fixtures = Fixtures()
 
     @property
     def is_embedded(self) -> bool:
         """The server belongs to this run, so nothing on it needs cleaning up."""
         return self._kubeconfig is None
+
+    @property
+    def patience(self) -> float:
+        """By how much longer to repeat a step: the controllers of a real cluster have other work, too."""
+        return 1.0 if self.is_embedded else 3.0
+
+    def leave_namespace(self, name: str) -> None:
+        """A case is done with its namespace, which goes at the end of a run.
+
+        Not earlier: a real cluster takes namespaces down slowly, and cases about just that would have to
+        wait for it.
+        """
+        if not self.is_embedded:
+            with self._lock:
+                self._left.append(name)
 
     def kubeconfig(self) -> Path:
         """The kubeconfig of the server under test, which is started if this run has to."""
@@ -68,7 +85,16 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
+            if self._left:
+                self._drop_namespaces()
             if self._hooks is not None:
                 self._hooks.close()
             if self._server is not None:
                 self._server.stop()
+
+    def _drop_namespaces(self) -> None:
+        with suppress(WireError):  # the outcome of the cases is what counts
+            connection = self.target().connect()
+            for name in self._left:
+                connection.request("DELETE", f"/api/v1/namespaces/{name}")
+            connection.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -57,6 +58,22 @@ async def test_the_token_stands_for_the_account(cluster: TestCluster, client: Cl
     user = user_of(cluster, await make_token(client, settle))
     assert user.name == "system:serviceaccount:ns:bob"
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authenticated")
+
+
+async def test_tokens_do_not_appear_in_logs(
+    cluster: TestCluster, client: Client, settle: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        secret = await make_token(client, settle)
+        user_of(cluster, secret)
+        await client.delete(ServiceAccount, "bob", "ns")
+        await settle()
+        with pytest.raises(TokenError):
+            user_of(cluster, secret)
+    assert caplog.records
+    text = "\n".join(f"{record.getMessage()} {record.__dict__}" for record in caplog.records)
+    assert secret.data["token"].decode() not in text
+    assert base64.b64encode(secret.data["token"]).decode() not in text
 
 
 async def test_a_token_ends_with_its_secret(cluster: TestCluster, client: Client, settle: Any) -> None:

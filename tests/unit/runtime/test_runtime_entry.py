@@ -12,7 +12,7 @@ from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.cache.fieldpath import FieldReader, parse_path
 from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.transform import keep_only, rewrite, strip_last_applied, strip_managed_fields
-from quarterdeck.runtime.cache.version import is_at_least, is_newer, newest
+from quarterdeck.runtime.cache.version import is_at_least, is_newer
 from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
 
 encode = msgspec.json.encode
@@ -241,7 +241,6 @@ def test_bookmark_and_error_objects_are_read() -> None:
 def test_decimal_versions_compare_as_numbers(left: int, right: int) -> None:
     assert is_newer(str(left), str(right)) == (left > right)
     assert is_at_least(str(left), str(right)) == (left >= right)
-    assert newest(str(left), str(right)) == str(max(left, right))
 
 
 @pytest.mark.parametrize("odd", ["", "0", "007", "12a", "-1", "v1"])

@@ -116,6 +116,8 @@ class WatchStream:
         self._conversion: asyncio.Task[None] | None = None
         self._pending: list[Event] = []
         self._columns_sent = False
+        # what stands before the metadata of an object of which nothing else was asked for
+        self._partial_head = _encode(partial({"metadata": 0}, request.output.version))[:-2]
         self._buffer_limit = MAX_BUFFERED
         #: streams with an equal form share encoded batches; None: this one sees events in its own way
         self._form: object = (self.resource.api_version, request.output.kind, self._namespace)
@@ -311,9 +313,12 @@ class WatchStream:
         return frame(b"".join([self._line(event) for event in picked])) if picked else b""
 
     def _line(self, event: Event) -> bytes:
-        body = self.resource.raw_body(event.entry)
-        if body is not None and not self._request.output.kind:
+        body, output = self.resource.raw_body(event.entry), self._request.output
+        if body is not None and not output.kind:
             return b'{"type":"%b","object":%b%b}\n' % (_NAMES[event.type], self.resource.prefix, body)
+        if body is not None and output.kind != "Table":
+            metadata = _metadata_of(self.resource.prefix + body)
+            return b'{"type":"%b","object":%b%b}}\n' % (_NAMES[event.type], self._partial_head, metadata)
         return self._document_line(_NAMES[event.type], self.resource.read(event.entry))
 
     def _document_line(self, name: bytes, obj: Json) -> bytes:
@@ -348,3 +353,15 @@ class WatchStream:
             writer.abort()
             return False
         return True
+
+
+class _Metadata(msgspec.Struct):
+    metadata: msgspec.Raw
+
+
+_decode_metadata = msgspec.json.Decoder(_Metadata).decode
+
+
+def _metadata_of(raw: bytes) -> bytes:
+    """The text of an object's metadata, without reading the rest of it."""
+    return bytes(_decode_metadata(raw).metadata)

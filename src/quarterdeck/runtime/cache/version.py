@@ -6,7 +6,7 @@ length compares as text. Only versions of one resource of one server may be comp
 compared never blocks anybody: ``is_at_least`` says yes.
 """
 
-__all__ = ["is_at_least", "is_comparable", "is_newer", "newest"]
+__all__ = ["is_at_least", "is_comparable", "is_newer"]
 
 
 def is_comparable(version: str) -> bool:
@@ -26,8 +26,3 @@ def is_at_least(seen: str, wanted: str) -> bool:
     if not (is_comparable(seen) and is_comparable(wanted)):
         return True
     return seen >= wanted if len(seen) == len(wanted) else len(seen) > len(wanted)
-
-
-def newest(left: str, right: str) -> str:
-    """The newer of two versions; the second if they cannot be compared."""
-    return left if is_newer(left, right) else right

@@ -30,7 +30,6 @@ class Pair:
             found |= set(addresses(block))
         assert found == self.free
         assert self.space.addresses() == len(found)
-        assert self.space.is_full == (not found)
         assert self.space.is_untouched == (not self.taken)
         for prefix in range(self.pool.prefix, self.pool.width + 1):
             blocks = aligned(self.pool, found, prefix)

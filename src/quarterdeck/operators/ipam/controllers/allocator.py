@@ -43,7 +43,7 @@ from .adoption import adopt, drop_extras, give_up
 from .claimstatus import ClaimStatusWriter
 from .creation import SubnetMaker, Taken, Unsettled
 from .loading import TermSource
-from .office import OWNER, POOL_REF, Office
+from .office import LOADING_TIMEOUT, OWNER, POOL_REF, Office
 from .strict import StrictReservations
 
 ATTEMPTS: Final = 65
@@ -52,8 +52,6 @@ UNSETTLED: Final = 1.0
 BUSY: Final = 0.02
 """Seconds to wait for another claim of the same cluster."""
 INDEXING: Final = 0.2
-LOADING_TIMEOUT: Final = 3600.0
-"""Seconds for the first list of everything; a million Subnets take minutes."""
 
 
 class CidrAllocator(Reconciler[SubnetClaim]):

@@ -27,6 +27,8 @@ from quarterdeck.runtime.source import Channel
 
 from .bell import Bell
 
+LOADING_TIMEOUT: Final = 3600.0
+"""Seconds for controllers to have seen everything; a million Subnets take minutes."""
 POOL_REF: Final = field("spec.poolRef")
 """Subnets, or claims, by their pool."""
 PARENT: Final[Index[SubnetPool]] = label(names.PARENT_LABEL)

@@ -31,7 +31,7 @@ from quarterdeck.runtime.source import ChannelSource, FunctionSource, SourceCont
 from quarterdeck.runtime.timeslice import TimeSlice
 
 from .audit import Auditor
-from .office import PARENT, POOL_REF, Office
+from .office import LOADING_TIMEOUT, PARENT, POOL_REF, Office
 from .poolevents import OWN_EVENTS, PoolFeed, SubnetFeed
 from .subnet import SUBNET_EVENTS
 
@@ -201,6 +201,7 @@ def pool_status_controller(office: Office, reconciler: Reconciler[SubnetPool]) -
         .options(
             max_concurrent_reconciles=office.settings.pool_status_workers,
             reconcile_timeout=TIMEOUT,
+            cache_sync_timeout=LOADING_TIMEOUT,
             enable_warmup=True,
             field_manager=names.FIELD_MANAGER,
         )

@@ -22,7 +22,7 @@ from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Result
 
-from .office import Office
+from .office import LOADING_TIMEOUT, Office
 
 
 class PoolReleaser(Reconciler[SubnetPool]):
@@ -63,6 +63,6 @@ def release_controller(office: Office) -> Controller[SubnetPool]:
             Rule(groups=(names.GROUP,), resources=("subnetpools",), verbs=("patch",)),
             Rule(groups=(names.GROUP,), resources=("subnetpools/finalizers",), verbs=("update",)),
         )
-        .options(field_manager=names.FIELD_MANAGER)
+        .options(cache_sync_timeout=LOADING_TIMEOUT, field_manager=names.FIELD_MANAGER)
         .build(PoolReleaser(office))
     )

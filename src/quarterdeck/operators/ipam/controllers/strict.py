@@ -43,7 +43,7 @@ ABANDONED: Final = 300.0
 _POLL: Final = 0.002
 
 
-class InFlight(msgspec.Struct, frozen=True):
+class InFlight(msgspec.Struct, frozen=True, rename="camel"):
     """One reservation."""
 
     cidr: str
@@ -55,7 +55,7 @@ class InFlight(msgspec.Struct, frozen=True):
     """When it was made, Unix time."""
 
 
-class Desk(msgspec.Struct, frozen=True):
+class Desk(msgspec.Struct, frozen=True, rename="camel"):
     """What the annotation holds."""
 
     in_flight: tuple[InFlight, ...] = ()

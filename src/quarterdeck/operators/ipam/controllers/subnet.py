@@ -30,7 +30,7 @@ from quarterdeck.runtime.predicate import strict_generation_changed
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Requeue, Result
 
-from .office import POOL_REF, Office
+from .office import LOADING_TIMEOUT, POOL_REF, Office
 
 RETRY: Final = Backoff(steps=6, base=0.05, factor=2.0, jitter=0.1)
 INDEXING: Final = 0.2
@@ -131,7 +131,11 @@ def subnet_controller(office: Office) -> Controller[Subnet]:
         .for_(Subnet, predicates=[SUBNET_EVENTS])
         .source(office.subnets)
         .indexes(Subnet, POOL_REF)
-        .options(max_concurrent_reconciles=office.settings.subnet_workers, field_manager=names.FIELD_MANAGER)
+        .options(
+            max_concurrent_reconciles=office.settings.subnet_workers,
+            cache_sync_timeout=LOADING_TIMEOUT,
+            field_manager=names.FIELD_MANAGER,
+        )
         .build(SubnetReconciler(office))
     )
 

@@ -59,11 +59,6 @@ class FreeSpace:
         return depth >= 0 and bool(self._levels & ((2 << depth) - 1))
 
     @property
-    def is_full(self) -> bool:
-        """Whether not one address is free."""
-        return not self._levels
-
-    @property
     def is_untouched(self) -> bool:
         """Whether everything is free."""
         return self._levels == 1

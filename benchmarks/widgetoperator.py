@@ -1,6 +1,6 @@
 """The controller that ``benchmarks.reconcile`` measures, as a process of its own and as an operator.
 
-    python -m benchmarks.widget --kubeconfig FILE --objects N [--workers 10] [--apply]
+    python -m benchmarks.widgetoperator --kubeconfig FILE --objects N [--workers 10] [--apply]
 
 Every Widget gets one ConfigMap of its own and one write of its status. When N Widgets have been seen with the
 status they should have, it prints one line of JSON with what it did and waits to be ended, so that its
@@ -154,7 +154,7 @@ async def run(kubeconfig: Path, objects: int, *, workers: int, apply: bool) -> N
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="benchmarks.widget", description=__doc__)
+    parser = argparse.ArgumentParser(prog="benchmarks.widgetoperator", description=__doc__)
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--objects", type=int, required=True)
     parser.add_argument("--workers", type=int, default=WORKERS)
