@@ -213,7 +213,9 @@ def _print_up(ours: list[Run], theirs: list[Run]) -> None:
     print(f"{rate:,.0f} objects/s, {cpu:.2f} ms CPU per object, {reconciles:.2f} runs per object")
     if theirs:
         ratio = _ratio(ours, theirs, "per_second")
-        print(f"{ratio:.1f}x controller-runtime on the real server (aim 5x)")
+        print(f"{ratio:.1f}x the objects/s of controller-runtime on the real server (aim 5x)")
+        whole = [run._replace(cpu_ms=run.cpu_ms + run.server_ms) for run in theirs]
+        print(f"{1 / _ratio(ours, whole, 'cpu_ms'):.1f}x per core-second, API server and etcd included")
 
 
 def main(argv: list[str] | None = None) -> int:

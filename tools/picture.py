@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from html import escape
 from pathlib import Path
 
 CHAR, LINE, PAD, BAR = 8.4, 19, 18, 34
+WIDTH = 120
 
 
 def draw(title: str, text: str) -> str:
-    lines = [f"$ {title}", *text.rstrip().splitlines()]
+    lines = [f"$ {title}"]
+    for line in text.rstrip().splitlines():
+        # only sentences are that long: tables keep their lines
+        lines += textwrap.wrap(line, WIDTH, subsequent_indent="    ") if len(line) > WIDTH else [line]
     width = int(max(map(len, lines)) * CHAR + 2 * PAD)
     height = BAR + len(lines) * LINE + 2 * PAD
     body = []

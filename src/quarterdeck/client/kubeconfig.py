@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-import yaml
 
 from quarterdeck.errors import ConfigError
 
@@ -77,6 +76,8 @@ def _read(path: Path) -> Mapping[str, Any] | None:
         return None
     except OSError as error:
         raise ConfigError(f"cannot read kubeconfig {path}: {error}") from error
+    import yaml  # late: processes that are told where they are, by a pod or a test, need none
+
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
