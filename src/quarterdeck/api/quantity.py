@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from fractions import Fraction
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from quarterdeck.api.frozen import FrozenMap
 
@@ -38,7 +38,7 @@ _DECIMAL_BY_EXPONENT: Final = {exponent: suffix for suffix, exponent in _DECIMAL
 _BINARY: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _BINARY_BY_POWER: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
-_FORMAT_WRONG: Final = (
+FORMAT_WRONG: Final = (
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 _SUFFIX_WRONG: Final = "unable to parse quantity's suffix"
@@ -147,26 +147,7 @@ class Quantity:
 
     def canonical(self) -> str:
         """The form the API server stores: no fraction, the largest suffix that keeps the value exact."""
-        nano = self._parsed()
-        if nano == 0:
-            return "0"
-        if self._format is QuantityFormat.BINARY_SI and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
-            number, power = nano // _NANO, 0
-            while number % 1024 == 0 and power < len(_BINARY_BY_POWER) - 1:
-                number //= 1024
-                power += 1
-            return f"{number}{_BINARY_BY_POWER[power]}"
-        return self._canonical_decimal(nano)
-
-    def _canonical_decimal(self, nano: int) -> str:
-        number, exponent = nano, -9
-        highest = 18 if self._format is not QuantityFormat.DECIMAL_EXPONENT else None
-        while number % 1000 == 0 and (highest is None or exponent < highest):
-            number //= 1000
-            exponent += 3
-        if self._format is QuantityFormat.DECIMAL_EXPONENT:
-            return f"{number}e{exponent}" if exponent else str(number)
-        return f"{number}{_DECIMAL_BY_EXPONENT[exponent]}"
+        return canonical_text(self._parsed(), self._format)
 
     def __str__(self) -> str:
         return str(self.to_wire())
@@ -233,27 +214,68 @@ def _scale_up(nano: int, unit: int) -> int:
 
 
 def _parse(text: str) -> tuple[int, QuantityFormat]:
+    return amount_of(split_text(text))
+
+
+class QuantityParts(NamedTuple):
+    """A quantity's text taken apart: ``whole.fraction`` times ``base`` to the power of ``exponent``."""
+
+    negative: bool
+    whole: str
+    fraction: str
+    base: int
+    exponent: int
+    format: QuantityFormat
+
+
+def split_text(text: str) -> QuantityParts:
+    """Take a text apart; raises ``ValueError`` in the API server's words."""
     match = _NUMBER.fullmatch(text)
     if not text or match is None:
-        raise ValueError(_FORMAT_WRONG)
+        raise ValueError(FORMAT_WRONG)
     sign, whole, fraction, suffix = match.group(1), match.group(2), match.group(3) or "", match.group(4)
     if suffix and _SUFFIX.fullmatch(suffix) is None:
-        raise ValueError(_FORMAT_WRONG)
-    base, exponent, format = _interpret(suffix)
-    digits = int(whole + fraction or "0")  # upstream's scanner takes missing digits for zero
-    numerator, denominator = digits * _NANO, 10 ** len(fraction)
-    if base == 2:
-        numerator <<= exponent
-    elif exponent >= 0:
-        numerator *= 10**exponent
+        raise ValueError(FORMAT_WRONG)
+    return QuantityParts(sign == "-", whole, fraction, *_interpret(suffix))
+
+
+def amount_of(parts: QuantityParts) -> tuple[int, QuantityFormat]:
+    """The amount in 10⁻⁹, rounded away from zero, and the notation it is kept in."""
+    format = parts.format
+    digits = int(parts.whole + parts.fraction or "0")  # upstream's scanner takes missing digits for zero
+    numerator, denominator = digits * _NANO, 10 ** len(parts.fraction)
+    if parts.base == 2:
+        numerator <<= parts.exponent
+    elif parts.exponent >= 0:
+        numerator *= 10**parts.exponent
     else:
-        denominator *= 10**-exponent
+        denominator *= 10**-parts.exponent
     nano = -(-numerator // denominator)
     if format is QuantityFormat.BINARY_SI:
         nano = min(nano, _MAX_BINARY)
         if 0 < nano < _NANO:
             format = QuantityFormat.DECIMAL_SI
-    return (-nano if sign == "-" else nano), format
+    return (-nano if parts.negative else nano), format
+
+
+def canonical_text(nano: int, format: QuantityFormat) -> str:
+    """An amount of 10⁻⁹ in the form the API server stores."""
+    if nano == 0:
+        return "0"
+    if format is QuantityFormat.BINARY_SI and abs(nano) >= 1024 * _NANO and nano % _NANO == 0:
+        number, power = nano // _NANO, 0
+        while number % 1024 == 0 and power < len(_BINARY_BY_POWER) - 1:
+            number //= 1024
+            power += 1
+        return f"{number}{_BINARY_BY_POWER[power]}"
+    number, exponent = nano, -9
+    highest = 18 if format is not QuantityFormat.DECIMAL_EXPONENT else None
+    while number % 1000 == 0 and (highest is None or exponent < highest):
+        number //= 1000
+        exponent += 3
+    if format is QuantityFormat.DECIMAL_EXPONENT:
+        return f"{number}e{exponent}" if exponent else str(number)
+    return f"{number}{_DECIMAL_BY_EXPONENT[exponent]}"
 
 
 def _interpret(suffix: str) -> tuple[int, int, QuantityFormat]:

@@ -31,7 +31,16 @@ _OBJECT_OPERATORS: Final[dict[str, Operator]] = {
     "Exists": "exists",
     "DoesNotExist": "!",
 }
-_INTEGER: Final = re.compile(r"[+-]?\d+")
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+
+
+def _is_integer(text: str) -> bool:
+    """Whether a text is a number of 64 bits."""
+    return _INTEGER.fullmatch(text) is not None and -(2**63) <= int(text) < 2**63
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -46,20 +55,20 @@ class Requirement(msgspec.Struct, frozen=True):
         """A valid requirement; raises ``SchemaError`` listing everything wrong with it."""
         texts = tuple(values)
         complaints = [
-            f'key: Invalid value: "{key}": {"; ".join(e)}' for e in (check_qualified_name(key),) if e
+            f"key: Invalid value: {_quoted(key)}: {'; '.join(e)}" for e in (check_qualified_name(key),) if e
         ]
         complaint = _count_complaint(operator, texts)
         if complaint:
             complaints.append(f"values: Invalid value: {_go_list(texts)}: {complaint}")
         for i, text in enumerate(texts):
-            if operator in ("gt", "lt") and _INTEGER.fullmatch(text) is None:
+            if operator in ("gt", "lt") and not _is_integer(text):
                 complaints.append(
-                    f'values[{i}]: Invalid value: "{text}": '
+                    f"values[{i}]: Invalid value: {_quoted(text)}: "
                     "for 'Gt', 'Lt' operators, the value must be an integer"
                 )
             errors = check_label_value(text)
             if errors:
-                complaints.append(f'values[{i}][{key}]: Invalid value: "{text}": {"; ".join(errors)}')
+                complaints.append(f"values[{i}][{key}]: Invalid value: {_quoted(text)}: {'; '.join(errors)}")
         if complaints:
             text = complaints[0] if len(complaints) == 1 else f"[{', '.join(complaints)}]"
             raise SchemaError(text)
@@ -80,7 +89,7 @@ class Requirement(msgspec.Struct, frozen=True):
         return (value in self.values) != (operator in _NEGATIVE)
 
     def _compare(self, value: str) -> bool:
-        if _INTEGER.fullmatch(value) is None:
+        if not _is_integer(value):
             return False
         mine, theirs = int(self.values[0]), int(value)
         return theirs > mine if self.operator == "gt" else theirs < mine
@@ -268,7 +277,7 @@ class _Parser:
             raise SchemaError(f"found '{text}', expected: identifier")
         errors = check_qualified_name(text)
         if errors:
-            raise SchemaError(f'<nil>: Invalid value: "{text}": {"; ".join(errors)}')
+            raise SchemaError(f"<nil>: Invalid value: {_quoted(text)}: {'; '.join(errors)}")
         after = self._peek()
         if absent:
             return Requirement.checked(text, "!")

@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 import yaml
 
+from quarterdeck.api.manifest import ManifestLoader
+
 from . import nesting, status
 
 Json = dict[str, Any]
@@ -68,7 +70,7 @@ _BROKEN_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 def parse_yaml(body: bytes) -> Any:
     _check_yaml_depth(body)
     try:
-        document = yaml.load(body, Loader=_YamlLoader)  # noqa: S506 - a safe loader without timestamps
+        document = yaml.load(body, Loader=ManifestLoader)  # noqa: S506 - a safe loader
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark is not None else 0
         where = f"line {line}: " if line else ""
@@ -164,38 +166,6 @@ def _members(node: Any, path: str) -> Iterator[tuple[str, Any, bool | None]]:
     elif isinstance(node, list):
         for index, value in enumerate(node):
             yield f"{path}[{index}]", value, None
-
-
-_INTEGER = re.compile(r"(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
-_FLOAT = re.compile(
-    r"(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
-    r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
-)
-
-
-class _YamlLoader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date stays a string."""
-
-
-_YamlLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-}
-# base 60 (8:00 is 480) is YAML 1.1, but not Go's
-for _first, _resolvers in _YamlLoader.yaml_implicit_resolvers.items():
-    _YamlLoader.yaml_implicit_resolvers[_first] = [
-        (tag, _INTEGER if tag.endswith(":int") else _FLOAT if tag.endswith(":float") else pattern)
-        for tag, pattern in _resolvers
-    ]
-# Go's YAML library reads a lone y or n as a boolean, too
-_YamlLoader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
-
-
-def _construct_bool(loader: Any, node: Any) -> bool:
-    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
-
-
-_YamlLoader.add_constructor("tag:yaml.org,2002:bool", _construct_bool)
 
 
 def _check_expansion(document: Any) -> None:

@@ -383,10 +383,10 @@ def _quantity(name: str) -> _Decode:
         if value is None:
             return _ABSENT
         if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ShapeError(quantity.WRONG_FORMAT)
+            raise ShapeError(quantity.FORMAT_WRONG)
         try:
             return quantity.parse(value).text
-        except quantity.QuantityError as error:
+        except ValueError as error:
             raise ShapeError(str(error)) from None
 
     return decode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -81,8 +80,10 @@ def _documents(file: str) -> Iterable[Any]:
     """The documents of a file; the items of a list count as documents of their own."""
     import yaml
 
+    from quarterdeck.api.manifest import load_documents
+
     try:
-        documents = [one for one in yaml.load_all(_content(file), Loader=_loader()) if one is not None]
+        documents = list(load_documents(_content(file)))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise CommandError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     for document in documents:
@@ -91,32 +92,6 @@ def _documents(file: str) -> Iterable[Any]:
             yield from document["items"]
         else:
             yield document
-
-
-def _loader() -> Any:
-    """YAML as Kubernetes reads it: dates and times of day stay text."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        pass
-
-    prefix = "tag:yaml.org,2002:"
-    replaced = {f"{prefix}{name}" for name in ("timestamp", "int", "float")}
-    Loader.yaml_implicit_resolvers = {
-        first: [entry for entry in resolvers if entry[0] not in replaced]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-    Loader.add_implicit_resolver(
-        f"{prefix}float",
-        re.compile(r"(?:[-+]?(?:\d+\.\d*|\.\d+|\d+(?=[eE]))(?:[eE][-+]?\d+)?|[-+]?\.inf|\.nan)\Z", re.I),
-        list("-+0123456789."),
-    )
-    Loader.add_implicit_resolver(
-        f"{prefix}int",
-        re.compile(r"[-+]?(?:0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)\Z"),
-        list("-+0123456789"),
-    )
-    return Loader
 
 
 def _content(file: str) -> bytes:

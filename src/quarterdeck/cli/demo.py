@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import yaml
 
 from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
@@ -93,10 +92,10 @@ def _examples() -> Path:
 
 
 def _manifests(folder: Path) -> Iterator[Json]:
+    from quarterdeck.api.manifest import load_documents
+
     for path in sorted(folder.glob("*.yaml")):
-        for document in yaml.safe_load_all(path.read_text()):
-            if document:
-                yield document
+        yield from load_documents(path.read_bytes())
 
 
 # -- applying ------------------------------------------------------------------------------------------

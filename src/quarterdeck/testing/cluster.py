@@ -25,9 +25,8 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
 
-import yaml
-
 from quarterdeck.api import Key, Resource, crd
+from quarterdeck.api.manifest import load_documents
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.apiserver.auth import ADMIN, UserInfo
 from quarterdeck.client import Client, Config, Impersonation, InProcessTransport, Observer, Transport
@@ -321,9 +320,4 @@ def documents_of(definition: Definition) -> list[dict[str, Any]]:
         return [dict(definition)]
     path = Path(definition)
     files = sorted(each for each in path.rglob("*.y*ml")) if path.is_dir() else [path]
-    return [
-        document
-        for file in files
-        for document in yaml.safe_load_all(file.read_text())
-        if document  # an empty section between two separators
-    ]
+    return [document for file in files for document in load_documents(file.read_bytes())]

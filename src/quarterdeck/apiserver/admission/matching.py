@@ -6,12 +6,13 @@ aside and so can be answered before there is a request; `Criteria.match` is the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.metadata import selector_matches
 
 from .attributes import (
     Attributes,
@@ -42,44 +43,19 @@ def is_exempt(group: str, resource: str) -> bool:
 
 
 class Selector:
-    """A LabelSelector ready to be asked."""
+    """A LabelSelector ready to be asked; none selects everything."""
 
-    __slots__ = ("_requirements",)
+    __slots__ = ("_selector",)
 
     def __init__(self, selector: Mapping[str, Any] | None) -> None:
-        selector = selector or {}
-        labels: Mapping[str, str] = selector.get("matchLabels") or {}
-        self._requirements: list[Callable[[Mapping[str, str]], bool]] = [
-            _requirement(key, "In", [value]) for key, value in labels.items()
-        ]
-        for expression in selector.get("matchExpressions") or []:
-            self._requirements.append(
-                _requirement(
-                    expression.get("key", ""), expression.get("operator", ""), expression.get("values") or []
-                )
-            )
+        self._selector = selector or {}
 
     @property
     def is_empty(self) -> bool:
-        return not self._requirements
+        return not self._selector.get("matchLabels") and not self._selector.get("matchExpressions")
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        return all(requirement(labels) for requirement in self._requirements)
-
-
-def _requirement(key: str, operator: str, values: Sequence[str]) -> Callable[[Mapping[str, str]], bool]:
-    wanted = frozenset(values)
-    match operator:
-        case "In":
-            return lambda labels: labels.get(key) in wanted
-        case "NotIn":
-            return lambda labels: key not in labels or labels[key] not in wanted
-        case "Exists":
-            return lambda labels: key in labels
-        case "DoesNotExist":
-            return lambda labels: key not in labels
-        case _:
-            return lambda labels: False
+        return selector_matches(self._selector, labels)
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -63,8 +63,9 @@ def aggregate_roles(roles: Iterable[Document]) -> dict[str, list[Json]]:
 def _settle(roles: Iterable[Document]) -> list[tuple[Any, list[Json]]]:
     by_name = {role["metadata"]["name"]: role for role in roles}
     original = {name: role.get("rules") or [] for name, role in by_name.items()}
-    rules: dict[str, list[Json]] = dict(original)
-    gathering = [role for role in by_name.values() if role.get("aggregationRule")]
+    gathering = [role for role in by_name.values() if _gather(role, by_name, original) is not None]
+    # What a gathering role had does not count: roles that gather from each other would pass it round.
+    rules: dict[str, list[Json]] = {**original, **{role["metadata"]["name"]: [] for role in gathering}}
     for _ in range(len(gathering) + 1):  # rules travel one role per pass at least
         is_stable = True
         for role in gathering:
@@ -83,7 +84,12 @@ def _settle(roles: Iterable[Document]) -> list[tuple[Any, list[Json]]]:
 def _gather(
     role: Document, by_name: Mapping[str, Document], rules: Mapping[str, list[Json]]
 ) -> list[Json] | None:
-    """The rules of all selected roles in order of name, each once; None when a selector cannot be read."""
+    """The rules of all selected roles in order of name, each once.
+
+    None for a role that gathers nothing, or whose selector cannot be read.
+    """
+    if not role.get("aggregationRule"):
+        return None
     gathered: list[Json] = []
     for selector in role["aggregationRule"].get("clusterRoleSelectors") or ():
         for name in sorted(by_name):

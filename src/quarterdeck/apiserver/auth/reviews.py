@@ -276,10 +276,11 @@ def _is_selector(raw: str, kind: str) -> bool:
     if kind == "fieldSelector":
         return field_requirements(raw) is not None
     # The registry imports this package: the parser can only be had when it is needed.
-    from quarterdeck.apiserver.registry.selection import SelectorError, parse_labels
+    from quarterdeck.api.selector import Selector
+    from quarterdeck.errors import SchemaError
 
     try:
-        parse_labels(raw)
-    except SelectorError:
+        Selector.parse(raw)
+    except SchemaError:
         return False
     return True

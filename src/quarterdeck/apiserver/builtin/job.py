@@ -110,8 +110,7 @@ def job_spec_warnings(spec: Mapping[str, Any], field: str) -> list[str]:
             "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of "
             "indexes fail"
         )
-    template = (spec.get("template") or {}).get("spec") or {}
-    return warnings + template_warnings(template, f"{field}.template.spec")
+    return warnings + template_warnings(spec.get("template") or {}, f"{field}.template")
 
 
 def default_job_spec(spec: Json) -> None:

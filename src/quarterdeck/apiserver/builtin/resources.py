@@ -22,7 +22,7 @@ from quarterdeck.apiserver.metadata import qualified_name_errors
 from quarterdeck.apiserver.strategy import Json
 
 from .formats import NOT_NEGATIVE, validate_label
-from .quantity import NANO, ZERO, Quantity, QuantityError, format_text, parse
+from .quantity import NANO, ZERO, Quantity, canonical_text, parse
 
 _HUGE_PAGES: Final = "hugepages-"
 _CONTAINER_RESOURCES: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
@@ -107,7 +107,7 @@ def _validate_pod_resource(name: str, field: str) -> list[FieldError]:
 def quantity_or_zero(source: Any) -> Quantity:
     try:
         return parse(source)
-    except QuantityError:
+    except ValueError:
         return ZERO
 
 
@@ -123,7 +123,7 @@ def validate_quantity(name: str, quantity: Quantity, field: str) -> list[FieldEr
 def _huge_page_problem(name: str, quantity: Quantity) -> str:
     try:
         page = parse(name.removeprefix(_HUGE_PAGES))
-    except QuantityError:
+    except ValueError:
         page = ZERO
     if page.nanos > 0 and page.nanos % NANO == 0 and quantity.value % page.value == 0:
         return ""
@@ -224,7 +224,7 @@ def _add(totals: Totals, resources: Mapping[str, Any]) -> None:
         else:
             form = seen.format if seen.nanos else quantity.format
             nanos = seen.nanos + quantity.nanos
-            totals[name] = Quantity(nanos, form, format_text(nanos, form))
+            totals[name] = Quantity(nanos, form, canonical_text(nanos, form))
 
 
 def _raise_to(totals: Totals, other: Totals) -> None:

@@ -151,5 +151,5 @@ def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, 
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
             f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
         )
-    template = ((obj.get("spec") or {}).get("template") or {}).get("spec") or {}
-    return warnings + template_warnings(template, "spec.template.spec")
+    template = (obj.get("spec") or {}).get("template") or {}
+    return warnings + template_warnings(template, "spec.template")

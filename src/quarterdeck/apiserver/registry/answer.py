@@ -253,7 +253,7 @@ def list_document(request: ApiRequest, objects: list[Json], list_metadata: Json)
             "kind": kind,
             "apiVersion": f"meta.k8s.io/{version}",
             "metadata": list_metadata,
-            "items": [partial(obj, version) for obj in objects],
+            "items": [partial(obj, version) for obj in objects] or None,  # as Go shows an empty list
         }
     if kind:
         raise status.not_acceptable(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.auth.attributes import Attributes, path_attributes
@@ -170,6 +170,7 @@ def test_label_selectors(expression: Json, matches: bool) -> None:
         max_size=8,
     )
 )
+@example([("a", "d", ""), ("b", "a", "pods"), ("b", "a", ""), ("c", "a", ""), ("d", "b", "")])
 def test_applying_the_answer_settles_matters(edges: list[tuple[str, str, str]]) -> None:
     """Whatever gathers from whatever, cycles included: after one round nothing is left to do."""
     roles: dict[str, Json] = {}

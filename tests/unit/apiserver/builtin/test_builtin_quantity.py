@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.builtin import quantity
-from quarterdeck.apiserver.builtin.quantity import NANO, QuantityError, parse
+from quarterdeck.apiserver.builtin.quantity import NANO, parse
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_canonical_text(source: object, shown: str) -> None:
     ],
 )
 def test_what_is_no_quantity(source: str, why: str) -> None:
-    with pytest.raises(QuantityError, match=why):
+    with pytest.raises(ValueError, match=why):
         parse(source)
 
 
@@ -125,5 +125,5 @@ def test_the_canonical_text_is_stable_and_means_the_same(number: int, places: in
 def test_any_text_is_a_quantity_or_refused(text: str) -> None:
     try:
         parse(text)
-    except QuantityError:
+    except ValueError:
         assert quantity.nanos_of(text) == 0

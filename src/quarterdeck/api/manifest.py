@@ -1,0 +1,49 @@
+"""YAML as Kubernetes reads it.
+
+    for document in load_documents(path.read_bytes()): ...
+
+Go's YAML library decides what a plain word is, and it differs from PyYAML's: what looks like a date or a
+time of day stays text, a lone ``y`` or ``n`` is a boolean, numbers have YAML 1.2's forms as well as the old
+octal ones. Everything that reads manifests reads them with this loader.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import yaml
+
+__all__ = ["ManifestLoader", "load_documents"]
+
+_TAG: Final = "tag:yaml.org,2002:"
+_INTEGER: Final = re.compile(r"(?:[-+]?0b[01_]+|[-+]?0[0-7_]+|[-+]?(?:0|[1-9][0-9_]*)|[-+]?0x[0-9a-fA-F_]+)$")
+_FLOAT: Final = re.compile(
+    r"(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+    r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+_NUMBERS: Final = {f"{_TAG}int": _INTEGER, f"{_TAG}float": _FLOAT}
+
+
+class ManifestLoader(yaml.CSafeLoader):
+    """A safe loader with Go's rules for plain words."""
+
+
+ManifestLoader.yaml_implicit_resolvers = {
+    first: [(tag, _NUMBERS.get(tag, pattern)) for tag, pattern in resolvers if tag != f"{_TAG}timestamp"]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+ManifestLoader.add_implicit_resolver(f"{_TAG}bool", re.compile(r"[yYnN]\Z"), list("yYnN"))
+
+
+def _construct_bool(loader: Any, node: Any) -> bool:
+    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+ManifestLoader.add_constructor(f"{_TAG}bool", _construct_bool)
+
+
+def load_documents(text: bytes | str) -> Iterator[Any]:
+    """The documents of a YAML text one after the other, without empty ones; raises yaml.YAMLError."""
+    for document in yaml.load_all(text, Loader=ManifestLoader):
+        if document is not None:
+            yield document
