@@ -183,7 +183,15 @@ NOT_AN_IP: Final = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff
 
 
 def validate_ip(value: str, field: str) -> list[FieldError]:
-    return [] if parse_ip(value) else [invalid(field, value, NOT_AN_IP)]
+    """An address in a form that everybody reads alike."""
+    address = parse_ip(value)
+    if address is None:
+        return [invalid(field, value, NOT_AN_IP)]
+    if ":" not in value and str(address) != value:
+        return [invalid(field, value, "must not have leading 0s")]
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        return [invalid(field, value, "must not be an IPv4-mapped IPv6 address")]
+    return []
 
 
 def validate_subdomain(value: str, field: str) -> list[FieldError]:

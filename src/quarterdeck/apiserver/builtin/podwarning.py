@@ -101,7 +101,8 @@ def template_warnings(template: Document, field: str) -> list[str]:
         )
     for kind in ("podAffinity", "podAntiAffinity") if affinity else ():
         warnings += _pod_affinity(affinity.get(kind) or {}, f"{path}.affinity.{kind}")
-    return warnings + _addresses(spec, path)
+    warnings += _addresses(spec, path)
+    return warnings
 
 
 def _node_affinity(affinity: Document, path: str) -> list[str]:
@@ -238,12 +239,11 @@ def _ports(ports: Sequence[tuple[str, Document]]) -> list[str]:
         for place, other in others:
             warnings += _conflict(where, ip, host, place, other)
         others.append((where, port))
-        if name := port.get("name"):
-            if (first := names.setdefault(name, where)) is not where:
-                repeated.append(
-                    f"{where}: duplicate port name {quote(name)} with {first}, services and probes that "
-                    f"select ports by name will use {first}"
-                )
+        if (name := port.get("name")) and (first := names.setdefault(name, where)) is not where:
+            repeated.append(
+                f"{where}: duplicate port name {quote(name)} with {first}, services and probes that "
+                f"select ports by name will use {first}"
+            )
     return warnings + repeated
 
 

@@ -11,6 +11,7 @@ from .formats import non_negative
 from .kind import BuiltinStrategy, SpecStrategy, section, text_at
 from .poddefaults import default_template
 from .podspec import validate_template
+from .podwarning import template_warnings
 from .workload import validate_counts, validate_long_running, validate_selected, workload_warnings
 
 _COUNTS: Final = (
@@ -77,6 +78,9 @@ class PodTemplateStrategy(BuiltinStrategy):
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         return validate_template(obj.get("template") or {}, "template")
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        return template_warnings(obj.get("template") or {}, "template")
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return self.validate_create(obj, ctx)

@@ -122,6 +122,8 @@ class Reader:
             rev = options.token.rv if options.token.rv > 0 else store.rev
         elif options.exact:
             rev = options.rev
+        if rev < store.compact_rev:  # gone, even where nothing has changed since
+            raise self._expired(options)
         if rev < bucket.last_rev:
             try:
                 candidates = store.state_at(bucket, rev, namespace)

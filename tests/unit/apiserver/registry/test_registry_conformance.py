@@ -8,9 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from quarterdeck.api import DynamicObject
+from quarterdeck.api import DynamicObject, ObjectMeta
+from quarterdeck.api.k8s import ConfigMap, Namespace
 from quarterdeck.client import Client
-from quarterdeck.errors import ApiError
+from quarterdeck.errors import ApiError, Expired
+from quarterdeck.testing import TestCluster
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -19,12 +21,19 @@ REQUEST = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\n").decode()
 
 
 async def send(
-    client: Client, method: str, path: str, body: Any = None, *, accept: str = "*/*", media: str = ""
+    client: Client,
+    method: str,
+    path: str,
+    body: Any = None,
+    *,
+    accept: str = "*/*",
+    media: str = "",
+    query: str = "",
 ) -> tuple[int, Any]:
     headers = (("accept", accept), ("content-type", media or "application/json"))
     raw = msgspec.json.encode(body) if body is not None else b""
     response = await client.rest.transport.request(
-        method, path, query="", headers=headers, body=raw, timeout=None
+        method, path, query=query, headers=headers, body=raw, timeout=None
     )
     return response.status, msgspec.json.decode(response.body)
 
@@ -64,6 +73,30 @@ async def test_some_deletions_are_answered_with_the_object(
     await send(client, "POST", path, {"metadata": {"name": "a"}})
     _, answer = await send(client, "DELETE", f"{path}/a")
     assert (answer["kind"] != "Status") is is_object
+
+
+async def test_a_continue_token_expires_although_nothing_it_lists_has_changed(
+    cluster: TestCluster, client: Client
+) -> None:
+    for number in range(4):
+        await client.create(DynamicObject(config_map(f"m-{number}")))
+    first = await client.list(ConfigMap, namespace="default", limit=1)
+    await client.create(Namespace(metadata=ObjectMeta(name="other")))
+    await cluster.server.store.compact_to(cluster.server.store.rev)
+    with pytest.raises(Expired) as caught:
+        await client.list(ConfigMap, namespace="default", limit=1, continue_token=first.metadata.continue_)
+    path = "/api/v1/namespaces/default/configmaps"
+    _, refusal = await send(client, "GET", path, query=f"limit=1&continue={first.metadata.continue_}")
+    assert refusal["code"] == caught.value.code == 410
+    token = refusal["metadata"]["continue"]
+    second = await client.list(ConfigMap, namespace="default", limit=1, continue_token=token)
+    assert [each.metadata.name for each in second.items] == ["m-1"]
+    assert second.metadata.remaining_item_count == 2
+    assert second.metadata.resource_version != first.metadata.resource_version
+
+
+def config_map(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
 
 
 # -- certificate signing requests --------------------------------------------------------------------------
