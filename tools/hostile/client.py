@@ -14,6 +14,7 @@ import os
 import re
 import socket
 import ssl
+import sys
 import tempfile
 import time
 from dataclasses import dataclass
@@ -63,6 +64,9 @@ def _short(data: bytes) -> str:
     return repr(text[:400]) + (f" and so on, {len(data)} bytes" if len(data) > 400 else "")
 
 
+_DEEP: Final = 40_000
+
+
 @dataclass(frozen=True)
 class Response:
     status: int
@@ -71,7 +75,13 @@ class Response:
     seconds: float
 
     def json(self) -> Any:
-        return json.loads(self.body)
+        # What the server stores may be as deep as it allows, and so its answers.
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(_DEEP)
+        try:
+            return json.loads(self.body)
+        finally:
+            sys.setrecursionlimit(before)
 
     @property
     def message(self) -> str:

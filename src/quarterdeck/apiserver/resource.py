@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -39,7 +40,7 @@ class Subresource(msgspec.Struct, frozen=True):
     version: str = ""
 
 
-class Resource:
+class Resource(ABC):
     """One served resource version."""
 
     is_custom = False
@@ -109,24 +110,24 @@ class Resource:
 
     # -- documents -------------------------------------------------------------------------
 
+    @abstractmethod
     def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
         """A parsed body as a well-shaped object of this version, and its unknown fields.
 
         `applied`: it is the result of an apply, in which nulls are left for validation.
         """
-        raise NotImplementedError
 
     def default(self, obj: Json, *, applied: bool = False) -> None:
         """Fill in defaults after decoding."""
         self.strategy.default(obj)
 
+    @abstractmethod
     def raw_body(self, entry: Entry) -> bytes | None:
         """The stored text if it can be served in this version as it is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, entry: Entry) -> Json:
         """A fresh object in this version, with apiVersion and kind."""
-        raise NotImplementedError
 
     def needs_webhook(self, entry: Entry) -> bool:
         """Whether `read` cannot serve this entry because a webhook converts it: use `read_many`."""
@@ -136,32 +137,35 @@ class Resource:
         """Like `read`, also where versions are converted by a webhook (one call for all)."""
         return [self.read(entry) for entry in entries]
 
+    @abstractmethod
     async def convert_from(self, obj: Json) -> Json:
         """An object of another version of this kind in this version."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def to_value(self, obj: Json) -> bytes:
         """The text to store, in the storage version."""
-        raise NotImplementedError
 
     def written(self, entry: Entry) -> None:
         """An object of this version was just stored."""
+        return
 
+    @abstractmethod
     def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
         """A body of another kind."""
-        raise NotImplementedError
 
     def check_create_allowed(self, name: str) -> None:
         """Raises while no new objects are accepted (a CRD that is being deleted)."""
+        return
 
     def selectable(self, obj: Json) -> Mapping[str, str] | None:
         """The values of the selectable fields beyond name and namespace; None if there are none."""
         fields = self.strategy.selectable_fields
         return {path: value(obj) for path, value in fields.items()} if fields else None
 
-    @cached_property
+    @property
+    @abstractmethod
     def field_manager(self) -> FieldManager:
-        raise NotImplementedError
+        """Who owns which field."""
 
     async def track(self, work: Callable[[FieldManager], _Result]) -> _Result:
         """Run `work`, which asks the field manager, and return its result.
@@ -256,14 +260,16 @@ def _internal(group: str) -> str:
     return group.partition(".")[0] or "core"
 
 
-class Converter:
+class Converter(ABC):
     """Between a served built-in version and the one that is stored (Event, HorizontalPodAutoscaler)."""
 
+    @abstractmethod
     def from_storage(self, obj: Json) -> Json:
-        raise NotImplementedError
+        """A stored object in the served version."""
 
+    @abstractmethod
     def to_storage(self, obj: Json) -> Json:
-        raise NotImplementedError
+        """An object of the served version as it is stored."""
 
 
 def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) -> tuple[Any, bool]:

@@ -105,6 +105,8 @@ class GarbageCollector(Reconciler[Resource]):
             return
         if delta.old is not None and delta.old.uid != delta.new.uid:
             self._wake(self._graph.forget(delta.old.uid), priority)
+        elif delta.old is not None and _means_the_same(delta.old, delta.new):
+            return
         self._wake(self._graph.observe(_node(mapping.gvk, delta.new)), priority)
 
     def forget(self, mapping: ResourceMapping) -> None:
@@ -299,6 +301,14 @@ async def _shorten(
     version = {"op": "test", "path": "/metadata/resourceVersion", "value": live.metadata.resource_version}
     with ignore_not_found():
         await client.patch(live, JsonPatch([version, change]))
+
+
+def _means_the_same(old: Entry, new: Entry) -> bool:
+    """Whether two states of an object look alike in the graph, as they do after most changes.
+
+    Finalizers count only once the object is being deleted.
+    """
+    return not (old.is_deleting or new.is_deleting) and old.owner_references == new.owner_references
 
 
 def _node(gvk: GroupVersionKind, entry: Entry) -> Node:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from clusterkit import exists, gone, make_map, make_namespace
+from clusterkit import exists, make_map, make_namespace
 
 from quarterdeck.api import ObjectMeta, Quantity
 from quarterdeck.api.k8s import ConfigMap, Namespace, ResourceQuota, Secret, ServiceAccount
@@ -42,5 +42,8 @@ async def test_all_work_is_done_in_spite_of_faults(cluster: TestCluster, seed: i
         counted = quota.status.used.get("configmaps") == len(left)
         return bool(secret.data.get("token")) and left == ["kube-root-ca.crt"] and counted
 
+    async def is_gone() -> bool:
+        return not await exists(client, Namespace, doomed)
+
     await eventually(is_settled, timeout=900)
-    await gone(client, Namespace, doomed)
+    await eventually(is_gone, timeout=900)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.attributes import path_attributes
 from quarterdeck.apiserver.auth.user import UserInfo, service_account_groups, service_account_username
+from quarterdeck.apiserver.cel.library.authorizer import AccessError, AuthorizerValue, ResourceCheck
 from quarterdeck.apiserver.cel.library.authorizer import Attributes as CheckAttributes
-from quarterdeck.apiserver.cel.library.authorizer import AuthorizerValue, ResourceCheck
 
 from .attributes import Attributes, Host
 
@@ -65,7 +65,3 @@ class Access:
             return self._attributes.user
         user = UserInfo(name=service_account_username(*account), groups=service_account_groups(account[0]))
         return user.authenticated()
-
-
-class AccessError(Exception):
-    """The authorizer could not decide."""

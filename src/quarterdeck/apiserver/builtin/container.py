@@ -1,9 +1,9 @@
-"""Containers of a pod spec: ports, environment, mounts, probes, life cycle."""
+"""Containers of a pod spec: what is common to all, ports, restart and resize policies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from quarterdeck.apiserver.fielderror import (
     FieldError,
@@ -15,20 +15,17 @@ from quarterdeck.apiserver.fielderror import (
     required,
     too_many,
 )
-from quarterdeck.apiserver.metadata import label_errors, qualified_name_errors, subdomain_errors
+from quarterdeck.apiserver.metadata import label_errors
 from quarterdeck.apiserver.strategy import Json
 
+from .containerenv import validate_env, validate_env_from
+from .containermount import validate_devices, validate_mounts
+from .containerscope import ContainerScope
 from .formats import (
-    config_key_errors,
-    env_name_errors,
-    header_name_errors,
-    non_negative,
     port_errors,
     port_name_errors,
-    port_or_name,
-    validate_label,
 )
-from .quantity import canonical
+from .probe import validate_lifecycle, validate_probes
 from .resources import validate_requirements
 from .security import validate_container_context
 
@@ -36,21 +33,6 @@ _PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 _MESSAGE_POLICIES: Final = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES: Final = ("Always", "Never", "OnFailure")
-_SEVERAL_HANDLERS: Final = "may not specify more than 1 handler type"
-
-
-class ContainerScope:
-    """What the containers of one pod spec share during validation."""
-
-    __slots__ = ("claim_names", "grace_period", "host_users", "restart_policy", "volumes")
-
-    def __init__(self, spec: Mapping[str, Any], volumes: Mapping[str, Json]) -> None:
-        self.volumes = volumes
-        self.restart_policy: str = spec.get("restartPolicy") or ""
-        self.grace_period: int | None = spec.get("terminationGracePeriodSeconds")
-        self.host_users: bool = spec.get("hostUsers") is not False
-        claims = spec.get("resourceClaims")
-        self.claim_names: Set[str] = {claim.get("name") or "" for claim in claims} if claims else frozenset()
 
 
 def validate_containers(containers: Sequence[Json], scope: ContainerScope, field: str) -> list[FieldError]:
@@ -68,9 +50,9 @@ def validate_containers(containers: Sequence[Json], scope: ContainerScope, field
         names.add(name)
         get = container.get
         if lifecycle := get("lifecycle"):
-            errors += _validate_lifecycle(lifecycle, scope, f"{path}.lifecycle")
+            errors += validate_lifecycle(lifecycle, scope, f"{path}.lifecycle")
         if get("livenessProbe") or get("readinessProbe") or get("startupProbe"):
-            errors += _validate_probes(container, scope, path)
+            errors += validate_probes(container, scope, path)
         if get("restartPolicy") is not None or get("restartPolicyRules"):
             errors += _validate_restart_policy(container, path)
         if get("ports"):
@@ -99,8 +81,8 @@ def validate_init_containers(
         errors += validate_host_ports([container], field)
         if policy == "Always":
             if lifecycle := container.get("lifecycle"):
-                errors += _validate_lifecycle(lifecycle, scope, f"{path}.lifecycle")
-            errors += _validate_probes(container, scope, path)
+                errors += validate_lifecycle(lifecycle, scope, f"{path}.lifecycle")
+            errors += validate_probes(container, scope, path)
         else:
             text = "may not be set for init containers without restartPolicy=Always"
             errors += [
@@ -185,14 +167,14 @@ def _validate_common(container: Json, scope: ContainerScope, path: str) -> list[
     if ports := get("ports"):
         errors += _validate_ports(ports, f"{path}.ports")
     if env := get("env"):
-        errors += _validate_env(env, f"{path}.env")
+        errors += validate_env(env, f"{path}.env")
     if sources := get("envFrom"):
-        errors += _validate_env_from(sources, f"{path}.envFrom")
+        errors += validate_env_from(sources, f"{path}.envFrom")
     mounts, devices = get("volumeMounts"), get("volumeDevices")
     if mounts:
-        errors += _validate_mounts(mounts, devices or (), scope, container, f"{path}.volumeMounts")
+        errors += validate_mounts(mounts, devices or (), scope, container, f"{path}.volumeMounts")
     if devices:
-        errors += _validate_devices(devices, mounts or (), scope, f"{path}.volumeDevices")
+        errors += validate_devices(devices, mounts or (), scope, f"{path}.volumeDevices")
     policy = get("imagePullPolicy")
     if policy not in _PULL_POLICIES:
         where = f"{path}.imagePullPolicy"
@@ -247,311 +229,6 @@ def validate_host_ports(containers: Sequence[Json], field: str) -> list[FieldErr
     return errors
 
 
-_ENV_FIELDS: Final = (
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-    "spec.nodeName",
-    "spec.serviceAccountName",
-    "status.hostIP",
-    "status.hostIPs",
-    "status.podIP",
-    "status.podIPs",
-)
-VOLUME_FIELDS: Final = (
-    "metadata.annotations",
-    "metadata.labels",
-    "metadata.name",
-    "metadata.namespace",
-    "metadata.uid",
-)
-_DOWNWARD_FIELDS: Final = frozenset((*_ENV_FIELDS, *VOLUME_FIELDS, "spec.host", "status.phase"))
-_RESOURCE_FIELDS: Final = (
-    "limits.cpu",
-    "limits.ephemeral-storage",
-    "limits.memory",
-    "requests.cpu",
-    "requests.ephemeral-storage",
-    "requests.memory",
-)
-_SIZES: Final = "1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, 1Ei"
-_SIZE_DIVISORS: Final = frozenset(_SIZES.split(", "))
-
-
-def _validate_env(variables: Sequence[Json], field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, variable in enumerate(variables):
-        name = variable.get("name")
-        if not name:
-            errors.append(required(f"{field}[{index}].name"))
-        elif found := env_name_errors(name):
-            errors += [invalid(f"{field}[{index}].name", name, text) for text in found]
-        source = variable.get("valueFrom")
-        if source is not None:
-            value = variable.get("value") or ""
-            errors += _validate_env_source(source, value, f"{field}[{index}].valueFrom")
-    return errors
-
-
-def _validate_env_source(source: Json, value: str, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    count = 0
-    if (selector := source.get("fieldRef")) is not None:
-        count += 1
-        errors += validate_field_ref(selector, _ENV_FIELDS, f"{field}.fieldRef")
-    if (selector := source.get("resourceFieldRef")) is not None:
-        count += 1
-        errors += validate_resource_ref(selector, f"{field}.resourceFieldRef", in_volume=False)
-    for key in ("configMapKeyRef", "secretKeyRef"):
-        if (selector := source.get(key)) is not None:
-            count += 1
-            errors += _validate_key_ref(selector, f"{field}.{key}")
-    if (selector := source.get("fileKeyRef")) is not None:
-        count += 1
-        errors += _validate_file_ref(selector, f"{field}.fileKeyRef")
-    if count == 0:
-        text = (
-            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
-            "`secretKeyRef` or `fileKeyRef`"
-        )
-        errors.append(invalid(field, "", text))
-    elif value:
-        errors.append(invalid(field, "", "may not be specified when `value` is not empty"))
-    elif count > 1:
-        errors.append(invalid(field, "", "may not have more than one field specified at a time"))
-    return errors
-
-
-def validate_field_ref(selector: Json, allowed: Sequence[str], field: str) -> list[FieldError]:
-    if not selector.get("apiVersion"):
-        return [required(f"{field}.apiVersion")]
-    path: str = selector.get("fieldPath") or ""
-    if not path:
-        return [required(f"{field}.fieldPath")]
-    base, subscript = _split_subscript(path)
-    known = (
-        base in ("metadata.annotations", "metadata.labels")
-        if subscript is not None
-        else path in _DOWNWARD_FIELDS
-    )
-    if selector["apiVersion"] != "v1":
-        text = f"error converting fieldPath: unsupported pod version: {selector['apiVersion']}"
-        return [invalid(f"{field}.fieldPath", path, text)]
-    if not known:
-        if subscript is not None:
-            text = f"error converting fieldPath: field label does not support subscript: {path}"
-        else:
-            text = f"error converting fieldPath: field label not supported: {path}"
-        return [invalid(f"{field}.fieldPath", path, text)]
-    if subscript is not None:
-        key = subscript.lower() if base == "metadata.annotations" else subscript
-        return [invalid(field, key, text) for text in qualified_name_errors(key)]
-    if path not in allowed:
-        return [not_supported(f"{field}.fieldPath", path, allowed)]
-    return []
-
-
-def _split_subscript(path: str) -> tuple[str, str | None]:
-    if path.endswith("']") and "['" in path:
-        base, _, subscript = path[:-2].partition("['")
-        if base:
-            return base, subscript
-    return path, None
-
-
-def validate_resource_ref(selector: Json, field: str, *, in_volume: bool) -> list[FieldError]:
-    errors: list[FieldError] = []
-    resource: str = selector.get("resource") or ""
-    huge = resource.startswith(("requests.hugepages-", "limits.hugepages-"))
-    if in_volume and not selector.get("containerName"):
-        errors.append(required(f"{field}.containerName"))
-    elif not resource:
-        errors.append(required(f"{field}.resource"))
-    elif resource not in _RESOURCE_FIELDS and not huge:
-        errors.append(not_supported(f"{field}.resource", resource, _RESOURCE_FIELDS))
-    divisor = canonical(selector.get("divisor") or "0")
-    if divisor == "0":
-        return errors
-    if resource.endswith(".cpu"):
-        if divisor not in ("1m", "1"):
-            text = "only divisor's values 1m and 1 are supported with the cpu resource"
-            errors.append(invalid(f"{field}.divisor", resource, text))
-    elif divisor not in _SIZE_DIVISORS:
-        names = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}
-        name = "hugepages" if huge else names.get(resource.partition(".")[2])
-        if name:
-            text = f"only divisor's values {_SIZES} are supported with the {name} resource"
-            errors.append(invalid(f"{field}.divisor", resource, text))
-    return errors
-
-
-def _validate_key_ref(selector: Json, field: str) -> list[FieldError]:
-    name = selector.get("name") or ""
-    errors = [invalid(f"{field}.name", name, text) for text in subdomain_errors(name)]
-    key = selector.get("key")
-    if not key:
-        errors.append(required(f"{field}.key"))
-    else:
-        errors += [invalid(f"{field}.key", key, text) for text in config_key_errors(key)]
-    return errors
-
-
-def _validate_file_ref(selector: Json, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if key := selector.get("key"):
-        errors += [invalid(f"{field}.key", key, text) for text in env_name_errors(key)]
-    else:
-        errors.append(required(f"{field}.key"))
-    if volume := selector.get("volumeName"):
-        errors += validate_label(volume, f"{field}.volumeName")
-    else:
-        errors.append(required(f"{field}.volumeName"))
-    if path := selector.get("path"):
-        errors += validate_no_backsteps(path, f"{field}.path")
-    else:
-        errors.append(required(f"{field}.path"))
-    return errors
-
-
-def _validate_env_from(sources: Sequence[Json], field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for index, source in enumerate(sources):
-        path = f"{field}[{index}]"
-        if prefix := source.get("prefix"):
-            errors += [invalid(f"{path}.prefix", prefix, text) for text in env_name_errors(prefix)]
-        count = 0
-        for key in ("configMapRef", "secretRef"):
-            if (reference := source.get(key)) is not None:
-                count += 1
-                if name := reference.get("name"):
-                    found = subdomain_errors(name, prefix=True)
-                    errors += [invalid(f"{path}.{key}.name", name, text) for text in found]
-                else:
-                    errors.append(required(f"{path}.{key}.name"))
-        if count == 0:
-            errors.append(invalid(field, "", "must specify one of: `configMapRef` or `secretRef`"))
-        elif count > 1:
-            errors.append(invalid(field, "", "may not have more than one field specified at a time"))
-    return errors
-
-
-def validate_no_backsteps(path: str, field: str) -> list[FieldError]:
-    if ".." in path and ".." in path.split("/"):
-        return [invalid(field, path, "must not contain '..'")]
-    return []
-
-
-def validate_descending_path(path: str, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if path.startswith("/"):
-        errors.append(invalid(field, path, "must be a relative path"))
-    return errors + validate_no_backsteps(path, field)
-
-
-_PROPAGATIONS: Final = ("Bidirectional", "HostToContainer", "None")
-_RECURSIVE: Final = ("Disabled", "Enabled", "IfPossible")
-
-
-def _validate_mounts(
-    mounts: Sequence[Json], devices: Sequence[Json], scope: ContainerScope, container: Json, field: str
-) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: set[str] = set()
-    device_names = {device.get("name") for device in devices}
-    device_paths = {device.get("devicePath") for device in devices}
-    for index, mount in enumerate(mounts):
-        name = mount.get("name") or ""
-        path = mount.get("mountPath") or ""
-        if not name:
-            errors.append(required(f"{field}[{index}].name"))
-        if name not in scope.volumes:
-            errors.append(not_found(f"{field}[{index}].name", name))
-        if not path:
-            errors.append(required(f"{field}[{index}].mountPath"))
-        if path in seen:
-            errors.append(invalid(f"{field}[{index}].mountPath", path, "must be unique"))
-        seen.add(path)
-        if name in device_names:
-            text = "must not already exist in volumeDevices"
-            errors.append(invalid(f"{field}[{index}].name", name, text))
-        if path in device_paths:
-            text = "must not already exist as a path in volumeDevices"
-            errors.append(invalid(f"{field}[{index}].mountPath", path, text))
-        sub_path, expression = mount.get("subPath"), mount.get("subPathExpr")
-        if sub_path:
-            errors += validate_descending_path(sub_path, f"{field}.subPath")
-        if expression:
-            if sub_path:
-                text = "subPathExpr and subPath are mutually exclusive"
-                errors.append(invalid(f"{field}[{index}].subPathExpr", expression, text))
-            errors += validate_descending_path(expression, f"{field}.subPathExpr")
-        propagation = mount.get("mountPropagation")
-        if propagation is not None:
-            where = f"{field}.mountPropagation"
-            if propagation not in _PROPAGATIONS:
-                errors.append(not_supported(where, propagation, _PROPAGATIONS))
-            privileged = (container.get("securityContext") or {}).get("privileged")
-            if propagation == "Bidirectional" and not privileged:
-                text = "Bidirectional mount propagation is available only to privileged containers"
-                errors.append(forbidden(where, text))
-        if (recursive := mount.get("recursiveReadOnly")) is not None:
-            errors += _validate_recursive(mount, recursive, f"{field}.recursiveReadOnly")
-    return errors
-
-
-def _validate_recursive(mount: Json, mode: str, field: str) -> list[FieldError]:
-    if mode not in _RECURSIVE:
-        return [not_supported(field, mode, _RECURSIVE)]
-    errors: list[FieldError] = []
-    if mode != "Disabled":
-        if not mount.get("readOnly"):
-            errors.append(forbidden(field, "may only be specified when readOnly is true"))
-        if mount.get("mountPropagation") not in (None, "None"):
-            text = "may only be specified when mountPropagation is None or not specified"
-            errors.append(forbidden(field, text))
-    return errors
-
-
-def _validate_devices(
-    devices: Sequence[Json], mounts: Sequence[Json], scope: ContainerScope, field: str
-) -> list[FieldError]:
-    errors: list[FieldError] = []
-    names: set[str] = set()
-    paths: set[str] = set()
-    mount_names = {mount.get("name") for mount in mounts}
-    mount_paths = {mount.get("mountPath") for mount in mounts}
-    for index, device in enumerate(devices):
-        at = f"{field}[{index}]"
-        name = device.get("name") or ""
-        path = device.get("devicePath") or ""
-        volume = scope.volumes.get(name)
-        if not name:
-            errors.append(required(f"{at}.name"))
-        if name in names:
-            errors.append(invalid(f"{at}.name", name, "must be unique"))
-        if volume is None:
-            errors.append(not_found(f"{at}.name", name))
-        elif volume.get("persistentVolumeClaim") is None and volume.get("ephemeral") is None:
-            text = "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode"
-            errors.append(invalid(f"{at}.name", name, text))
-        if not path:
-            errors.append(required(f"{at}.devicePath"))
-        if path in paths:
-            errors.append(invalid(f"{at}.devicePath", path, "must be unique"))
-        if path and validate_no_backsteps(path, at):
-            errors.append(invalid(f"{at}.devicePath", path, "can not contain backsteps ('..')"))
-        else:
-            paths.add(path)
-        if name in mount_names:
-            errors.append(invalid(f"{at}.name", name, "must not already exist in volumeMounts"))
-        if path in mount_paths:
-            text = "must not already exist as a path in volumeMounts"
-            errors.append(invalid(f"{at}.devicePath", path, text))
-        if name:
-            names.add(name)
-    return errors
-
-
 def _validate_resize_policy(policies: Sequence[Json], scope: ContainerScope, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
     seen: set[str] = set()
@@ -598,83 +275,4 @@ def _validate_restart_policy(container: Json, path: str) -> list[FieldError]:
         values = codes.get("values") or ()
         if len(values) > 255:
             errors.append(too_many(f"{at}.exitCodes.values", len(values), 255))
-    return errors
-
-
-def _validate_probes(container: Json, scope: ContainerScope, path: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for key in ("livenessProbe", "readinessProbe", "startupProbe"):
-        probe = container.get(key)
-        if probe is None:
-            continue
-        at = f"{path}.{key}"
-        errors += _validate_handler(probe, scope, at)
-        for name in (
-            "initialDelaySeconds",
-            "timeoutSeconds",
-            "periodSeconds",
-            "successThreshold",
-            "failureThreshold",
-        ):
-            errors += non_negative(probe.get(name), f"{at}.{name}")
-        grace = probe.get("terminationGracePeriodSeconds")
-        if grace is not None and grace <= 0:
-            where = f"{at}.terminationGracePeriodSeconds"
-            errors.append(invalid(where, grace, "must be greater than 0"))
-        if key == "readinessProbe":
-            if grace is not None:
-                where = f"{at}.terminationGracePeriodSeconds"
-                errors.append(invalid(where, grace, "must not be set for readinessProbes"))
-        elif (threshold := probe.get("successThreshold") or 0) != 1:
-            errors.append(invalid(f"{at}.successThreshold", threshold, "must be 1"))
-    return errors
-
-
-def _validate_lifecycle(lifecycle: Json, scope: ContainerScope, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    for key in ("postStart", "preStop"):
-        if (handler := lifecycle.get(key)) is not None:
-            errors += _validate_handler(handler, scope, f"{field}.{key}")
-    return errors
-
-
-def _validate_handler(handler: Json, scope: ContainerScope, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    count = 0
-    for key in ("exec", "httpGet", "tcpSocket", "grpc", "sleep"):
-        action = handler.get(key)
-        if action is None:
-            continue
-        count += 1
-        at = f"{field}.{key}"
-        if count > 1:
-            errors.append(forbidden(at, _SEVERAL_HANDLERS))
-        elif key == "exec":
-            if not action.get("command"):
-                errors.append(required(f"{at}.command"))
-        elif key == "httpGet":
-            errors += _validate_http(action, at)
-        elif key == "sleep":
-            seconds = action.get("seconds") or 0
-            limit = scope.grace_period
-            if limit is not None and not 0 <= seconds <= limit:
-                text = f"must be non-negative and less than terminationGracePeriodSeconds ({limit})"
-                errors.append(invalid(at, seconds, text))
-        else:
-            errors += port_or_name(action.get("port"), f"{at}.port")
-    if count == 0:
-        errors.append(required(field, "must specify a handler type"))
-    return errors
-
-
-def _validate_http(action: Json, field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    if not action.get("path"):
-        errors.append(required(f"{field}.path"))
-    errors += port_or_name(action.get("port"), f"{field}.port")
-    if (scheme := action.get("scheme") or "") not in ("HTTP", "HTTPS"):
-        errors.append(not_supported(f"{field}.scheme", scheme, ("HTTP", "HTTPS")))
-    for header in action.get("httpHeaders") or ():
-        name = header.get("name") or ""
-        errors += [invalid(f"{field}.httpHeaders", name, text) for text in header_name_errors(name)]
     return errors

@@ -23,7 +23,7 @@ from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import parse_ip, port_errors, validate_ip
 from .kind import BuiltinStrategy, immutable, same
-from .service import validate_endpoint_ip
+from .servicevalidation import validate_endpoint_ip
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"

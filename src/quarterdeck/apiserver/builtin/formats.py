@@ -10,6 +10,7 @@ import re
 from typing import Any, Final
 
 from quarterdeck.apiserver.fielderror import FieldError, invalid
+from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import (
     EMPTY,
     byte_length,
@@ -192,6 +193,22 @@ def validate_ip(value: str, field: str) -> list[FieldError]:
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
         return [invalid(field, value, "must not be an IPv4-mapped IPv6 address")]
     return []
+
+
+def ip_warnings(value: str, field: str) -> list[str]:
+    """IPv6 addresses that are written in an unusual way."""
+    if ":" not in value:
+        return []
+    try:
+        address = ipaddress.IPv6Address(value)
+    except ValueError:
+        return []
+    if (mapped := address.ipv4_mapped) is not None:
+        return [f"{field}: non-standard IP address {quote(value)} is invalid: use {quote(str(mapped))}"]
+    if str(address) == value:
+        return []
+    shown = quote(str(address))
+    return [f"{field}: IPv6 address {quote(value)} should be in RFC 5952 canonical format ({shown})"]
 
 
 def validate_subdomain(value: str, field: str) -> list[FieldError]:

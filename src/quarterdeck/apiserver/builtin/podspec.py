@@ -26,12 +26,8 @@ from quarterdeck.apiserver.metadata import (
 )
 from quarterdeck.apiserver.strategy import Json
 
-from .container import (
-    ContainerScope,
-    validate_containers,
-    validate_ephemeral_containers,
-    validate_init_containers,
-)
+from .container import validate_containers, validate_ephemeral_containers, validate_init_containers
+from .containerscope import ContainerScope
 from .formats import MAX_INT32, range_error, underscore_subdomain_errors, validate_ip
 from .placement import validate_affinity, validate_gates, validate_spread, validate_tolerations
 from .resources import validate_pod_level, validate_requirements

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import label_errors, label_value_errors
 
+from .formats import ip_warnings
 from .quantity import MILLI, parse
 
 Document = Mapping[str, Any]
@@ -280,21 +280,6 @@ def _pod_affinity(affinity: Document, path: str) -> Iterator[str]:
 
 def _addresses(spec: Document, path: str) -> Iterator[str]:
     for index, server in enumerate((spec.get("dnsConfig") or {}).get("nameservers") or ()):
-        yield from _address(server, f"{path}.dnsConfig.nameservers[{index}]")
+        yield from ip_warnings(server, f"{path}.dnsConfig.nameservers[{index}]")
     for index, alias in enumerate(spec.get("hostAliases") or ()):
-        yield from _address(alias.get("ip") or "", f"{path}.hostAliases[{index}].ip")
-
-
-def _address(value: str, path: str) -> Iterator[str]:
-    """IPv6 addresses that are written in an unusual way."""
-    if ":" not in value:
-        return
-    try:
-        address = ipaddress.IPv6Address(value)
-    except ValueError:
-        return
-    if (mapped := address.ipv4_mapped) is not None:
-        yield f"{path}: non-standard IP address {quote(value)} is invalid: use {quote(str(mapped))}"
-    elif str(address) != value:
-        shown = quote(str(address))
-        yield f"{path}: IPv6 address {quote(value)} should be in RFC 5952 canonical format ({shown})"
+        yield from ip_warnings(alias.get("ip") or "", f"{path}.hostAliases[{index}].ip")

@@ -17,13 +17,8 @@ from quarterdeck.apiserver.fielderror import (
 from quarterdeck.apiserver.metadata import byte_length, label_errors, subdomain_errors
 from quarterdeck.apiserver.strategy import Json
 
-from .container import (
-    VOLUME_FIELDS,
-    validate_descending_path,
-    validate_field_ref,
-    validate_no_backsteps,
-    validate_resource_ref,
-)
+from .containerenv import VOLUME_FIELDS, validate_field_ref, validate_resource_ref
+from .containermount import validate_descending_path, validate_no_backsteps
 from .persistentvolume import validate_claim_template
 from .quantity import nanos_of
 

@@ -20,6 +20,7 @@ from quarterdeck.apiserver.cel import (
     StructValue,
     object_type,
 )
+from quarterdeck.apiserver.cel.library.authorizer import AccessError
 from quarterdeck.apiserver.cel.library.mutation import plain, type_name_problems
 
 
@@ -33,7 +34,7 @@ class Host:
     def check(self, attributes: Attributes) -> tuple[bool, str]:
         self.asked.append(attributes)
         if attributes.verb == "crash":
-            raise RuntimeError("host is down")
+            raise AccessError("host is down")
         return self._allowed, "because"
 
 

@@ -42,8 +42,12 @@ class Attributes:
     service_account: tuple[str, str] | None = None
 
 
+class AccessError(Exception):
+    """The host could not decide."""
+
+
 class Authorizer(Protocol):
-    """Host side: decides; may raise to report an error, which expressions see as `errored()`."""
+    """Host side: decides, or raises AccessError, which expressions see as `errored()`."""
 
     def check(self, attributes: Attributes) -> tuple[bool, str]: ...
 
@@ -112,7 +116,7 @@ def _resource(check: GroupCheck, resource: str) -> ResourceCheck:
 def _check(check: AuthorizerValue, verb: str) -> Decision:
     try:
         allowed, reason = check.host.check(replace(check.attributes, verb=verb))
-    except Exception as problem:  # noqa: BLE001 - the host's failure is a value in CEL
+    except AccessError as problem:
         return Decision(False, "", str(problem))
     return Decision(allowed, reason, "")
 
