@@ -25,7 +25,9 @@ KNOWN: Final = [
         r"failed calling webhook",  # 16
         # strategic merge patches, seen on the real one
         r"^expected a (map\[string\]|\[\])interface \{\}, but received a|does not contain declared merge key",
+        r"^list element types are not identical",
         r"^rpc error: code = ResourceExhausted desc = trying to send message larger than max ",  # etcd
+        r"^etcdserver: request is too large",
         r"^target\.(name|kind): ",  # a Binding's own validation, seen on the real one
     )
 ]

@@ -60,7 +60,7 @@ class Watcher:
             initial=initial,
             bookmarks=bool(request.flag("allowWatchBookmarks")),
             # a timeout that is not given is spread so that clients do not all come back at once
-            timeout=float(timeout) if timeout and timeout > 0 else random.uniform(1800, 3600),  # noqa: S311
+            timeout=float(timeout) if timeout else random.uniform(1800, 3600),  # noqa: S311
             registered=self.open_streams,
             fanout=self._fanout(request.resource.bucket),
         )
@@ -129,6 +129,9 @@ class WatchStream:
     def start(self, writer: ChunkWriter) -> None:
         self._writer = writer
         self._registered.add(self)
+        if self._timeout < 0:
+            self._fail(status.StatusError(500, "context deadline exceeded", reason="InternalError"))
+            return
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self._timeout, self.end))
         bucket = self.resource.bucket
