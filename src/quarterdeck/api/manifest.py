@@ -39,7 +39,15 @@ def _construct_bool(loader: Any, node: Any) -> bool:
     return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
 
 
+def _construct_float(loader: Any, node: Any) -> float | str:
+    """A number; one that no float can hold stays text."""
+    value: float = loader.construct_yaml_float(node)
+    text = str(node.value)
+    return text if value in (float("inf"), float("-inf")) and "inf" not in text.lower() else value
+
+
 ManifestLoader.add_constructor(f"{_TAG}bool", _construct_bool)
+ManifestLoader.add_constructor(f"{_TAG}float", _construct_float)
 
 
 def load_documents(text: bytes | str) -> Iterator[Any]:

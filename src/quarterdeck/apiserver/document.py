@@ -7,8 +7,10 @@ is plain dicts, lists, strings, numbers, booleans and None.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,7 +18,7 @@ import yaml
 
 from quarterdeck.api.manifest import ManifestLoader
 
-from . import nesting, status
+from . import gostyle, nesting, status
 
 Json = dict[str, Any]
 
@@ -40,16 +42,17 @@ def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes, *, repairs: bool = True) -> Any:
+    """A JSON text; `repairs`: characters that are none are replaced, as Go's JSON decoder does."""
     if bracket := nesting.too_deep(body, nesting.MAX_DEPTH):
         raise ParseError(f"invalid character '{bracket}' exceeded max depth")
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        try:
-            return _decode(_repaired(body))
-        except msgspec.DecodeError:
-            raise ParseError(go_json_error(body)) from None
+        with suppress(msgspec.DecodeError):
+            if repairs:
+                return _decode(_repaired(body))
+        raise ParseError(go_json_error(body)) from None
     except RecursionError:
         raise ParseError("exceeded max depth") from None
 
@@ -70,7 +73,8 @@ _BROKEN_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), "\ufffd")
 def parse_yaml(body: bytes) -> Any:
     _check_yaml_depth(body)
     try:
-        document = yaml.load(body, Loader=ManifestLoader)  # noqa: S506 - a safe loader
+        # what follows the first document is not looked at, as by Go
+        document = next(yaml.load_all(body, Loader=ManifestLoader), None)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark is not None else 0
         where = f"line {line}: " if line else ""
@@ -192,8 +196,10 @@ def with_integers(body: bytes, document: Any) -> Any:
 
 def _string_keys(node: Any) -> Any:
     """JSON has string keys only; YAML's numbers and booleans turn into their text."""
-    if type(node) is float and node.is_integer() and abs(node) < 1e15:
-        return int(node)
+    if type(node) is float:
+        if not math.isfinite(node):
+            raise ParseError(f"json: unsupported value: {gostyle.float_text(node)}")
+        return int(node) if node.is_integer() and abs(node) < 1e15 else node
     if isinstance(node, dict):
         return {_key(key): _string_keys(value) for key, value in node.items()}
     if isinstance(node, list):
@@ -246,7 +252,12 @@ def go_json_error(body: bytes) -> str:
         return f"invalid character {shown} {context}"
     except RecursionError:
         return "exceeded max depth"
-    return "invalid UTF-8 in JSON text"
+    found = _HUGE_NUMBER.search(text)  # nothing else is well-formed and yet not read
+    shown = found[0] if found else ""
+    return f"json: cannot unmarshal number {shown} into Go value of type float64"
+
+
+_HUGE_NUMBER = re.compile(r"-?[0-9.]+[eE]\+?[0-9]{3,}")
 
 
 def _broken_literal(text: str, position: int) -> str:

@@ -69,11 +69,7 @@ class Request:
     @property
     def query(self) -> dict[str, list[str]]:
         if self._query is None:
-            parsed: dict[str, list[str]] = {}
-            if self.raw_query:
-                for key, value in parse_qsl(self.raw_query, keep_blank_values=True):
-                    parsed.setdefault(key, []).append(value)
-            self._query = parsed
+            self._query = parse_query(self.raw_query)
         return self._query
 
     def header_items(self) -> list[tuple[str, str]]:
@@ -92,6 +88,15 @@ class Request:
         """Put a query parameter in place of what the client gave."""
         self.query[name] = [value]
         self.raw_query = self.raw_query or f"{name}="
+
+
+def parse_query(text: str) -> dict[str, list[str]]:
+    """The values of each parameter, in order."""
+    parsed: dict[str, list[str]] = {}
+    if text:
+        for key, value in parse_qsl(text, keep_blank_values=True):
+            parsed.setdefault(key, []).append(value)
+    return parsed
 
 
 class ChunkWriter(Protocol):

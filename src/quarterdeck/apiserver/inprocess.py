@@ -16,6 +16,7 @@ from .http import Request, Response
 from .http import Stream as PushedStream
 
 Headers = Sequence[tuple[str, str]]
+_HEADERS_KEPT = 256
 
 
 class LocalServer:
@@ -24,6 +25,7 @@ class LocalServer:
     def __init__(self, app: App, user: UserInfo) -> None:
         self._app = app
         self._peer = Peer(user=user.authenticated())
+        self._named: dict[Headers, tuple[dict[str, str], Headers]] = {}
 
     async def exchange(
         self, method: str, path: str, query: str, headers: Headers, body: bytes
@@ -45,14 +47,25 @@ class LocalServer:
         return response.status, _headers(response), StreamReader(None, response.body_bytes())
 
     async def _respond(self, method: str, path: str, query: str, headers: Headers, body: bytes) -> Response:
-        named = {name.lower(): value for name, value in headers}
-        repeated = [(name.lower(), value) for name, value in headers] if len(named) < len(headers) else ()
+        named, repeated = self._by_name(headers)
         request = Request(method, path, query, named, body, peer=self._peer, repeated=repeated)
         try:
             result = self._app(request)
             return result if isinstance(result, Response) else await result
         except Exception as error:  # noqa: BLE001 - the same supervision point as a connection's
             return self._app.on_error(error)
+
+    def _by_name(self, headers: Headers) -> tuple[dict[str, str], Headers]:
+        """The headers as `Request` wants them; a client sends the same few tuples again and again."""
+        key = tuple(headers)
+        known = self._named.get(key)
+        if known is None:
+            lower = tuple((name.lower(), value) for name, value in headers)
+            named = dict(lower)
+            known = named, lower if len(named) < len(lower) else ()
+            if len(self._named) < _HEADERS_KEPT:
+                self._named[key] = known
+        return known
 
 
 def _headers(response: Response) -> list[tuple[str, str]]:

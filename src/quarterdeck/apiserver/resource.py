@@ -145,9 +145,10 @@ class Resource(ABC):
     async def to_value(self, obj: Json) -> bytes:
         """The text to store, in the storage version."""
 
-    def written(self, entry: Entry) -> None:
-        """An object of this version was just stored."""
-        return
+    @property
+    def written_mark(self) -> object:
+        """What `Entry.mark` is for objects of this version that are stored now."""
+        return None
 
     @abstractmethod
     def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:

@@ -14,6 +14,7 @@ from quarterdeck.cluster.namespace import namespace_controller
 from quarterdeck.cluster.quota import quota_controller
 from quarterdeck.cluster.rootca import root_ca_controller
 from quarterdeck.cluster.serviceaccount import service_account_controller
+from quarterdeck.cluster.storageprotection import claim_protection_controller, volume_protection_controller
 from quarterdeck.cluster.token import SignToken, token_controller
 from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.queue import QueueMetrics
@@ -41,6 +42,8 @@ def add_controllers(
     manager.add(namespace_controller())
     manager.add(service_account_controller())
     manager.add(aggregation_controller())
+    manager.add(claim_protection_controller())
+    manager.add(volume_protection_controller())
     manager.add(event_ttl_controller(event_ttl))
     if root_ca:
         manager.add(root_ca_controller(root_ca))

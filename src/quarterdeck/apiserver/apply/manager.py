@@ -123,7 +123,9 @@ class FieldManager:
             raise conflicts.to_status() from None
         if manager == lastapplied.MANAGER:
             lastapplied.refresh(result, config)
-        metadata = result.setdefault("metadata", {})
+        metadata = result.get("metadata")
+        if not isinstance(metadata, dict):
+            metadata = result["metadata"] = {}
         metadata.pop("managedFields", None)
         if managed:
             metadata["managedFields"] = encode(managed)

@@ -316,4 +316,7 @@ def kind_text(obj: Json) -> str:
 def _object_text(obj: Json) -> str:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    return f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}; {kind_text(obj)}"
+    namespace, name = (
+        text if isinstance(text := metadata.get(key), str) else "" for key in ("namespace", "name")
+    )
+    return f"{namespace}/{name}; {kind_text(obj)}"

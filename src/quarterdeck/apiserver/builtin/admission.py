@@ -22,8 +22,14 @@ _MUTATED: Final = frozenset(
         ("", "pods", "", "UPDATE"),
         ("", "pods", "binding", "CREATE"),
         ("", "nodes", "", "CREATE"),
+        ("", "persistentvolumeclaims", "", "CREATE"),
+        ("", "persistentvolumes", "", "CREATE"),
     )
 )
+_IN_USE_FINALIZERS: Final = {
+    "persistentvolumeclaims": "kubernetes.io/pvc-protection",
+    "persistentvolumes": "kubernetes.io/pv-protection",
+}
 _VALIDATED: Final = frozenset(
     (
         ("", "pods", "", "CREATE"),
@@ -61,6 +67,9 @@ def mutate(
     if resource == "nodes":
         tolerations.add_not_ready_taint(obj)
         return
+    if resource in _IN_USE_FINALIZERS:
+        _add_finalizer(obj, _IN_USE_FINALIZERS[resource])
+        return
     if subresource == "binding":
         target = obj.get("target") or {}
         if target.get("kind") == "Node" and target.get("name"):
@@ -79,6 +88,13 @@ def mutate(
         runtimeclasscheck.apply_class(obj, _name(obj), ctx.cluster)
     if spec.get("nodeName"):
         topologylabel.copy_labels(obj, spec["nodeName"], ctx.cluster)
+
+
+def _add_finalizer(obj: Json, name: str) -> None:
+    """StorageObjectInUseProtection: a controller takes it away when nobody uses the object any more."""
+    finalizers = obj["metadata"].get("finalizers") or []
+    if name not in finalizers:
+        obj["metadata"]["finalizers"] = [*finalizers, name]
 
 
 def validate(

@@ -9,7 +9,7 @@ from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import label_errors, label_value_errors
 
 from .formats import ip_warnings
-from .quantity import MILLI, parse
+from .quantity import is_quick, parse, split_text
 
 Document = Mapping[str, Any]
 
@@ -163,9 +163,11 @@ def _fractions(resources: Document, path: str) -> Iterator[str]:
 
 
 def _is_fraction(quantity: str) -> bool:
-    """By thousandths in 64 bits, as upstream counts: a huge amount overflows into a fraction."""
-    milli = parse(quantity).nanos // MILLI
-    return (min(milli, 2**63 - 1)) % 1000 != 0
+    """By thousandths in 64 bits, as upstream counts: a huge amount may overflow into a fraction."""
+    milli = parse(quantity).milli
+    if milli >= 2**63:
+        milli = 0 if is_quick(split_text(quantity.strip())) else (milli + 2**63) % 2**64 - 2**63
+    return abs(milli) % 1000 != 0
 
 
 def _security(spec: Document, annotations: Document, prefix: str) -> Iterator[str]:

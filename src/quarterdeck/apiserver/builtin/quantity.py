@@ -29,9 +29,11 @@ __all__ = [
     "add",
     "canonical",
     "canonical_text",
+    "is_quick",
     "nanos_of",
     "parse",
     "round_list",
+    "split_text",
     "sum_lists",
 ]
 
@@ -77,15 +79,23 @@ def _parse(source: str) -> Quantity:
     return Quantity(nanos, form, text if _is_tidy(parts) else canonical_text(nanos, form))
 
 
-def _is_tidy(parts: QuantityParts) -> bool:
-    """Whether upstream keeps a text as it is: it fits its quick form and cannot be shortened."""
+def is_quick(parts: QuantityParts) -> bool:
+    """Whether upstream holds it as a 64-bit number and a scale, not as a number of any length."""
     whole = parts.whole.lstrip("0") or "0"
     if parts.base == 2:
-        room = 15 - len(whole) - int(parts.exponent * 3 / 10) - 1
-        return not parts.fraction and room >= 0 and bool(int(whole) & 7)
+        return not parts.fraction and 15 - len(whole) - int(parts.exponent * 3 / 10) - 1 >= 0
+    return len(whole + parts.fraction) <= 18 and parts.exponent - len(parts.fraction) >= -9
+
+
+def _is_tidy(parts: QuantityParts) -> bool:
+    """Whether upstream keeps a text as it is: it fits its quick form and cannot be shortened."""
+    if not is_quick(parts):
+        return False
+    whole = parts.whole.lstrip("0") or "0"
+    if parts.base == 2:
+        return bool(int(whole) & 7)
     digits = whole + parts.fraction
-    scale = parts.exponent - len(parts.fraction)
-    return len(digits) <= 18 and scale >= -9 and scale % 3 == 0 and digits[0] != "0" and digits[-3:] != "000"
+    return (parts.exponent - len(parts.fraction)) % 3 == 0 and digits[0] != "0" and digits[-3:] != "000"
 
 
 def canonical(source: Any) -> str:

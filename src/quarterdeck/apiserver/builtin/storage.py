@@ -117,6 +117,12 @@ class CSINodeStrategy(BuiltinStrategy):
         for driver in spec.get("drivers") or ():
             driver.setdefault("topologyKeys", None)
 
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        obj["spec"]["drivers"] = obj["spec"].get("drivers") or None  # an empty list is stored as none
+
+    def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
+        self.prepare_create(obj, ctx)
+
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         errors: list[FieldError] = []
         names: set[str] = set()

@@ -266,9 +266,9 @@ class CustomResource(Resource):
         rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
         return _encode({"metadata": meta, **rest, "apiVersion": obj["apiVersion"]})[1:]
 
-    def written(self, entry: Entry) -> None:
-        if self.family.storage_version == self.api_version:
-            entry.mark = self.schema
+    @property
+    def written_mark(self) -> object:
+        return self.schema if self.family.storage_version == self.api_version else None
 
     @cached_property
     def field_manager(self) -> FieldManager:

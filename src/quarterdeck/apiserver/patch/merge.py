@@ -6,6 +6,7 @@ dropped, also inside the lists it holds.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 from quarterdeck.apiserver.status import bad_request
@@ -30,7 +31,7 @@ def decode(body: bytes) -> Json:
 
 
 def apply(document: Json, patch: Json) -> Json:
-    """`document` with the patch applied; what did not change is shared with it."""
+    """`document` with the patch applied; what did not change is shared with it, nothing with the patch."""
     out = dict(document)
     for key, value in patch.items():
         if value is None:
@@ -38,7 +39,7 @@ def apply(document: Json, patch: Json) -> Json:
             continue
         current = out.get(key)
         if isinstance(current, dict):
-            out[key] = apply(current, value) if isinstance(value, dict) else value
+            out[key] = apply(current, value) if isinstance(value, dict) else deepcopy(value)
         else:
             out[key] = _without_nulls(value)
     return out

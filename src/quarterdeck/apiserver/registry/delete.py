@@ -71,6 +71,8 @@ class DeleteOptions:
                 raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
         else:
             parsed, _ = parse_body(media, http.body, "DeleteOptions", is_custom=False)
+        if parsed is None:
+            return {}
         if not isinstance(parsed, dict):
             raise status.bad_request(unmarshal_error(parsed, "Go value of type v1.DeleteOptions"))
         kind = parsed.get("kind") or "DeleteOptions"
@@ -100,6 +102,9 @@ class DeleteOptions:
             options["orphanDependents"] = orphan
         if values := request.http.query.get("dryRun"):
             options["dryRun"] = list(values)
+        preconditions = {key: text for key in ("uid", "resourceVersion") if (text := request.param(key))}
+        if preconditions:
+            options["preconditions"] = preconditions
         return options
 
     def check_preconditions(self, resource: Resource, old: Json) -> None:
@@ -247,8 +252,8 @@ class Deleter:
                         expected=entry.rev,
                         labels=obj["metadata"].get("labels") or {},
                         fields=resource.selectable(obj),
+                        mark=resource.written_mark,
                     )
-                    resource.written(entry)
                     obj["metadata"]["resourceVersion"] = str(entry.rev)
                 if is_gone:
                     gone = await self._store.delete(
@@ -267,7 +272,10 @@ class Deleter:
         obj = deep_copy(old)
         meta = obj["metadata"]
         existing = list(meta.get("finalizers") or ())
-        finalizers = options.finalizers(existing, orphans_by_default=strategy.orphans_by_default)
+        if strategy.delete_records_grace or "deletionTimestamp" in meta:
+            finalizers = options.finalizers(existing, orphans_by_default=strategy.orphans_by_default)
+        else:
+            finalizers = existing  # a first delete that only sets a date asks for no policy
         if finalizers:
             meta["finalizers"] = finalizers
         else:

@@ -53,7 +53,7 @@ class Patcher:
         return await self._patch(request, media, rules)
 
     async def _patch(self, request: ApiRequest, media: str, rules: Strategy | None) -> Response:
-        options = WriteOptions(request, "PatchOptions")
+        options = WriteOptions.of(request, "PatchOptions")
         change = PatchBody(media, request.http.body)
 
         async def transform(old: Json | None, context: Context) -> Json:
@@ -63,7 +63,7 @@ class Patcher:
         return await self._writer.modify(request, options, transform, is_patch=True, rules=rules)
 
     async def _apply(self, request: ApiRequest, rules: Strategy | None) -> Response:
-        options = WriteOptions(request, "PatchOptions", is_apply=True)
+        options = WriteOptions.of(request, "PatchOptions", is_apply=True)
         config = parse_apply(request)
         _check_repeated_keys(request, options, config)
         resource = request.resource
@@ -131,8 +131,8 @@ class PatchBody:
         if self._media == JSON_PATCH:
             return jsonpatch.apply(old, self._patch)
         if self._media == MERGE_PATCH:
-            # copies, because a merge shares what it does not change and the result is edited later
-            return merge.apply(deep_copy(old), deep_copy(self._patch))
+            # a copy, because a merge shares what it does not change and the result is edited later
+            return merge.apply(deep_copy(old), self._patch)
         assert isinstance(resource, BuiltinResource)
         return strategic.apply(old, self._patch, resource.struct)
 
@@ -243,7 +243,7 @@ def parse_apply(request: ApiRequest) -> Json:
     body = request.http.body
     try:
         if body[:1] == b"{":
-            config = document.with_integers(body, document.parse_json(body))
+            config = document.with_integers(body, document.parse_json(body, repairs=False))
         else:
             config = document.parse_yaml(body)
     except document.ParseError:

@@ -34,7 +34,7 @@ class PodActions:
 
     async def bind(self, request: ApiRequest) -> Response:
         """POST bindings or pods/<name>/binding."""
-        options = WriteOptions(request, "CreateOptions")
+        options = WriteOptions.of(request, "CreateOptions")
         posting = self._posting(request, "", "v1", "Binding", options)
         binding = await posting.mutate(self._admission)
         namespace = request.info.namespace
@@ -61,7 +61,7 @@ class PodActions:
 
     async def evict(self, request: ApiRequest) -> Response:
         """POST pods/<name>/eviction: respects disruption budgets, then deletes."""
-        options = WriteOptions(request, "CreateOptions")
+        options = WriteOptions.of(request, "CreateOptions")
         posting = self._posting(request, "policy", "v1", "Eviction", options)
         document = await posting.mutate(self._admission)
         namespace, name = request.info.namespace, request.info.name

@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from copy import copy
+from functools import lru_cache
 from typing import Any
 
 from quarterdeck.apiserver import fielderror, gostyle, status
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.http import Request
+from quarterdeck.apiserver.http import Request, parse_query
 from quarterdeck.apiserver.negotiate import Output
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource import Resource
@@ -18,6 +19,7 @@ from quarterdeck.apiserver.resource import Resource
 Json = dict[str, Any]
 _META_GROUP = "meta.k8s.io"
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
+_UNSET = ("",)
 
 
 class ApiRequest:
@@ -75,28 +77,27 @@ def is_set(values: Sequence[str] | None) -> bool:
 
 
 class WriteOptions:
-    """dryRun, fieldManager, fieldValidation and force of one write."""
+    """dryRun, fieldManager, fieldValidation and force of a write; shared by requests that say the same."""
 
     __slots__ = ("dry_run", "field_manager", "field_validation", "force", "manager_given")
 
-    def __init__(self, request: ApiRequest, kind: str, *, is_apply: bool = False) -> None:
+    @staticmethod
+    def of(request: ApiRequest, kind: str, *, is_apply: bool = False) -> WriteOptions:
+        """The options of a request; raises StatusError."""
         http = request.http
+        return _write_options(http.raw_query, http.headers.get("user-agent", ""), kind, is_apply)
+
+    def __init__(self, raw_query: str, user_agent: str, kind: str, is_apply: bool) -> None:
         errors: list[FieldError] = []
-        self.dry_run = False
-        self.manager_given = ""
-        self.field_validation = "Warn"
-        self.force: bool | None = None
-        if http.raw_query:
-            query = http.query
-            if "dryRun" in query:
-                self.dry_run = check_dry_run(query["dryRun"], errors)
-            self.manager_given = http.param("fieldManager")
-            check_field_manager(self.manager_given, errors)
-            validation = http.param("fieldValidation")
-            if validation not in _FIELD_VALIDATION:
-                errors.append(fielderror.not_supported("fieldValidation", validation, _FIELD_VALIDATION))
-            self.field_validation = validation or "Warn"
-            self.force = request.flag("force")
+        query = parse_query(raw_query)
+        self.dry_run = "dryRun" in query and check_dry_run(query["dryRun"], errors)
+        self.manager_given = query.get("fieldManager", _UNSET)[0]
+        check_field_manager(self.manager_given, errors)
+        validation = query.get("fieldValidation", _UNSET)[0]
+        if validation not in _FIELD_VALIDATION:
+            errors.append(fielderror.not_supported("fieldValidation", validation, _FIELD_VALIDATION))
+        self.field_validation = validation or "Warn"
+        self.force = is_set(query["force"]) if "force" in query else None
         if kind == "PatchOptions":
             if is_apply:
                 if not self.manager_given:
@@ -105,7 +106,7 @@ class WriteOptions:
                 errors.insert(0, fielderror.forbidden("force", "may not be specified for non-apply patch"))
         if errors:
             raise status.invalid(kind, _META_GROUP, "", errors)
-        self.field_manager = self.manager_given or default_manager(http.headers.get("user-agent", ""))
+        self.field_manager = self.manager_given or default_manager(user_agent)
 
     def document(self, request: ApiRequest, kind: str) -> Json:
         """The options as admission shows them."""
@@ -117,6 +118,10 @@ class WriteOptions:
         if request.param("fieldValidation"):
             body["fieldValidation"] = self.field_validation
         return body
+
+
+#: programs write with a handful of options, thousands of times
+_write_options = lru_cache(maxsize=256)(WriteOptions)
 
 
 def check_dry_run(values: Sequence[str], errors: list[FieldError]) -> bool:

@@ -17,7 +17,7 @@ from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.subresourcerules import scale_for
 
 from .answer import object_response
-from .body import check_identity, parse_object
+from .body import check_identity, check_namespace, decode_object
 from .context import Context, deep_copy
 from .patching import APPLY_YAML, PatchBody, check_patch_type, decode_patched, parse_apply
 from .request import ApiRequest, WriteOptions
@@ -125,21 +125,22 @@ def _asked(request: ApiRequest) -> tuple[WriteOptions, _Change]:
         if media == APPLY_YAML:
             return _apply(scoped)
         return _patch(scoped, media)
-    options = WriteOptions(scoped, "UpdateOptions")
+    options = WriteOptions.of(scoped, "UpdateOptions")
     try:
-        body = parse_object(scoped, options)
+        body = decode_object(scoped, options)
     except status.StatusError as error:
         if not request.resource.is_custom:
             raise
         raise status.StatusError(
             error.code, _UNKNOWN_SCALE, reason=error.reason, details=error.details
         ) from None
+    check_namespace(scoped, body)
     check_identity(scoped, body)
     return options, lambda shown, context: _owned(shown, deep_copy(body), options, context)
 
 
 def _patch(request: ApiRequest, media: str) -> tuple[WriteOptions, _Change]:
-    options = WriteOptions(request, "PatchOptions")
+    options = WriteOptions.of(request, "PatchOptions")
     patch = PatchBody(media, request.http.body)
 
     def change(shown: Json, context: Context) -> Json:
@@ -150,7 +151,7 @@ def _patch(request: ApiRequest, media: str) -> tuple[WriteOptions, _Change]:
 
 
 def _apply(request: ApiRequest) -> tuple[WriteOptions, _Change]:
-    options = WriteOptions(request, "PatchOptions", is_apply=True)
+    options = WriteOptions.of(request, "PatchOptions", is_apply=True)
     config = parse_apply(request)
     scales = _scales()
 

@@ -103,7 +103,7 @@ class Subresources:
         return self._update(request, rules)
 
     async def _update(self, request: ApiRequest, rules: Any) -> Response:
-        options = WriteOptions(request, "UpdateOptions")
+        options = WriteOptions.of(request, "UpdateOptions")
         obj = parse_object(request, options)
         check_identity(request, obj)
         request.resource.strategy.default(obj)
@@ -116,7 +116,7 @@ class Subresources:
     # -- pods and service accounts ---------------------------------------------------------
 
     async def _token(self, request: ApiRequest) -> Response:
-        options = WriteOptions(request, "CreateOptions")
+        options = WriteOptions.of(request, "CreateOptions")
         kind = transient_kind("authentication.k8s.io", "v1", "TokenRequest")
         body = parse_as(request, kind.group, kind.version, kind.kind)
         spec = body.setdefault("spec", {})

@@ -80,7 +80,7 @@ class VirtualResources:
         raise status.not_found(resource.singular, resource.group, info.name)  # as upstream calls it here
 
     async def _review(self, request: ApiRequest) -> Response:
-        options = WriteOptions(request, "CreateOptions")
+        options = WriteOptions.of(request, "CreateOptions")
         resource = request.resource
         assert isinstance(resource, BuiltinResource)
         posting = Posting(request, resource, parse_object(request, options), options, self._cluster)

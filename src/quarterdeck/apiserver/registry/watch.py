@@ -51,6 +51,7 @@ class Watcher:
         selection = Selection(
             request.resource, request.param("labelSelector"), request.param("fieldSelector")
         )
+        request.integer("limit")  # of no effect, but it has to be a number
         timeout = request.integer("timeoutSeconds")
         stream = WatchStream(
             self._store,
@@ -129,8 +130,8 @@ class WatchStream:
     def start(self, writer: ChunkWriter) -> None:
         self._writer = writer
         self._registered.add(self)
-        if self._timeout < 0:
-            self._fail(status.StatusError(500, "context deadline exceeded", reason="InternalError"))
+        if self._timeout < 0:  # over before it began
+            self.end()
             return
         loop = asyncio.get_running_loop()
         self._timers.append(loop.call_later(self._timeout, self.end))

@@ -71,7 +71,7 @@ class Writer:
     # -- create ----------------------------------------------------------------------------
 
     async def create(self, request: ApiRequest) -> Response:
-        options = WriteOptions(request, "CreateOptions")
+        options = WriteOptions.of(request, "CreateOptions")
         obj = parse_object(request, options)
         context = Context(request, self.cluster, dry_run=options.dry_run)
         entry, obj = await self.create_object(request, obj, options, context)
@@ -210,7 +210,7 @@ class Writer:
     # -- update ----------------------------------------------------------------------------
 
     async def update(self, request: ApiRequest) -> Response:
-        options = WriteOptions(request, "UpdateOptions")
+        options = WriteOptions.of(request, "UpdateOptions")
         obj = parse_object(request, options)
         check_identity(request, obj)
         request.resource.strategy.default(obj)
@@ -376,6 +376,8 @@ class Writer:
                 raise self._unconditional(resource, name)
         elif wanted_rev != entry.rev:
             raise status.conflict(resource.plural, resource.group, name)
+        if new.get("kind", resource.kind) != resource.kind:
+            raise resource.wrong_kind(new["kind"], new)
         restore_system_metadata(meta, old_meta)
         meta["resourceVersion"] = str(entry.rev)
         if info.subresource == "status":
@@ -411,18 +413,21 @@ class Writer:
         return stored, new
 
     def _status_view(self, taken: frozenset[str], old: Json, new: Json) -> Json:
-        """The stored object with the status, and the metadata the kind allows, of the new one."""
-        view = deep_copy(old)
+        """The stored object with the status, and the metadata the kind allows, of the new one.
+
+        Everything else is shared with the stored object: no write to a status changes it.
+        """
+        meta, shown = new["metadata"], dict(old["metadata"])
+        for key in (*taken, "managedFields", "resourceVersion", "uid"):
+            if key in meta:
+                shown[key] = meta[key]
+            elif key != "uid":
+                shown.pop(key, None)
+        view = {**old, "metadata": shown}
         if "status" in new:
             view["status"] = new["status"]
         else:
             view.pop("status", None)
-        meta = new["metadata"]
-        for key in (*taken, "managedFields", "resourceVersion", "uid"):
-            if key in meta:
-                view["metadata"][key] = meta[key]
-            elif key != "uid":
-                view["metadata"].pop(key, None)
         return view
 
     def _check_uid(
@@ -610,8 +615,8 @@ class Writer:
             expected=expected,
             labels=labels,
             fields=resource.selectable(obj),
+            mark=resource.written_mark,
         )
-        resource.written(entry)
         meta["resourceVersion"] = str(entry.rev)
         return entry
 

@@ -61,6 +61,7 @@ class Entry:
         body: bytes,
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
+        mark: object = None,
     ) -> None:
         self.namespace = namespace
         self.name = name
@@ -70,7 +71,7 @@ class Entry:
         self._labels = labels
         self._fields = fields
         #: the schema this text is known to conform to, for readers that have to check (custom resources)
-        self.mark: object = None
+        self.mark = mark
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -105,6 +106,7 @@ class Entry:
             body_at(self.value(), rev),
             self._labels,
             self._fields,
+            self.mark,
         )
 
 

@@ -171,6 +171,7 @@ class _Write:
         "future",
         "is_delete",
         "labels",
+        "mark",
         "name",
         "namespace",
         "value",
@@ -185,6 +186,7 @@ class _Write:
         value: bytes,
         labels: Mapping[str, str] | None,
         fields: Mapping[str, str] | None,
+        mark: object,
         is_delete: bool,
         future: asyncio.Future[Entry],
     ) -> None:
@@ -195,6 +197,7 @@ class _Write:
         self.value = value
         self.labels = labels
         self.fields = fields
+        self.mark = mark
         self.is_delete = is_delete
         self.future = future
 
@@ -274,15 +277,16 @@ class Store:
         expected: int,
         labels: Mapping[str, str] | None = None,
         fields: Mapping[str, str] | None = None,
+        mark: object = None,
     ) -> asyncio.Future[Entry]:
         """Store a value if the stored revision is `expected` (0: nothing is stored, ANY: whatever)."""
-        return self._submit(bucket, namespace, name, expected, value, labels, fields, False)
+        return self._submit(bucket, namespace, name, expected, value, labels, fields, mark, False)
 
     def delete(
         self, bucket: Bucket, namespace: str, name: str, *, expected: int, value: bytes
     ) -> asyncio.Future[Entry]:
         """Remove an object; `value` is its final state. The result carries the deletion's revision."""
-        return self._submit(bucket, namespace, name, expected, value, None, None, True)
+        return self._submit(bucket, namespace, name, expected, value, None, None, None, True)
 
     def _submit(
         self,
@@ -293,6 +297,7 @@ class Store:
         value: bytes,
         labels: Mapping[str, str] | None,
         fields: Mapping[str, str] | None,
+        mark: object,
         is_delete: bool,
     ) -> asyncio.Future[Entry]:
         loop = asyncio.get_running_loop()
@@ -301,7 +306,7 @@ class Store:
             future.set_exception(StorageError(self._failure))
             return future
         self._queue.append(
-            _Write(bucket, namespace, name, expected, value, labels, fields, is_delete, future)
+            _Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
         )
         if not self._scheduled and self._committing is None:
             self._scheduled = True
@@ -338,6 +343,7 @@ class Store:
                 body_at(write.value, rev),
                 write.labels,
                 write.fields,
+                write.mark,
             )
             if write.is_delete:
                 kind = EventType.DELETED
