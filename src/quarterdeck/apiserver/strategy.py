@@ -50,7 +50,9 @@ class WriteContext(Protocol):
     def dry_run(self) -> bool: ...
 
     @property
-    def username(self) -> str: ...
+    def requester(self) -> Json:
+        """Who writes: `username`, `uid`, `groups` and `extra` as far as they are known."""
+        ...
 
     def warn(self, text: str) -> None:
         """Adds a `Warning: 299` header to the answer."""

@@ -62,9 +62,9 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
 
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         spec = section(obj, "spec")
-        for key in ("uid", "groups", "extra"):
+        for key in ("username", "uid", "groups", "extra"):
             spec.pop(key, None)
-        spec["username"] = ctx.username
+        spec |= ctx.requester
         obj["status"] = {}
 
     def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:

@@ -48,8 +48,8 @@ class Context:
         self.now = timestamp()
 
     @property
-    def username(self) -> str:
-        return self.request.user.name
+    def requester(self) -> Json:
+        return self.request.user.to_json()
 
     def warn(self, text: str) -> None:
         self.request.warn(text)

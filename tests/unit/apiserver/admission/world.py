@@ -41,11 +41,11 @@ class World:
 
     now = "2026-01-01T00:00:00Z"
     dry_run = False
-    username = ALICE.name
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str, str], Json] = {}
         self.warnings: list[str] = []
+        self.requester: Json = ALICE.to_json()
         self.questions: list[AccessQuestion] = []
         self.allowed_verbs: set[str] = set()
         self.add_namespace("team", team="a")

@@ -39,10 +39,10 @@ class Cluster:
 class Context:
     now = NOW
     dry_run = False
-    username = "admin"
 
     def __init__(self) -> None:
         self.cluster = Cluster()
+        self.requester: Json = {"username": "admin", "groups": ["system:masters"]}
         self.warnings: list[str] = []
 
     def warn(self, text: str) -> None:

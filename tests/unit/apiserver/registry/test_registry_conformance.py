@@ -133,6 +133,24 @@ async def test_an_approval_takes_conditions_and_metadata(client: Client) -> None
     assert found["lastUpdateTime"] == found["lastTransitionTime"]
 
 
+async def test_a_request_says_who_made_it(client: Client) -> None:
+    spec = {
+        "request": REQUEST,
+        "signerName": "example.com/signer",
+        "usages": ["client auth"],
+        "username": "somebody else",
+        "uid": "7",
+        "extra": {"a": ["b"]},
+    }
+    code, answer = await send(client, "POST", CSRS, {"metadata": {"name": "r"}, "spec": spec})
+    assert code == 201
+    _, me = await send(
+        client, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", {"kind": "SelfSubjectReview"}
+    )
+    given = {key: answer["spec"].get(key) for key in ("username", "uid", "groups", "extra")}
+    assert given == {key: me["status"]["userInfo"].get(key) for key in given}
+
+
 async def test_decisions_are_not_made_through_the_status(client: Client) -> None:
     await make_request(client)
     code, answer = await patched(
