@@ -12,20 +12,18 @@ import asyncio
 import functools
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Final, cast
+from typing import Any, Final, cast
 
 import uvloop
 
 from quarterdeck.api import UNSET, Condition, Maybe, Model, Resource, omitempty
-from quarterdeck.api.marker import Int32
 from quarterdeck.api.model import EMPTY_MAP, Map, Seq
+from quarterdeck.operators.kai.webhooks import pod_group_webhook
 from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.webhook import (
-    Admission,
     Conversion,
     Denied,
     Spoke,
-    Validator,
     WebhookOptions,
     WebhookServer,
 )
@@ -36,34 +34,11 @@ Json = dict[str, Any]
 # -- the check ---------------------------------------------------------------------------------------
 
 
-class TopologyConstraint(Model):
-    topology: str = omitempty("")
-    required_topology_level: str = omitempty("")
-    preferred_topology_level: str = omitempty("")
-
-
-class SubGroup(Model):
-    name: str
-    min_member: Annotated[Maybe[int], Int32] = UNSET
-    parent: Maybe[str] = UNSET
-    topology_constraint: Maybe[TopologyConstraint] = UNSET
-
-
-class PodGroupSpec(Model):
-    min_member: Annotated[Maybe[int], Int32] = UNSET
-    queue: str = omitempty("")
-    priority_class_name: str = omitempty("")
-    preemptibility: str = omitempty("")
-    topology_constraint: TopologyConstraint = omitempty(TopologyConstraint())
-    sub_groups: Seq[SubGroup] = omitempty(())
-
-
-class PodGroup(Resource, group="scheduling.run.ai", version="v2alpha2", status=True):
-    spec: PodGroupSpec = omitempty(PodGroupSpec())
-
-
 def check_tree(groups: Any) -> None:
-    """Duplicates, dangling parents, cycles and minimums, as the Go peer checks them."""
+    """Duplicates, dangling parents, cycles and minimums, as the Go peer checks them; for kopf.
+
+    Ours is the webhook of the kai operator, which checks the same.
+    """
     parents: dict[str, str | None] = {}
     for group in groups:
         name, parent = group.name, group.parent
@@ -91,10 +66,6 @@ def check_tree(groups: Any) -> None:
             raise Denied("cycle detected in subgroups")
         for name in path:
             checked[name] = True
-
-
-def check_pod_group(admission: Admission, group: PodGroup) -> None:
-    check_tree(group.spec.sub_groups)
 
 
 # -- the conversion ----------------------------------------------------------------------------------
@@ -236,7 +207,7 @@ def to_old(new: NodeGroup) -> OldNodeGroup:
 
 async def serve_ours(certs: Path, port: int) -> None:
     server = WebhookServer(WebhookOptions(host="127.0.0.1", port=port), certificates=FileCertificates(certs))
-    server.add(Validator(PodGroup, check_pod_group))
+    server.add(pod_group_webhook())
     server.add_conversion(Conversion(NodeGroup, Spoke(OldNodeGroup, to_new, to_old)))
     async with server:
         print("ready", flush=True)

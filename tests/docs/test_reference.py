@@ -13,13 +13,21 @@ import yaml
 
 import docs
 from quarterdeck.cli import apiserver, manifests, run, up
+from quarterdeck.operators.kai.metrics import KaiMetrics
+from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.runtime import Builder, Context, Manager, Predicate, predicate, source
-from quarterdeck.runtime.metrics import GROUPS
+from quarterdeck.runtime.metrics import GROUPS, Registry
 from quarterdeck.testing import TestCluster
 
 ROOT = Path(__file__).parents[2]
 PAGES = {page.stem: page.read_text() for page in docs.pages()}
-METRICS = {each.name: each for group in GROUPS.values() for each in group}
+REGISTRY = Registry()
+KaiMetrics(REGISTRY)
+TrainerMetrics(REGISTRY)
+METRICS = {
+    **{each.name: each.labels for group in GROUPS.values() for each in group},
+    **{each.name: each.labels for each in REGISTRY.families},
+}
 _METRIC = re.compile(
     r"\b(?:controller_runtime|workqueue|rest_client|leader_election|informer|certwatcher|quarterdeck)_\w+"
 )
@@ -71,7 +79,7 @@ def test_an_alert_uses_metrics_and_labels_that_exist(alert: dict[str, str]) -> N
     names = [_SUFFIX.sub("", name) for name in _METRIC.findall(expression)]
     assert names
     assert [name for name in names if name not in METRICS] == []
-    labels = {label for name in names for label in METRICS[name].labels} | {"namespace", "pod"}
+    labels = {label for name in names for label in METRICS[name]} | {"namespace", "pod"}
     by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", expression) for label in group.split(",")}
     shown = set(re.findall(r"\$labels\.(\w+)", yaml.safe_dump(alert["annotations"])))
     assert by <= labels

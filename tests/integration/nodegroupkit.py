@@ -1,4 +1,4 @@
-"""The nodegroup operator as a process, and kubectl in front of it."""
+"""An operator as a process, and kubectl in front of it."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ def free_port() -> int:
 
 
 @contextmanager
-def embedded_cluster() -> Iterator[Path]:
-    """`quarterdeck up --operators nodegroup`; gives its kubeconfig."""
+def embedded_cluster(operator: str = "nodegroup") -> Iterator[Path]:
+    """`quarterdeck up` with one operator; gives its kubeconfig."""
     with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
         kubeconfig = Path(directory, "kubeconfig")
-        command = [*COMMAND, "up", "--port", "0", "--operators", "nodegroup", "--kubeconfig", str(kubeconfig)]
+        command = [*COMMAND, "up", "--port", "0", "--operators", operator, "--kubeconfig", str(kubeconfig)]
         with _process(command, kubeconfig.exists):
             yield kubeconfig
 
 
 @contextmanager
-def real_cluster() -> Iterator[Path]:
+def real_cluster(operator: str = "nodegroup") -> Iterator[Path]:
     """A real kube-apiserver that calls `quarterdeck run` over TLS, by URL, with the CA it put there."""
     port, health = free_port(), free_port()
     with RealServer(fsync=False) as server:
         command = [
-            *COMMAND, "run", "--kubeconfig", str(server.kubeconfig), "--operators", "nodegroup", "--install",
+            *COMMAND, "run", "--kubeconfig", str(server.kubeconfig), "--operators", operator, "--install",
             "--webhook-host", "127.0.0.1", "--webhook-port", str(port),
             "--webhook-url", f"https://127.0.0.1:{port}",
             "--health-address", f"127.0.0.1:{health}", "--metrics-address", "0", "--no-leader-election",

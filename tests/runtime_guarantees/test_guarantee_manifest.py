@@ -17,6 +17,7 @@ from guaranteekit import Wire
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.cli import main
 from quarterdeck.client import Client, MergePatch
+from quarterdeck.errors import NotFound
 from quarterdeck.runtime.install import create_namespace
 from quarterdeck.runtime.operator import Operator, installed_operators
 from quarterdeck.runtime.program import Program, ProgramOptions
@@ -55,7 +56,44 @@ async def nodegroups(client: Client) -> None:
         await eventually(lambda count=count: nodes(count))  # type: ignore[misc]
 
 
-STORIES: dict[str, Story] = {"nodegroup": nodegroups}
+async def addresses(client: Client) -> None:
+    """Claims and pool claims that are served, changed and given back, and a Subnet too many."""
+    version, space = "plexaubnet.io/v1alpha1", "default"
+    subnet = GroupVersionKind("plexaubnet.io", "v1alpha1", "Subnet")
+
+    async def make(kind: str, name: str, spec: dict[str, Any], **more: Any) -> DynamicObject:
+        metadata = {"name": name, "namespace": space, **more}
+        document = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        return await client.create(DynamicObject(document))
+
+    async def in_phase(made: DynamicObject, phase: str) -> bool:
+        found = await client.get(made.gvk, made.metadata.name, space)
+        return bool(found.at("status", "phase") == phase)
+
+    async def is_gone(made: DynamicObject) -> bool:
+        try:
+            await client.get(made.gvk, made.metadata.name, space)
+        except NotFound:
+            return True
+        return False
+
+    await make("SubnetPool", "p", {"cidr": "10.0.0.0/16"})
+    claim = await make("SubnetClaim", "a", {"poolRef": "p", "clusterID": "a", "blockSize": 24})
+    await eventually(lambda: in_phase(claim, "Bound"))
+    department = await make("SubnetPoolClaim", "d", {"parentPoolRef": "p", "desiredBlockSize": 20})
+    await eventually(lambda: in_phase(department, "Bound"))
+    await client.delete(department)
+    await eventually(lambda: is_gone(department))
+    # Two allocators made two Subnets for one claim: the other one is deleted.
+    owned = await client.get(subnet, "p-10-0-0-0-24", space)
+    owners = owned.at("metadata", "ownerReferences")
+    spec = {**owned["spec"], "cidr": "10.0.9.0/24"}
+    extra = await make("Subnet", "p-10-0-9-0-24", spec, ownerReferences=owners)
+    await client.patch(claim, MergePatch({"spec": {"blockSize": 25}}))
+    await eventually(lambda: is_gone(extra))
+
+
+STORIES: dict[str, Story] = {"nodegroup": nodegroups, "ipam": addresses}
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS.keys())

@@ -25,6 +25,8 @@ __all__ = ["Draft"]
 
 M = TypeVar("M", bound=Model)
 
+_VIEWS: Final = (MapView, SeqView)
+
 
 class Draft(Generic[M]):
     """A mutable stand-in for one frozen struct."""
@@ -91,7 +93,7 @@ def _mutable(value: Any) -> Any:
         return [_mutable(item) for item in value]
     if isinstance(value, dict):
         return {key: _mutable(item) for key, item in value.items()}
-    if isinstance(value, MapView | SeqView):
+    if isinstance(value, _VIEWS):
         return thaw(value)
     return value
 

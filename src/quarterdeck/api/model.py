@@ -34,6 +34,7 @@ the markers of ``marker`` and enforced by the API server.
 
 import itertools
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias, TypeVar, cast, dataclass_transform
 
 import msgspec
@@ -308,9 +309,14 @@ class Model(
 
     def draft(self) -> "Draft[Self]":
         """A mutable twin: change it freely, at any depth, then call ``done()`` for the frozen result."""
-        from quarterdeck.api.draft import Draft  # the draft module needs Model
+        return _draft_class()(self)
 
-        return Draft(self)
+
+@cache
+def _draft_class() -> "type[Draft[Any]]":
+    from quarterdeck.api.draft import Draft  # the draft module needs Model
+
+    return Draft
 
 
 def value_or(value: T | UnsetType, default: T) -> T:

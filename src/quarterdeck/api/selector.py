@@ -182,7 +182,10 @@ class Selector:
         """Whether an object with these labels is selected."""
         if self._nothing:
             return False
-        return all(requirement.matches(labels) for requirement in self.requirements)
+        for requirement in self.requirements:  # noqa: SIM110  mostly there is none: a generator costs more
+            if not requirement.matches(labels):
+                return False
+        return True
 
     @property
     def is_empty(self) -> bool:

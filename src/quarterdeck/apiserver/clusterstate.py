@@ -6,16 +6,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from .builtin.serviceallocator import ServiceAllocator
+from .resource import Resource
 from .resourcetable import ResourceTable
 
 Json = dict[str, Any]
+#: lists up to this length are kept decoded: every new pod asks for the few PriorityClasses
+_KEPT = 100
 
 
 class StoredState:
-    """See strategy.ClusterState. Objects come in the preferred served version, as fresh copies."""
+    """See strategy.ClusterState. Objects come in the preferred served version."""
 
     def __init__(self, table: ResourceTable) -> None:
         self._table = table
+        self._lists: dict[tuple[str, str], tuple[Resource, int, list[Json]]] = {}
         self.service_allocator: ServiceAllocator | None = None
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Json | None:
@@ -33,4 +37,12 @@ class StoredState:
         versions = self._table.versions_of(group, resource)
         if not versions:
             return []
-        return [versions[0].read(entry) for entry in versions[0].bucket.scan(namespace)]
+        served = versions[0]
+        bucket = served.bucket
+        if namespace or bucket.count > _KEPT:
+            return [served.read(entry) for entry in bucket.scan(namespace)]
+        known = self._lists.get((group, resource))
+        if known is None or known[0] is not served or known[1] != bucket.last_rev:
+            objects = [served.read(entry) for entry in bucket.scan()]
+            known = self._lists[group, resource] = served, bucket.last_rev, objects
+        return known[2]

@@ -1,6 +1,6 @@
 """The simple JSONPaths of CRDs: printer columns, selectable fields, scale paths.
 
-Supported: `.a.b`, `['x']`, `[n]`, `[*]`, `[?(@.type=="Ready")]`. A path that does not lead
+Supported: `.a.b`, `['x']`, `[n]`, `[m:n]`, `[*]`, `[?(@.type=="Ready")]`. A path that does not lead
 anywhere finds nothing.
 """
 
@@ -16,6 +16,7 @@ _STEP = re.compile(
     | \[\s*'(?P<quoted>(?:\\.|[^'\\])*)'\s*\]
     | \[\s*"(?P<double>(?:\\.|[^"\\])*)"\s*\]
     | \[\s*(?P<index>-?\d+)\s*\]
+    | \[\s*(?P<slice>(?:-?\d+)?\s*:\s*(?:-?\d+)?\s*(?::\s*(?:-?\d+)?)?)\s*\]
     | \[\s*(?P<all>\*)\s*\]
     | \[\s*\?\(\s*@(?P<left>(?:\.[^.\[\]=!<>\s]+)+)\s*(?P<operator>==|!=)\s*
         (?P<right>'[^']*'|"[^"]*"|[^\s)]+)\s*\)\s*\]
@@ -76,6 +77,8 @@ def _step(found: re.Match[str]) -> _Step:
         return lambda value: (
             (value[index],) if isinstance(value, list) and -len(value) <= index < len(value) else ()
         )
+    if found["slice"] is not None:
+        return _slice(found["slice"])
     if found["all"] is not None:
         return _children
     path = found["left"].split(".")[1:]
@@ -88,6 +91,23 @@ def _step(found: re.Match[str]) -> _Step:
         return [item for item in value if (_follow(item, path) == wanted) is equal]
 
     return select
+
+
+def _slice(text: str) -> _Step:
+    """`start:end:step`, negative ones from the end. Bounds beyond the list find nothing, unlike in Python."""
+    start, end, step = ([int(part) if part.strip() else None for part in text.split(":")] + [None])[:3]
+
+    def cut(value: Any) -> Iterable[Any]:
+        if not isinstance(value, list):
+            return ()
+        length = len(value)
+        first = 0 if start is None else start + length if start < 0 else start
+        last = length if end is None else end + length if end < 0 else end
+        if not 0 <= first < last <= length or (step is not None and step <= 0):
+            return ()
+        return value[first:last:step]
+
+    return cut
 
 
 def _children(value: Any) -> Iterable[Any]:

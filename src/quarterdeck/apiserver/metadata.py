@@ -287,15 +287,16 @@ def _validate_bare_finalizers(finalizers: Sequence[str], field: str) -> list[Fie
 def _validate_managed_fields(entries: Sequence[Mapping[str, Any]] | None, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, entry in enumerate(entries or ()):
-        operation = entry.get("operation") or ""
+        get = entry.get
+        operation = get("operation") or ""
         if operation not in ("Apply", "Update"):
             errors.append(invalid(f"{field}[{index}].operation", operation, "must be `Apply` or `Update`"))
-        fields_type = entry.get("fieldsType") or ""
+        fields_type = get("fieldsType") or ""
         if fields_type and fields_type != "FieldsV1":
             errors.append(invalid(f"{field}[{index}].fieldsType", fields_type, "must be `FieldsV1`"))
-        if byte_length(entry.get("manager") or "") > 128:
+        if (manager := get("manager")) and byte_length(manager) > 128:
             errors.append(too_long(f"{field}[{index}].manager", 128))
-        if byte_length(entry.get("subresource") or "") > 256:
+        if (subresource := get("subresource")) and byte_length(subresource) > 256:
             errors.append(too_long(f"{field}[{index}].subresource", 256))
     return errors
 
@@ -408,6 +409,8 @@ def _validate_changes(new: Mapping[str, Any], old: Mapping[str, Any], field: str
         errors.append(invalid(f"{field}.resourceVersion", "", "must be specified for an update"))
     if (generation := new.get("generation") or 0) < (old.get("generation") or 0):
         errors.append(invalid(f"{field}.generation", generation, "must not be decremented"))
+    if [*map(new.get, _IMMUTABLE_KEYS)] == [*map(old.get, _IMMUTABLE_KEYS)]:
+        return errors
     for key in _IMMUTABLE_KEYS:
         value = new.get(key)
         before = old.get(key)

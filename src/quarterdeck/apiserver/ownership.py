@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .admission.applyconfiguration import merge_configuration
@@ -19,6 +20,7 @@ Json = dict[str, Any]
 def builtin_field_manager(resource: BuiltinResource) -> FieldManager:
     kind, plural = resource.kind, resource.plural
 
+    @cache
     def model_for(api_version: str) -> TypeModel | None:
         group, _, version = api_version.rpartition("/")
         if group != resource.group:

@@ -117,9 +117,13 @@ class Resource(ABC):
         `applied`: it is the result of an apply, in which nulls are left for validation.
         """
 
-    def default(self, obj: Json, *, applied: bool = False) -> None:
-        """Fill in defaults after decoding."""
-        self.strategy.default(obj)
+    def is_settled(self, entry: Entry) -> bool:
+        """Whether the stored object, as `read` gives it, is known to be what `decode` would make of it."""
+        return False
+
+    def decode_changed(self, parsed: Json, settled: Json) -> tuple[Json, list[str]]:
+        """Like `decode`, for a change of a settled object that shares what is unchanged with it."""
+        raise NotImplementedError
 
     @abstractmethod
     def raw_body(self, entry: Entry) -> bytes | None:
@@ -128,6 +132,11 @@ class Resource(ABC):
     @abstractmethod
     def read(self, entry: Entry) -> Json:
         """A fresh object in this version, with apiVersion and kind."""
+
+    @property
+    def uses_webhook(self) -> bool:
+        """Whether a webhook converts between the versions of this kind."""
+        return False
 
     def needs_webhook(self, entry: Entry) -> bool:
         """Whether `read` cannot serve this entry because a webhook converts it: use `read_many`."""

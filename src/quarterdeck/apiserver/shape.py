@@ -88,6 +88,8 @@ def _describe(value: Any) -> str:
 def _struct(struct: StructType) -> _Decode:
     """The decoder of a struct; recursive types (JSONSchemaProps) resolve their fields on first use."""
     fields: dict[str, _Decode] = {}
+    #: most fields hold text, most texts are not empty, and to those there is nothing to do
+    texts = frozenset(field.name for field in struct.fields.values() if field.type.kind == "string")
     always: list[tuple[str, Callable[[], Any]]] = []
     known = struct.fields
     ready = False
@@ -109,8 +111,9 @@ def _struct(struct: StructType) -> _Decode:
             value = {}
         out: Json = {}
         for key, item in value.items():
-            handler = get(key)
-            if handler is None:
+            if item and type(item) is str and key in texts:
+                out[key] = item
+            elif (handler := get(key)) is None:
                 problems.append(f"{path}{key}")
             else:
                 item = handler(item, path, problems)

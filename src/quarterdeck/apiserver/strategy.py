@@ -26,7 +26,7 @@ class ClusterState(Protocol):
         ...
 
     def list(self, group: str, resource: str, namespace: str = "") -> Sequence[Json]:
-        """All objects of a resource; `namespace` "" means all namespaces."""
+        """All objects of a resource, not to be changed; `namespace` "" means all namespaces."""
         ...
 
     @property

@@ -21,6 +21,7 @@ from quarterdeck.operators.nodegroup import names
 from .case import Case, CaseFailure
 from .nodegroup_status import reconciled_status
 from .nodegroup_world import World, world_of
+from .objects import warnings_of
 from .registry import Kind
 from .run import Run
 from .wire import Answer
@@ -29,7 +30,6 @@ Json = dict[str, Any]
 
 _LANE: Final = "nodegroup"
 _PATHS: Final = {names.SIMPLE_WEBHOOK: names.SIMPLE_PATH, names.POLICY_WEBHOOK: names.POLICY_PATH}
-_WARNING: Final = re.compile(r'299 \S+ "((?:[^"\\]|\\.)*)"')
 _QUOTED_FIELD: Final = re.compile(r'"([^"]+)" must validate')
 _CASE_KEYS: Final = frozenset(
     {"id", "kind", "level", "source", "note", "endToEnd", "given", "when", "then", "title"}
@@ -161,7 +161,7 @@ class AdmitKind(_NodeGroupKind):
             answer = _perform(world, request)
             if then["allowed"]:
                 _expect("end to end: accepted", True, answer.status < 300, answer.text())
-                _expect("end to end: warnings", then.get("warnings") or [], _warnings(answer))
+                _expect("end to end: warnings", then.get("warnings") or [], warnings_of(answer))
             else:
                 _expect("end to end: refused", True, answer.status >= 400, answer.text())
                 wanted = then["message"] if "message" in then else then.get("messagePrefix", "")
@@ -281,11 +281,6 @@ def _admission_review(uid: str, request: Json) -> Json:
         "kind": "AdmissionReview",
         "request": {**frame, **request},
     }
-
-
-def _warnings(answer: Answer) -> list[str]:
-    texts = [text for value in answer.header("Warning") for text in _WARNING.findall(value)]
-    return [re.sub(r"\\(.)", r"\1", text) for text in texts]
 
 
 # -- comparisons ---------------------------------------------------------------------------------------

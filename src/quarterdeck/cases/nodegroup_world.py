@@ -7,13 +7,11 @@ from the server under test, uncached, so that a case sees exactly the objects it
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import secrets
 import ssl
 import tempfile
 import threading
-import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -38,15 +36,14 @@ from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
 
 from .case import CaseFailure
 from .hook import _certificates
+from .objects import TIMEOUT, ServerObjects
 from .run import Run
 from .wire import Answer, Connection, Target
 
 Json = dict[str, Any]
 
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
-_DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
-_TIMEOUT: Final = 30.0
 _PROBE: Final = {
     "apiVersion": names.V1ALPHA1,
     "kind": names.KIND,
@@ -68,15 +65,14 @@ def world_of(run: Run) -> World:
         return world
 
 
-class World:
+class World(ServerObjects):
     """Used by one thread at a time: all cases are in one lane."""
 
     def __init__(self, run: Run) -> None:
         logging.getLogger("quarterdeck").addHandler(logging.NullHandler())  # denials are what cases are about
+        super().__init__(run.target().connect(60.0))
         self.kubeconfig: Final = run.kubeconfig()
-        self._connection: Final = run.target().connect(60.0)
         self._hooks: Final = run.hooks
-        self._resources: dict[str, dict[str, Json]] = {}
         self._mode = ""
         self._server: Final = _WebhookThread(self.kubeconfig)
         self._webhook: Final[Connection] = self._server.target.connect(60.0)
@@ -99,81 +95,25 @@ class World:
             yield
         finally:
             for path, original in reversed(before):
-                self._request("DELETE", path)
+                self.request("DELETE", path)
                 if original is not None:
-                    self._request("POST", path.rpartition("/")[0], original)
-
-    def create(self, item: Json, *, dry_run: bool = False) -> Answer:
-        """POST an object."""
-        query = "?dryRun=All" if dry_run else ""
-        return self._request("POST", f"{self.collection(item)}{query}", item)
-
-    def replace(self, item: Json, *, dry_run: bool = False) -> Answer:
-        """PUT an object over the one that exists."""
-        path = self.path(item)
-        version = self._request("GET", path).json()["metadata"]["resourceVersion"]
-        query = "?dryRun=All" if dry_run else ""
-        metadata = {**item["metadata"], "resourceVersion": version}
-        return self._request("PUT", f"{path}{query}", {**item, "metadata": metadata})
-
-    def put_status(self, item: Json) -> Answer:
-        """PUT the status of an object that exists."""
-        path = self.path(item)
-        present = self._request("GET", path).json()
-        return self._request("PUT", f"{path}/status", {**present, "status": item["status"]})
-
-    def read(self, item: Json) -> Json:
-        """GET an object."""
-        found: Json = self._request("GET", self.path(item)).json()
-        return found
-
-    def delete(self, item: Json) -> Answer:
-        """DELETE an object, whether it exists or not."""
-        return self._request("DELETE", self.path(item))
-
-    def path(self, item: Json) -> str:
-        """The path of an object."""
-        return f"{self.collection(item)}/{item['metadata']['name']}"
-
-    def collection(self, item: Json) -> str:
-        """The path of an object's collection; a kind that nobody serves gets a definition."""
-        version = item["apiVersion"]
-        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
-        resource = self._resource(root, item)
-        namespace = item["metadata"].get("namespace")
-        if resource["namespaced"] and namespace:
-            return f"{root}/namespaces/{namespace}/{resource['name']}"
-        return f"{root}/{resource['name']}"
+                    self.request("POST", path.rpartition("/")[0], original)
 
     def _put(self, item: Json) -> tuple[str, Json | None]:
         path = self.path(item)
         namespace = item["metadata"].get("namespace")
         if namespace:
-            self._request("POST", "/api/v1/namespaces", _namespace(namespace))
+            self.request("POST", "/api/v1/namespaces", _namespace(namespace))
         original: Json | None = None
-        answer = self._request("POST", path.rpartition("/")[0], item)
+        answer = self.request("POST", path.rpartition("/")[0], item)
         if answer.status == 409:
-            original = _unversioned(self._request("GET", path).json())
-            self._request("DELETE", path)
-            answer = self._request("POST", path.rpartition("/")[0], item)
+            original = _unversioned(self.request("GET", path).json())
+            self.request("DELETE", path)
+            answer = self.request("POST", path.rpartition("/")[0], item)
         if answer.status != 201:
             name = item["metadata"]["name"]
             raise CaseFailure(f"given {item['kind']} {name}: {answer.status}: {answer.text()}")
         return path, original
-
-    def _resource(self, root: str, item: Json) -> Json:
-        kind = item["kind"]
-        found = self._resources.get(root, {}).get(kind)
-        if found is None and not self._discover(root, kind):
-            self._install(_definition_of(item))
-            self._wait(lambda: self._discover(root, kind), f"{kind} is not served")
-        return found or self._resources[root][kind]
-
-    def _discover(self, root: str, kind: str) -> bool:
-        answer = self._request("GET", root)
-        resources = answer.json().get("resources") or [] if answer.status == 200 else []
-        self._resources[root] = {r["kind"]: r for r in resources if "/" not in r["name"]}
-        return kind in self._resources[root]
 
     # -- what is installed ----------------------------------------------------------------------------
 
@@ -182,9 +122,9 @@ class World:
         """The definition without conversion and without webhooks."""
         if self._mode != "definition":
             self._mode = ""
-            self._request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
-            self._install(definition())
-            self._wait(lambda: self._probe() == 201, "the definition is not in service")
+            self.request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
+            self.install(definition())
+            self.wait(lambda: self._probe() == 201, "the definition is not in service")
             self._mode = "definition"
         yield
 
@@ -194,12 +134,12 @@ class World:
         if self._mode != "webhooks":
             self._mode = ""
             endpoint = self._server.endpoint
-            self._install(definition(conversion_stanza(endpoint)))
-            self._request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
-            answer = self._request("POST", _CONFIGURATIONS, validating_configuration(endpoint))
+            self.install(definition(conversion_stanza(endpoint)))
+            self.request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
+            answer = self.request("POST", _CONFIGURATIONS, validating_configuration(endpoint))
             if answer.status != 201:
                 raise CaseFailure(f"registering the webhooks answered {answer.status}: {answer.text()}")
-            self._wait(lambda: self._probe() == 403, "the webhooks are not in force")
+            self.wait(lambda: self._probe() == 403, "the webhooks are not in force")
             self._mode = "webhooks"
         yield
 
@@ -230,7 +170,7 @@ class World:
             "metadata": {"name": session},
             "webhooks": [webhook],
         }
-        answer = self._request("POST", _CONFIGURATIONS, configuration)
+        answer = self.request("POST", _CONFIGURATIONS, configuration)
         if answer.status != 201:
             raise CaseFailure(f"registering the observer answered {answer.status}: {answer.text()}")
 
@@ -241,42 +181,18 @@ class World:
                     raise CaseFailure(f"the write answered {answer.status}: {answer.text()}")
                 return bool(opened.calls)
 
-            self._wait(is_called, "the observing webhook was not called")
+            self.wait(is_called, "the observing webhook was not called")
             seen: Json = opened.calls[-1]["request"]["object"]
             return seen
 
         try:
             yield observed
         finally:
-            self._request("DELETE", f"{_CONFIGURATIONS}/{session}")
+            self.request("DELETE", f"{_CONFIGURATIONS}/{session}")
             hooks.close_session(session)
 
     def _probe(self) -> int:
-        return self._request("POST", f"/apis/{names.V1ALPHA1}/nodegroups?dryRun=All", _PROBE).status
-
-    def _install(self, document: Json) -> None:
-        path = f"{_DEFINITIONS}/{document['metadata']['name']}"
-        present = self._request("GET", path)
-        if present.status == 404:
-            answer = self._request("POST", _DEFINITIONS, document)
-        else:
-            version = present.json()["metadata"]["resourceVersion"]
-            metadata = {**document["metadata"], "resourceVersion": version}
-            answer = self._request("PUT", path, {**document, "metadata": metadata})
-        if answer.status >= 300:
-            name = document["metadata"]["name"]
-            raise CaseFailure(f"installing {name} answered {answer.status}: {answer.text()}")
-
-    def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
-        deadline = time.monotonic() + _TIMEOUT
-        while not holds():
-            if time.monotonic() > deadline:
-                raise CaseFailure(f"{otherwise} after {_TIMEOUT:g} s")
-            time.sleep(0.05)
-
-    def _request(self, method: str, path: str, body: Json | None = None) -> Answer:
-        raw = json.dumps(body).encode() if body is not None else None
-        return self._connection.request(method, path, body=raw, headers=_JSON)
+        return self.request("POST", f"/apis/{names.V1ALPHA1}/nodegroups?dryRun=All", _PROBE).status
 
 
 def _namespace(name: str) -> Json:
@@ -287,27 +203,6 @@ def _unversioned(document: Json) -> Json:
     dropped = ("resourceVersion", "uid", "creationTimestamp", "managedFields")
     metadata = {key: value for key, value in document["metadata"].items() if key not in dropped}
     return {**document, "metadata": metadata}
-
-
-def _definition_of(item: Json) -> Json:
-    """A definition that takes anything, for kinds of other operators that cases mention."""
-    group, _, version = item["apiVersion"].partition("/")
-    kind = item["kind"]
-    plural = f"{kind.lower()}es" if kind.endswith("s") else f"{kind.lower()}s"
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{group}"},
-        "spec": {
-            "group": group,
-            "scope": "Namespaced" if item["metadata"].get("namespace") else "Cluster",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
-            "versions": [
-                {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-            ],
-        },
-    }
 
 
 class _WebhookThread:
@@ -325,7 +220,7 @@ class _WebhookThread:
         self._ready: Final = threading.Event()
         self._thread: Final = threading.Thread(target=self._run, name="nodegroup-webhooks", daemon=True)
         self._thread.start()
-        self._ready.wait(_TIMEOUT)
+        self._ready.wait(TIMEOUT)
         if self._error is not None or not self._port:
             raise RuntimeError(f"the webhook server did not start: {self._error}")
         context = ssl.create_default_context(cadata=authority.decode())

@@ -7,6 +7,7 @@ of kinds that need no server starts none.
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,7 @@ class Run:
         self._hooks: HookServer | None = None
         self._start_error: RuntimeError | None = None
         self._left: list[str] = []
+        self._closers: list[Callable[[], None]] = []
         self.fixtures = Fixtures()
 
     @property
@@ -50,6 +52,11 @@ class Run:
         if not self.is_embedded:
             with self._lock:
                 self._left.append(name)
+
+    def at_end(self, close: Callable[[], None]) -> None:
+        """Call a function when the run is over, before the server goes; the last one given comes first."""
+        with self._lock:
+            self._closers.append(close)
 
     def kubeconfig(self) -> Path:
         """The kubeconfig of the server under test, which is started if this run has to."""
@@ -85,6 +92,8 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
+            for close in reversed(self._closers):
+                close()
             if self._left:
                 self._drop_namespaces()
             if self._hooks is not None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .error import CommandError
+from .nodes import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--examples", type=Path, help="folder with a folder for each operator")
     parser.add_argument("--kubeconfig", type=Path, default=Path("kubeconfig"), help="default: %(default)s")
     add_operator_arguments(parser)
-    parser.set_defaults(run=run)
+    add_node_arguments(parser)
+    parser.set_defaults(run=run, nodes=2, node_capacity="nvidia.com/gpu=8")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -64,7 +66,8 @@ async def _demo(arguments: argparse.Namespace) -> int:
     root = arguments.examples or _examples()
     stopping = stop_signal()
     kubeconfig: Path = arguments.kubeconfig
-    async with cluster(ServerOptions(), operators, operator_settings(arguments), stopping) as server:
+    settings, nodes = operator_settings(arguments), node_settings(arguments)
+    async with cluster(ServerOptions(), operators, settings, stopping, nodes=nodes) as server:
         server.write_kubeconfig(kubeconfig)
         local = server.local()
         client = Client.over(InProcessTransport(local))

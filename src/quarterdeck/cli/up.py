@@ -12,15 +12,18 @@ from typing import TYPE_CHECKING, Any
 from .apiserver import add_server_arguments, server_options, stop_signal
 from .collector import relax_collector
 from .error import CommandError
+from .nodes import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
+    from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.runtime.operator import Operator
 
 DESCRIPTION = """\
-Run a whole cluster in this process: the embedded API server, the controllers every cluster has and the
-operators. The kubeconfig is written when everything is ready. Ctrl-C or SIGTERM stops it cleanly.
+Run a whole cluster in this process: the embedded API server, the controllers every cluster has, the
+operators and, if asked for, nodes without machines. The kubeconfig is written when everything is ready.
+Ctrl-C or SIGTERM stops it cleanly.
 """
 
 
@@ -30,6 +33,7 @@ def add_command(commands: Any) -> None:
     )
     add_server_arguments(parser)
     add_operator_arguments(parser)
+    add_node_arguments(parser)
     parser.add_argument("--log-level", default="WARNING", help="DEBUG, INFO, WARNING or ERROR")
     parser.set_defaults(run=run)
 
@@ -50,7 +54,8 @@ async def _up(arguments: argparse.Namespace) -> int:
     stopping = stop_signal()
     operators = chosen_operators(arguments)
     settings = operator_settings(arguments)
-    async with cluster(server_options(arguments), operators, settings, stopping) as server:
+    options, nodes = server_options(arguments), node_settings(arguments)
+    async with cluster(options, operators, settings, stopping, nodes=nodes) as server:
         if arguments.kubeconfig is not None:
             server.write_kubeconfig(arguments.kubeconfig)
         where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
@@ -66,14 +71,21 @@ async def cluster(
     operators: list[Operator],
     settings: Any,
     stopping: asyncio.Event,
+    *,
+    nodes: NodeSettings | None = None,
 ) -> AsyncIterator[ApiServer]:
     """A running cluster, ready for use unless `stopping` was set before it was.
+
+    JobSets come with the operators; without any the cluster is bare.
 
     Raises CommandError for what the user can mend, and the error of the part that failed.
     """
     from quarterdeck.apiserver import ApiServer, StorageError
     from quarterdeck.client import Client, InProcessTransport
     from quarterdeck.cluster.controllers import ClusterControllers
+    from quarterdeck.cluster.jobset.assembly import JobSetAdmission
+    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.workload import Workloads
     from quarterdeck.errors import ConfigError
     from quarterdeck.runtime.program import Program, ProgramOptions
     from quarterdeck.runtime.taskerror import unwrapped
@@ -86,7 +98,7 @@ async def cluster(
     try:
         program = Program(
             Client.over(InProcessTransport(server.local())),
-            operators,
+            [*operators, JobSetAdmission()] if operators else [],
             ProgramOptions(
                 is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings
             ),
@@ -97,6 +109,7 @@ async def cluster(
                 Client.over(InProcessTransport(server.local()), on_warning=lambda _: None),
                 root_ca=server.credentials.authority.certificate_pem,
                 sign_token=server.sign_token,
+                workloads=Workloads(nodes=nodes if nodes is not None else NodeSettings()),
                 metrics=program.metrics,
             )
         )

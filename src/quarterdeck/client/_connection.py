@@ -2,8 +2,8 @@
 
 A connection serves one exchange at a time. A plain exchange collects the whole answer and resolves one
 future; a streamed one resolves at the end of the headers and then hands out whatever has arrived in one
-piece, pausing the socket when its reader falls behind. Nothing here knows about pools, retries or
-credentials.
+piece, pausing the socket when its reader falls behind, or when its reader would rather have more at a time.
+Nothing here knows about pools, retries or credentials.
 
 States: idle → sent → (headers) → body → idle, or closed from anywhere. Bytes that arrive while idle mean
 the peer is confused: the connection is closed.
@@ -21,7 +21,8 @@ from quarterdeck.errors import ProtocolError, ReadTimeout, StreamClosed, Transpo
 __all__ = ["Connection", "StaleConnection"]
 
 _HIGH_WATER: Final = 4 * 1024 * 1024
-_LOW_WATER: Final = 1024 * 1024
+_ENOUGH: Final = 64 * 1024
+"""A chunk of this size is worth being woken for."""
 
 
 class StaleConnection(StreamClosed):
@@ -50,6 +51,8 @@ class Connection(asyncio.Protocol):
         self._chunk_waiter: asyncio.Future[None] | None = None
         self._buffered = 0
         self._paused = False
+        self._pace = 0.0
+        self._last_size = 0
         self.used = False
         self.closed = False
 
@@ -69,6 +72,7 @@ class Connection(asyncio.Protocol):
         self._body = []
         self._answered = self._has_head = self._complete = False
         self._streaming = streaming
+        self._pace = 0.0
         waiter: asyncio.Future[Response] = self._loop.create_future()
         self._waiter = waiter
         # Local on purpose: by the time this coroutine runs on, the connection may serve somebody else.
@@ -84,13 +88,38 @@ class Connection(asyncio.Protocol):
             if timer is not None:
                 timer.cancel()
 
+    def gather(self, pace: float) -> None:
+        """Hand out small chunks of the streamed body no more often than every ``pace`` seconds."""
+        if pace == self._pace:
+            return
+        self._pace = pace
+        # While paused, a TLS transport goes on reading up to a limit: here, nothing.
+        limit = getattr(self._transport, "set_read_buffer_limits", None)
+        if limit is not None:
+            limit(1, 0)
+
+    async def _let_gather(self) -> None:
+        """Leave the socket alone for a moment: whatever arrives meanwhile is read in one go."""
+        transport = self._transport
+        if transport is None or self._body or self._complete or self.closed:
+            return
+        transport.pause_reading()
+        try:
+            await asyncio.sleep(self._pace)
+        finally:
+            if not self.closed:
+                transport.resume_reading()
+
     async def read_chunk(self) -> bytes:
         """What has arrived of the streamed body; empty at its end. Raises ``StreamClosed``."""
+        if self._pace and self._last_size < _ENOUGH:
+            await self._let_gather()
         while True:
             if self._body:
                 data = self._body[0] if len(self._body) == 1 else b"".join(self._body)
                 self._body = []
                 self._buffered = 0
+                self._last_size = len(data)
                 if self._paused and self._transport is not None:
                     self._paused = False
                     self._transport.resume_reading()

@@ -417,14 +417,24 @@ class Client:
 
     async def send_patch(self, obj: W, patch: Patch, subresource: str, query: Query) -> W:
         """Patch an object or a subresource of it."""
+        answer = await self.send_patch_raw(obj, patch, subresource, query)
+        return cast("W", self.represent_object(obj).read(answer)) if answer else obj
+
+    async def send_patch_raw(self, obj: Writable, patch: Patch, subresource: str, query: Query) -> bytes:
+        """Like ``send_patch``, with the answer left undecoded; empty if there was nothing to send."""
         body = patch.body(obj)
         if not body:
-            return obj
-        how = self.represent_object(obj)
+            return b""
         call = await self.object_call(
-            "patch", how, obj, body, query, content_type=patch.content_type, subresource=subresource
+            "patch",
+            self.represent_object(obj),
+            obj,
+            body,
+            query,
+            content_type=patch.content_type,
+            subresource=subresource,
         )
-        return cast("W", how.read((await self.send(call)).body))
+        return (await self.send(call)).body
 
     async def send_apply(self, obj: W, subresource: str, query: Query) -> W:
         """Apply an object or a subresource of it."""

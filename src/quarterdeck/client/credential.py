@@ -6,7 +6,6 @@ trying again makes sense. Files are read off the event loop; plugins run as chil
 
 import asyncio
 import base64
-import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -221,7 +220,8 @@ class ExecPlugin:
         if self._cluster is not None:
             info["spec"]["cluster"] = dict(self._cluster)
         out = await self._spawn(
-            {**os.environ, **self._env, "KUBERNETES_EXEC_INFO": json.dumps(info)}, interactive
+            {**os.environ, **self._env, "KUBERNETES_EXEC_INFO": msgspec.json.encode(info).decode()},
+            interactive,
         )
         try:
             answer = msgspec.json.decode(out, type=_ExecCredential)

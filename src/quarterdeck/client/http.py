@@ -143,7 +143,7 @@ class HttpTransport:
                 self._finish(connection)
                 continue
             close = functools.partial(self._end_stream, connection)
-            return Stream(head.status, _Chunks(connection), head.headers, close)
+            return Stream(head.status, _Chunks(connection), head.headers, close, connection.gather)
 
     async def _end_stream(self, connection: Connection) -> None:
         self._finish(connection)

@@ -23,6 +23,8 @@ class LaneName(Enum):
     LEASE = "lease"
     WATCH = "watch"
 
+    __hash__ = object.__hash__  # looked up for every request: Enum's own is a function in Python
+
 
 class Lane:
     """A counting gate with first-come-first-served waiting; ``limit=0`` means no limit."""

@@ -74,6 +74,10 @@ class Subresource:
         """Patch the subresource; a patch without content is not sent."""
         return await self._client.send_patch(obj, patch, self.name, write_query(options))
 
+    async def patch_raw(self, obj: Writable, patch: Patch, **options: Unpack[WriteOptions]) -> bytes:
+        """Like ``patch``, with the answer left undecoded; empty if nothing was sent."""
+        return await self._client.send_patch_raw(obj, patch, self.name, write_query(options))
+
     async def apply(self, obj: W, **options: Unpack[ApplyOptions]) -> W:
         """Apply the subresource (``status``); see ``Client.apply``."""
         return await self._client.send_apply(obj, self.name, write_query(options))

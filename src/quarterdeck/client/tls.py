@@ -6,7 +6,6 @@ private temporary file.
 
 import os
 import ssl
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,6 +75,8 @@ def _as_file(data: str, path: str) -> Iterator[str]:
     if not data:
         yield path
         return
+    import tempfile  # late: it loads every compression there is, and service accounts need no file
+
     handle, name = tempfile.mkstemp(prefix="quarterdeck-")  # created with mode 0600
     try:
         with os.fdopen(handle, "w") as out:

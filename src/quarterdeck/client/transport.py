@@ -52,10 +52,14 @@ async def _no_close() -> None:
     return None
 
 
+def _no_gather(pace: float) -> None:
+    return None
+
+
 class Stream:
     """An answer whose body arrives over time."""
 
-    __slots__ = ("_chunks", "_close", "headers", "status")
+    __slots__ = ("_chunks", "_close", "gather", "headers", "status")
 
     def __init__(
         self,
@@ -63,9 +67,16 @@ class Stream:
         chunks: AsyncIterator[bytes],
         headers: Headers = (),
         close: Callable[[], Awaitable[None]] = _no_close,
+        gather: Callable[[float], None] = _no_gather,
     ) -> None:
         self.status: Final = status
         self.headers: Final = headers
+        self.gather: Final = gather
+        """Ask for small chunks no more often than every so many seconds; 0 means as they arrive.
+
+        For somebody who reads a lot and is in no hurry: waking up for every few bytes costs more than
+        the bytes do. A transport to which that does not apply takes no notice.
+        """
         self._chunks = chunks
         self._close = close
 

@@ -11,11 +11,14 @@ from quarterdeck.cluster.event import DEFAULT_TTL, event_ttl_controller
 from quarterdeck.cluster.garbage import garbage_collector
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.namespace import namespace_controller
+from quarterdeck.cluster.node.registration import NodeRegistration
 from quarterdeck.cluster.quota import quota_controller
 from quarterdeck.cluster.rootca import root_ca_controller
 from quarterdeck.cluster.serviceaccount import service_account_controller
 from quarterdeck.cluster.storageprotection import claim_protection_controller, volume_protection_controller
 from quarterdeck.cluster.token import SignToken, token_controller
+from quarterdeck.cluster.workload import Workloads
+from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.queue import QueueMetrics
 from quarterdeck.runtime.seam import ReconcileMetrics
@@ -24,8 +27,13 @@ __all__ = ["ClusterControllers", "add_controllers"]
 
 
 def add_controllers(
-    manager: Manager, *, root_ca: bytes, sign_token: SignToken | None = None, event_ttl: float = DEFAULT_TTL
-) -> None:
+    manager: Manager,
+    *,
+    root_ca: bytes,
+    sign_token: SignToken | None = None,
+    event_ttl: float = DEFAULT_TTL,
+    workloads: Workloads | None = None,
+) -> NodeRegistration | None:
     """Add what every cluster has to a manager that has not started.
 
     The manager's cache must hold everything: what is left out of it is never collected. Beside operators,
@@ -35,6 +43,8 @@ def add_controllers(
       nothing is published without it.
     - ``sign_token``: makes the tokens of service-account Secrets; without it those are left alone.
     - ``event_ttl``: seconds an event is kept after its last write.
+    - ``workloads``: what runs Jobs and pods; without it they are stored, and nothing happens to them. What
+      makes the nodes is returned.
     """
     monitor = ResourceMonitor(manager.client.mapper)
     manager.add(garbage_collector(monitor, manager.client.mapper, manager.recorder(garbage.NAME)))
@@ -49,6 +59,7 @@ def add_controllers(
         manager.add(root_ca_controller(root_ca))
     if sign_token is not None:
         manager.add(token_controller(root_ca, sign_token))
+    return workloads.add_to(manager) if workloads is not None else None
 
 
 class ClusterControllers:
@@ -68,21 +79,29 @@ class ClusterControllers:
         root_ca: bytes,
         sign_token: SignToken | None = None,
         event_ttl: float = DEFAULT_TTL,
+        workloads: Workloads | None = None,
         metrics: ManagerMetrics | None = None,
     ) -> None:
         """See ``add_controllers``; ``metrics`` count the work of these controllers among others."""
         self.manager: Final = Manager(
             client,
             metrics=_ControllerMetrics(metrics) if metrics is not None else None,
+            # Legacy events, as kube-controller-manager writes them: they are few even of many pods.
+            recorder=EventBroadcaster(client, api="core"),
             options=ManagerOptions(watch_loop=False),
         )
-        add_controllers(self.manager, root_ca=root_ca, sign_token=sign_token, event_ttl=event_ttl)
+        self._registration: Final = add_controllers(
+            self.manager, root_ca=root_ca, sign_token=sign_token, event_ttl=event_ttl, workloads=workloads
+        )
 
     @property
     def is_serving(self) -> bool:
-        """Whether all controllers have seen the whole cluster."""
-        return self.manager.is_started and all(
-            each.is_synced for each in self.manager.statistics().controllers
+        """Whether all controllers have seen the whole cluster, and the nodes it should have are there."""
+        has_nodes = self._registration is None or self._registration.is_complete
+        return (
+            has_nodes
+            and self.manager.is_started
+            and all(each.is_synced for each in self.manager.statistics().controllers)
         )
 
     async def run(self) -> None:

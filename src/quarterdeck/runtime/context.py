@@ -163,7 +163,9 @@ class Context(Generic[T]):
         self.cache: Final = tools.cache
         self._tools: Final = tools
         self._loop: Final = asyncio.get_running_loop()
+        self._kind: Final = type(obj) if obj is not None else None
         self._obj = obj
+        self._answer = b""  # to the last write of the status: the object, while `_obj` is None
         self._edit: StatusEdit[T] | None = None
         self._overlay: dict[tuple[GroupVersionKind, str, str], bytes | None] = {}
         self._doubtful: set[tuple[GroupVersionKind, str, str]] = set()
@@ -172,8 +174,13 @@ class Context(Generic[T]):
     def obj(self) -> T:
         """The object, frozen; as the cache had it when the run began, or as a finalizer change left it."""
         if self._obj is None:
-            raise RuntimeError("this controller has no kind of its own (for_): there is only ctx.key")
+            self._obj = self._read_answer()
         return self._obj
+
+    def _read_answer(self) -> T:
+        if self._kind is None:
+            raise RuntimeError("this controller has no kind of its own (for_): there is only ctx.key")
+        return cast("T", self.client.represent(self._kind).read(self._answer))
 
     def replace(self, obj: T) -> None:
         """Go on with a newer state of the object, as a write has returned it."""
@@ -402,7 +409,8 @@ class Context(Generic[T]):
         patch = self._edit.patch() if self._edit is not None else {}
         if not patch:
             return False
-        self._obj = await self.client.status.patch(self.obj, MergePatch(patch))
+        self._answer = await self.client.status.patch_raw(self.obj, MergePatch(patch))
+        self._obj = None  # mostly the run is over and nobody looks at it again: decoded when somebody does
         self._edit = None
         return True
 

@@ -8,8 +8,10 @@ import asyncio
 import contextvars
 import functools
 from collections.abc import Callable, Coroutine
-from concurrent.futures import Executor, ThreadPoolExecutor
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 __all__ = ["Execution"]
 
@@ -36,6 +38,8 @@ class Execution:
     async def run_blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a blocking function in a thread; cancellation does not stop the thread."""
         if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor  # late: most programs block nowhere
+
             self._threads = ThreadPoolExecutor(self._max_threads, thread_name_prefix="quarterdeck")
         context = contextvars.copy_context()
         call = functools.partial(context.run, functools.partial(function, *args, **kwargs))

@@ -22,6 +22,7 @@ from quarterdeck.runtime.cache.options import KindOptions
 from quarterdeck.runtime.rbac import Rule
 
 if TYPE_CHECKING:
+    from quarterdeck.runtime.check import Check
     from quarterdeck.runtime.manager import Manager
     from quarterdeck.runtime.webhook import AdmissionWebhook
     from quarterdeck.runtime.webhook.http import Handler
@@ -39,6 +40,8 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The operator's own name, for error texts."""
     settings: Mapping[str, Any] = {}
     """Its section of the configuration file; decode it with ``decode``."""
+    namespace: str = "quarterdeck-system"
+    """Where the program keeps its own objects, and the operator may keep its."""
     is_embedded: bool = False
     """Whether the cluster is the embedded one, which has no cloud and no machines: simulate them."""
 
@@ -65,6 +68,8 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """What the handlers read of the cluster; the rights to register them are added."""
     endpoints: Mapping[str, Handler] = {}
     """Handlers by path, served beside the metrics to those whom the API server allows the path."""
+    checks: Mapping[str, Check] = {}
+    """What readiness depends on beside the manager's own checks, by name."""
 
 
 class Operator(Protocol):

@@ -22,7 +22,7 @@ from quarterdeck.api import GroupVersionKind, Resource, UnsetType
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.cache.options import CacheOptions, KindOptions
+from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, Settings
 from quarterdeck.runtime.certificate import (
     CertificateSource,
     EphemeralCertificates,
@@ -128,6 +128,7 @@ class Program:
         environment = OperatorEnvironment(
             name=operator.name,
             settings=self.options.settings.get(operator.name, {}),
+            namespace=self.options.namespace,
             is_embedded=self.options.is_embedded,
             registers_webhooks=not self.options.certificate_directory,
         )
@@ -139,6 +140,8 @@ class Program:
         health = HealthServer(self.options.health_address)
         health.readiness.add_all(self.manager.checks.readiness())
         health.liveness.add_all(self.manager.checks.liveness())
+        for webhooks in self.registrations:
+            health.readiness.add_all(webhooks.checks)
         for server in (health, self._make_metrics_server()):
             if server.is_enabled:
                 self.manager.add(server)
@@ -267,11 +270,22 @@ def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVer
             known = merged.setdefault(kind, wanted)
             if known == wanted:
                 continue
-            if isinstance(known.namespaces, UnsetType) or isinstance(wanted.namespaces, UnsetType):
+            ours, theirs = _namespaces(known), _namespaces(wanted)
+            alike = all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
+            if not ours or not theirs or not alike:
                 raise ConfigError(f"operator {operator.name} caches {kind.__name__} unlike another operator")
-            names = tuple(sorted({*known.namespaces, *wanted.namespaces}))
-            merged[kind] = KindOptions(namespaces=names)
+            merged[kind] = KindOptions(namespaces=dict(sorted({**ours, **theirs}.items())))
     return merged
+
+
+def _namespaces(options: KindOptions) -> dict[str, Settings]:
+    """The namespaces a kind is cached in, each with its settings; none if that is not limited."""
+    namespaces = options.namespaces
+    if isinstance(namespaces, UnsetType):
+        return {}
+    if isinstance(namespaces, Mapping):
+        return dict(namespaces)
+    return dict.fromkeys(namespaces, Settings())
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -3,7 +3,7 @@
 Election, event recording and metrics plug in here; a controller runs without any of them.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from quarterdeck.api import Key, Writable
@@ -123,6 +123,7 @@ class Recorder(Protocol):
         note: str,
         *,
         related: Writable | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Queue an event for writing."""
         ...
@@ -153,5 +154,6 @@ class NoRecorder:
         note: str,
         *,
         related: Writable | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Do nothing."""

@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 CHANNEL_BUFFER: Final = 1024
+_PLAIN: Final = (tuple, dict, list)
 
 
 class SourceContext:
@@ -109,7 +110,7 @@ class _Enqueuer:
         keys = self._mapper.keys(event, self._map_context)
         priority = self._initial if event.is_initial else self._resync if event.is_resync else 0
         # Asked in this order, because most mappers answer with plain keys and the second question is dear.
-        if isinstance(keys, tuple | dict | list) or not inspect.isawaitable(keys):
+        if isinstance(keys, _PLAIN) or not inspect.isawaitable(keys):
             self._enqueue(keys, priority)
             return None
         return self._later(keys, priority)

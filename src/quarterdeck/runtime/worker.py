@@ -29,7 +29,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, cast
 from quarterdeck.api import Key, Resource, add_finalizer, remove_finalizer
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ReconcileError, Terminal
 from quarterdeck.errors import Requeue as RequeueError
-from quarterdeck.runtime._logfield import FieldLogger, bound_fields
+from quarterdeck.runtime._logfield import FieldLogger, LazyFields
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.context import Context, DeleteContext, Toolbox, in_context, working_on
@@ -121,12 +121,7 @@ class Worker(Generic[T]):
             return  # the cluster has left meanwhile
         reconcile_id = _new_id()
         with (
-            bound_fields(
-                **{self._kind_name: {"name": key.name, "namespace": key.namespace}},
-                namespace=key.namespace,
-                name=key.name,
-                reconcileID=reconcile_id,
-            ),
+            LazyFields(lambda: self._log_fields(key, reconcile_id)),
             working_on(key),
             self._span(key, priority, reconcile_id) as span,
         ):
@@ -138,6 +133,14 @@ class Worker(Generic[T]):
                 label = self._failed(key, priority, error)
             if self._metrics is not None:
                 self._metrics.reconciled(label, perf_counter() - started)
+
+    def _log_fields(self, key: Key, reconcile_id: str) -> dict[str, object]:
+        return {
+            self._kind_name: {"name": key.name, "namespace": key.namespace},
+            "namespace": key.namespace,
+            "name": key.name,
+            "reconcileID": reconcile_id,
+        }
 
     async def run_once(self, key: Key) -> Result | None:
         """Run the reconciler for a key, and let its result and its errors through."""

@@ -8,7 +8,7 @@ time none of them takes wall time, and after ``run_until_idle`` everything that 
 import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from quarterdeck.api import Resource, Writable, to_dict
 from quarterdeck.errors import NotFound
@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Probe = Callable[[], Awaitable[T] | T]
-"""What is asked again and again."""
+Probe: TypeAlias = Callable[[], object]
+"""What is asked again and again; where the answer can be awaited, it is."""
 
 _VIRTUAL_STEP: Final = 0.001
 _REAL_STEP: Final = 0.02
@@ -39,7 +39,15 @@ _QUIET_PERIOD: Final = 0.3
 """The same in real time, seconds: events may be on their way."""
 
 
-async def eventually(probe: Probe[T], *, timeout: float = 30.0, interval: float = 0.02) -> T:
+@overload
+async def eventually(
+    probe: Callable[[], Awaitable[T | None]], *, timeout: float = 30.0, interval: float = 0.02
+) -> T: ...
+@overload
+async def eventually(
+    probe: Callable[[], T | None], *, timeout: float = 30.0, interval: float = 0.02
+) -> T: ...
+async def eventually(probe: Probe, *, timeout: float = 30.0, interval: float = 0.02) -> object:
     """Wait until ``probe`` returns something true, and return that.
 
     An ``AssertionError`` or ``NotFound`` means "not yet"; anything else it raises ends the wait. When time
@@ -57,7 +65,7 @@ async def eventually(probe: Probe[T], *, timeout: float = 30.0, interval: float 
         await asyncio.sleep(interval)
 
 
-async def consistently(probe: Probe[object], *, duration: float = 1.0, interval: float = 0.05) -> None:
+async def consistently(probe: Probe, *, duration: float = 1.0, interval: float = 0.05) -> None:
     """Check that ``probe`` gives something true all the time; raises as it raises."""
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -73,7 +81,7 @@ async def consistently(probe: Probe[object], *, duration: float = 1.0, interval:
         await asyncio.sleep(interval)
 
 
-async def _ask(probe: Probe[T]) -> tuple[T | None, Exception | None]:
+async def _ask(probe: Probe) -> tuple[object, Exception | None]:
     try:
         answer = probe()
         if inspect.isawaitable(answer):
@@ -83,7 +91,7 @@ async def _ask(probe: Probe[T]) -> tuple[T | None, Exception | None]:
     return answer, None
 
 
-def _name(probe: Probe[Any]) -> str:
+def _name(probe: Probe) -> str:
     code = getattr(probe, "__code__", None)
     name = getattr(probe, "__qualname__", repr(probe))
     return f"{name} (line {code.co_firstlineno})" if code is not None else name

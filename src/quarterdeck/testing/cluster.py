@@ -23,7 +23,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
 from quarterdeck.api import Key, Resource, crd
 from quarterdeck.api.manifest import load_documents
@@ -37,13 +37,16 @@ from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.install import install_definitions
 from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.seam import Elector, NoRecorder, Recorder, RecorderSource
+from quarterdeck.runtime.seam import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
 from quarterdeck.runtime.taskerror import unwrapped
 from quarterdeck.runtime.webhook import AdmissionWebhook, Conversion, WebhookServer
 from quarterdeck.testing.fault import FaultPlan
 from quarterdeck.testing.leak import Leak
 from quarterdeck.testing.link import Link
 from quarterdeck.testing.webhook import install_webhooks, serve_webhooks
+
+if TYPE_CHECKING:
+    from quarterdeck.cluster.workload import Workloads
 
 __all__ = ["Definition", "TestCluster"]
 
@@ -55,7 +58,8 @@ class TestCluster:
     """A cluster to test against; use it with ``async with``.
 
     - ``crds``: kinds to install before the test begins.
-    - ``controllers``: run what every cluster has (garbage collection, namespaces, service accounts …).
+    - ``controllers``: run what every cluster has (garbage collection, namespaces, service accounts …); given
+      as ``Workloads`` of ``quarterdeck.cluster``, also what runs Jobs and pods.
     - ``listen``: serve HTTPS on loopback as well; see ``kubeconfig``.
     - ``use_existing``: a cluster that runs already: ``True`` for that of the environment, or its kubeconfig.
     - ``seed``: chance of everything the cluster makes.
@@ -67,7 +71,7 @@ class TestCluster:
         self,
         *,
         crds: Sequence[Definition] = (),
-        controllers: bool = False,
+        controllers: "bool | Workloads" = False,
         listen: bool = False,
         use_existing: bool | str | Path = False,
         server: ServerOptions | None = None,
@@ -131,6 +135,7 @@ class TestCluster:
             manager,
             root_ca=self.server.credentials.authority.certificate_pem,
             sign_token=self.server.sign_token,
+            workloads=None if isinstance(self._runs_controllers, bool) else self._runs_controllers,
         )
         async with self.serving(manager):
             yield
@@ -243,7 +248,7 @@ class TestCluster:
         link: Link | None = None,
         plan: FaultPlan | None = None,
         cache: CacheOptions | None = None,
-        elector: Elector | None = None,
+        elector: Elector | KeyElector | None = None,
         webhooks: WebhookServer | None = None,
         metrics: ManagerMetrics | None = None,
         recorder: Recorder | RecorderSource | None = None,

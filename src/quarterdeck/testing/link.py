@@ -211,7 +211,7 @@ class Link:
             self._note(started, target, query, body, status)
         watched = _Watched(stream, target, self.plan, self._clock, self._streams.discard)
         self._streams.add(watched)
-        return Stream(stream.status, watched.chunks(), stream.headers, watched.aclose)
+        return Stream(stream.status, watched.chunks(), stream.headers, watched.aclose, stream.gather)
 
     async def aclose(self) -> None:
         """Close what is behind."""

@@ -1,5 +1,6 @@
 """A recorder that keeps events instead of writing them to a cluster."""
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -18,6 +19,7 @@ class LoggedEvent(msgspec.Struct, frozen=True):
     action: str
     note: str
     related: Writable | None = None
+    annotations: Mapping[str, str] = {}
 
     def __str__(self) -> str:
         return f"{self.type} {self.reason} {self.note}"
@@ -38,9 +40,10 @@ class EventLog:
         note: str,
         *,
         related: Writable | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Keep an event."""
-        self.events.append(LoggedEvent(regarding, type, reason, action, note, related))
+        self.events.append(LoggedEvent(regarding, type, reason, action, note, related, annotations or {}))
 
     @property
     def reasons(self) -> list[str]:

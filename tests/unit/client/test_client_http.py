@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 from wireserver import Authority, Seen, WireServer, always, reply, serving
 
 from quarterdeck.client import HttpTransport, StaticToken, TlsOptions, line_batches
@@ -323,6 +324,71 @@ async def test_slow_reader_pauses_the_socket() -> None:
     assert total == 400 * size
 
 
+LOOPS = pytest.mark.parametrize(
+    "loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"]
+)
+
+
+@LOOPS
+@pytest.mark.parametrize("secure", [False, True], ids=["plain", "tls"])
+def test_small_pieces_are_left_to_gather_on_demand(loop: Any, secure: bool, tmp_path: Path) -> None:
+    proceed = asyncio.Event()
+
+    async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(STREAM_HEAD + chunk(b"first"))
+        await proceed.wait()
+        for number in range(10):
+            writer.write(chunk(b"%d" % number))
+            await writer.drain()
+            await asyncio.sleep(0.001)
+        proceed.clear()
+        await proceed.wait()
+        writer.write(chunk(b"last") + b"0\r\n\r\n")
+
+    async def read() -> list[bytes]:
+        authority = Authority(tmp_path)
+        async with serving(answer, authority.server_context() if secure else None) as server:
+            transport = HttpTransport(server.url, tls=TlsOptions(ca_data=authority.pem))
+            async with await transport.stream("GET", "/") as stream:
+                chunks = aiter(stream)
+                pieces = [await anext(chunks)]
+                stream.gather(0.1)
+                proceed.set()
+                while len(b"".join(pieces)) < len(b"first0123456789"):
+                    pieces.append(await anext(chunks))
+                stream.gather(0.0)
+                proceed.set()
+                pieces += [piece async for piece in chunks]
+            # The connection is as good as any other afterwards.
+            server.answer = always()
+            assert (await transport.request("GET", "/")).status == 200
+            assert server.connections == 1
+            await transport.aclose()
+        return pieces
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        first, *gathered, last = runner.run(read())
+    assert (first, b"".join(gathered), last) == (b"first", b"0123456789", b"last")
+    assert len(gathered) <= 2  # a TLS transport may have read one record before it noticed the pause
+
+
+async def test_stream_closed_while_it_gathers_is_told() -> None:
+    async def answer(seen: Seen, writer: asyncio.StreamWriter) -> bool:
+        writer.write(STREAM_HEAD + chunk(b"first"))
+        await writer.drain()
+        return False
+
+    async with serving(answer) as server:
+        transport = HttpTransport(server.url)
+        async with await transport.stream("GET", "/") as stream:
+            chunks = aiter(stream)
+            await anext(chunks)
+            stream.gather(0.02)
+            with pytest.raises(StreamClosed):
+                await anext(chunks)
+        await transport.aclose()
+
+
 async def test_line_beyond_the_limit_is_refused() -> None:
     async def endless() -> Any:
         while True:
@@ -417,7 +483,10 @@ async def proxy_answer(target: WireServer, seen: Seen, writer: asyncio.StreamWri
             await sink.drain()
         sink.close()
 
-    await asyncio.gather(pump(client, onward), pump(reader, writer), return_exceptions=True)
+    try:
+        await asyncio.gather(pump(client, onward), pump(reader, writer), return_exceptions=True)
+    finally:
+        onward.close()
     return False
 
 
@@ -436,6 +505,21 @@ async def test_requests_go_through_a_proxy(tmp_path: Path) -> None:
                 await secure_get(target, tls=tls, proxy=f"http://127.0.0.1:{proxy.port}")
     with pytest.raises(ConfigError, match="use an http:// proxy"):
         HttpTransport("https://x", proxy="socks5://y")
+
+
+@LOOPS
+def test_plain_requests_go_through_a_proxy(loop: Any) -> None:
+    async def get() -> int:
+        async with serving(always()) as target:
+
+            async def answer(seen: Seen, writer: asyncio.StreamWriter) -> bool:
+                return await proxy_answer(target, seen, writer)
+
+            async with serving(answer) as proxy:
+                return await secure_get(target, proxy=f"http://u:p@127.0.0.1:{proxy.port}")
+
+    with asyncio.Runner(loop_factory=loop) as runner:
+        assert runner.run(get()) == 200
 
 
 class Rotating(StaticToken):

@@ -1,15 +1,12 @@
-"""The rooms ``api`` and ``client`` against a real kube-apiserver.
-
-Run with ``KUBECONFIG_REAL=/path/to/kubeconfig``; every test works in a namespace of its own.
-"""
+"""The rooms ``api`` and ``client`` against a real kube-apiserver, each test in a namespace of its own."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -92,18 +89,14 @@ from quarterdeck.errors import (
     ignore_not_found,
 )
 
-REAL = os.environ.get("KUBECONFIG_REAL", "")
-pytestmark = [
-    pytest.mark.kube,
-    pytest.mark.skipif(not REAL, reason="KUBECONFIG_REAL is not set: no real kube-apiserver"),
-]
+pytestmark = pytest.mark.kube
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[tuple[Client, str]]:
+async def world(kubeconfig: Path) -> AsyncIterator[tuple[Client, str]]:
     """A client and a namespace that is deleted afterwards."""
     name = f"qd-{uuid.uuid4().hex[:8]}"
-    async with Client.connect(Config.load(REAL), on_warning=lambda text: None) as client:
+    async with Client.connect(Config.load(kubeconfig), on_warning=lambda text: None) as client:
         await client.create(Namespace(metadata=ObjectMeta(name=name)))
         try:
             yield client, name
@@ -115,8 +108,8 @@ def config_map(namespace: str, name: str = "a", **data: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name=name, namespace=namespace), data=data)
 
 
-async def test_objects_live_through_all_verbs() -> None:
-    async with world() as (client, ns):
+async def test_objects_live_through_all_verbs(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         created = await client.create(config_map(ns, k="v"))
         assert created.metadata.uid
         with pytest.raises(AlreadyExists, match='configmaps "a" already exists'):
@@ -141,8 +134,8 @@ async def test_objects_live_through_all_verbs() -> None:
             await client.get(ConfigMap, "a", ns)
 
 
-async def test_four_kinds_of_patches() -> None:
-    async with world() as (client, ns):
+async def test_four_kinds_of_patches(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         pod = await client.create(
             Pod(
                 metadata=ObjectMeta(name="p", namespace=ns),
@@ -166,8 +159,8 @@ async def test_four_kinds_of_patches() -> None:
         await client.delete(pod, grace_period=0)
 
 
-async def test_apply_tracks_owners() -> None:
-    async with world() as (client, ns):
+async def test_apply_tracks_owners(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         await client.apply(config_map(ns, a="1"), field_manager="one")
         with pytest.raises(ApplyConflict) as caught:
             await client.apply(config_map(ns, a="2"), field_manager="two")
@@ -178,8 +171,8 @@ async def test_apply_tracks_owners() -> None:
         assert again.data == {"a": "3"}
 
 
-async def test_subresources() -> None:
-    async with world() as (client, ns):
+async def test_subresources(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         web = await client.create(
             Deployment.from_dict(
                 {
@@ -207,7 +200,7 @@ async def test_subresources() -> None:
         token = await client.subresource("token").create(account, request)
         assert token.status.token
         async with Client.connect(
-            Config.load(REAL).evolve(tls=_only_ca(), token=token.status.token)
+            Config.load(real_server).evolve(tls=_only_ca(real_server), token=token.status.token)
         ) as other:
             review = DynamicObject({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"})
             who = await other.create(review)
@@ -223,14 +216,14 @@ async def test_subresources() -> None:
         )
 
 
-def _only_ca() -> Any:
+def _only_ca(real_server: Path) -> Any:
     return msgspec.structs.replace(
-        Config.load(REAL).tls, cert_data="", key_data="", cert_file="", key_file=""
+        Config.load(real_server).tls, cert_data="", key_data="", cert_file="", key_file=""
     )
 
 
-async def test_watch_with_initial_events() -> None:
-    async with world() as (client, ns):
+async def test_watch_with_initial_events(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         first = await client.create(config_map(ns, "first"))
         seen: list[str] = []
         async with client.watch(
@@ -250,15 +243,8 @@ async def test_watch_with_initial_events() -> None:
         assert seen == ["ADDED", "synced", "DELETED"]
 
 
-async def test_old_version_has_expired() -> None:
-    async with world() as (client, ns):
-        async with client.watch(ConfigMap, namespace=ns, resource_version="1") as events:
-            outcome = await asyncio.gather(anext(events), return_exceptions=True)
-        assert isinstance(outcome[0], Expired)
-
-
-async def test_dynamic_metadata_pages_and_discovery() -> None:
-    async with world() as (client, ns):
+async def test_dynamic_metadata_pages_and_discovery(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         for i in range(5):
             await client.create(config_map(ns, f"m{i}"))
         gvk = GroupVersionKind("", "v1", "ConfigMap")
@@ -278,8 +264,8 @@ async def test_dynamic_metadata_pages_and_discovery() -> None:
         ] == []
 
 
-async def test_dry_run_and_strict_validation() -> None:
-    async with world() as (client, ns):
+async def test_dry_run_and_strict_validation(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         await dry_run(client).create(config_map(ns, "dry"))
         with pytest.raises(NotFound):
             await client.get(ConfigMap, "dry", ns)
@@ -290,8 +276,8 @@ async def test_dry_run_and_strict_validation() -> None:
             await field_validation(client, "Strict").create(wrong)
 
 
-async def test_finalizers_never_erase_each_other() -> None:
-    async with world() as (client, ns):
+async def test_finalizers_never_erase_each_other(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         obj = await client.create(config_map(ns))
         mine = add_finalizer(obj.metadata, "example.io/mine")
         theirs = add_finalizer(obj.metadata, "example.io/theirs")
@@ -303,8 +289,8 @@ async def test_finalizers_never_erase_each_other() -> None:
         await client.patch(obj, JsonPatch(finalizer_patch(obj.metadata, gone)))
 
 
-async def test_conflicting_writers_all_get_through() -> None:
-    async with world() as (client, ns):
+async def test_conflicting_writers_all_get_through(real_server: Path) -> None:
+    async with world(real_server) as (client, ns):
         await client.create(config_map(ns, "counter", n="0"))
 
         async def increment() -> None:
@@ -340,8 +326,8 @@ async def test_conflicting_writers_all_get_through() -> None:
         "123456789",
     ],
 )
-async def test_quantities_are_canonical_as_on_the_server(text: str) -> None:
-    async with world() as (client, ns):
+async def test_quantities_are_canonical_as_on_the_server(real_server: Path, text: str) -> None:
+    async with world(real_server) as (client, ns):
         pod = Pod(
             metadata=ObjectMeta(name="p", namespace=ns),
             spec=PodSpec(
@@ -359,8 +345,8 @@ async def test_quantities_are_canonical_as_on_the_server(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["x==a==b", "x in (a", "!x=a", ",", "x a", "a/b/c=d", "x=a||b", "x>a", "a=" + "v" * 64]
 )
-async def test_selectors_are_refused_in_the_same_words(text: str) -> None:
-    async with world() as (client, ns):
+async def test_selectors_are_refused_in_the_same_words(real_server: Path, text: str) -> None:
+    async with world(real_server) as (client, ns):
         with pytest.raises(BadRequest) as caught:
             await client.raw("GET", f"/api/v1/namespaces/{ns}/pods", query={"labelSelector": text})
         with pytest.raises(SchemaError) as ours:
@@ -380,8 +366,8 @@ def unknown_fields(value: Any, path: str) -> Iterator[str]:
             yield from unknown_fields(item, f"{path}[{i}]")
 
 
-async def test_every_stored_object_decodes_without_a_rest_and_unchanged() -> None:
-    async with world() as (client, _):
+async def test_every_stored_object_decodes_without_a_rest_and_unchanged(real_server: Path) -> None:
+    async with world(real_server) as (client, _):
         served = {mapping.gvk: mapping for mapping in await client.mapper.all()}
         for cls in k8s_scheme():
             if cls.type_info.gvk not in served or "list" not in served[cls.type_info.gvk].verbs:
@@ -484,22 +470,35 @@ async def _removed(client: Client, name: str) -> None:
             await asyncio.sleep(0.1)
 
 
-async def test_classes_become_a_working_custom_resource() -> None:
-    async with world() as (client, ns):
-        definition = DynamicObject(crd(Pool, PoolOld))
-        stored = await client.apply(definition, field_manager="test", force=True, field_validation="Strict")
-        try:
-            await _established(client, stored.metadata.name)
-            await _use_pool(client, ns)
-        finally:
-            await _removed(client, stored.metadata.name)
+@asynccontextmanager
+async def pools(client: Client) -> AsyncIterator[None]:
+    """The kind ``Pool`` is served."""
+    definition = DynamicObject(crd(Pool, PoolOld))
+    stored = await client.apply(definition, field_manager="test", force=True, field_validation="Strict")
+    try:
+        await _established(client, stored.metadata.name)
+        yield
+    finally:
+        await _removed(client, stored.metadata.name)
+
+
+async def test_classes_become_a_working_custom_resource(real_server: Path) -> None:
+    async with world(real_server) as (client, ns), pools(client):
+        await _use_pool(client, ns)
+
+
+async def test_old_version_has_expired(real_server: Path) -> None:
+    async with world(real_server) as (client, ns), pools(client):
+        # The server remembers no changes from before it began to watch the kind itself.
+        await _served(client, _pool("d", ns))
+        async with client.watch(Pool, namespace=ns, resource_version="1") as events:
+            with pytest.raises(Expired):
+                await anext(events)
 
 
 async def _use_pool(client: Client, ns: str) -> None:
     meta = ObjectMeta(name="p", namespace=ns)
-    bare = await _served(
-        client, DynamicObject({"apiVersion": f"{GROUP}/v1", "kind": "Pool", **_named("d", ns), "spec": {}})
-    )
+    bare = await _served(client, _pool("d", ns))
     assert bare["spec"] == {"low": 1, "high": 9, "kind": "A"}
     template = PodTemplateSpec(
         metadata=ObjectMeta(labels={"a": "b"}), spec=PodSpec(containers=[Container(name="c", image="i")])
@@ -530,8 +529,9 @@ async def _use_pool(client: Client, ns: str) -> None:
     assert old.spec.fixed == "x"
 
 
-def _named(name: str, namespace: str) -> dict[str, Any]:
-    return {"metadata": {"name": name, "namespace": namespace}}
+def _pool(name: str, namespace: str) -> DynamicObject:
+    metadata = {"name": name, "namespace": namespace}
+    return DynamicObject({"apiVersion": f"{GROUP}/v1", "kind": "Pool", "metadata": metadata, "spec": {}})
 
 
 async def _served(client: Client, obj: DynamicObject) -> DynamicObject:

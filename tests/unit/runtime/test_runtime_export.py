@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import quarterdeck.runtime as runtime
 from quarterdeck.runtime import cache
 from quarterdeck.runtime.manager import ManagerMetrics
@@ -15,6 +18,15 @@ def test_exported_names_are_exactly_the_public_ones() -> None:
         # A submodule may share its name with an exported function or class.
         assert set(package.__all__) >= public - {"annotations"}
         assert all(hasattr(package, name) for name in package.__all__)
+
+
+def test_importing_the_runtime_loads_nothing_a_controller_may_do_without() -> None:
+    # The budget is 300 ms; which modules cost it is a fact, how long they take depends on the machine.
+    late: tuple[str, ...] = ("concurrent.futures.thread", "cryptography", "json", "multiprocessing")
+    late += ("quarterdeck.api.k8s", "shutil", "tempfile", "uvloop", "yaml")
+    code = f"import sys, quarterdeck.runtime; print([m for m in {late} if m in sys.modules])"
+    said = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, check=True, text=True)
+    assert said.stdout.strip() == "[]"
 
 
 def test_metrics_fit_the_manager() -> None:

@@ -11,8 +11,10 @@ from cachekit import Recorder, running, until
 from fakeapi import REFUSED, Call, FakeApi, status
 from runtimewidget import Widget
 
+from quarterdeck.client import Stream
 from quarterdeck.errors import StreamClosed
 from quarterdeck.runtime.cache import Cache, CacheOptions, HealthState
+from quarterdeck.runtime.cache.reflector import LIST_PACE, LONG_LIST
 
 EXPIRED = status(410, "Expired", "too old resource version")
 BUSY = status(429, "TooManyRequests", "slow down", retryAfterSeconds=1)
@@ -75,6 +77,31 @@ async def test_item_8_streamed_list_syncs_only_after_the_marked_bookmark() -> No
     assert query["resourceVersionMatch"] == "NotOlderThan"
     assert query["allowWatchBookmarks"] == "true"
     assert 300 <= int(query["timeoutSeconds"]) < 600
+
+
+async def paces(objects: int) -> list[float]:
+    """What the reader of a streamed list of so many objects asks of its stream."""
+    api = filled(*(f"w-{number}" for number in range(objects)))
+    original = api.watch
+    asked: list[float] = []
+
+    def noting(call: Call) -> Stream:
+        stream = original(call)
+        return Stream(stream.status, aiter(stream), close=stream.aclose, gather=asked.append)
+
+    api.watch = noting  # type: ignore[method-assign]
+    async with running(api) as cache:
+        await start(cache)
+        assert len(names(cache)) == objects
+    return list(dict.fromkeys(asked))
+
+
+async def test_long_streamed_list_is_left_to_gather_until_the_watch_begins() -> None:
+    assert await paces(LONG_LIST + 1) == [LIST_PACE, 0.0]
+
+
+async def test_short_streamed_list_is_read_as_it_arrives() -> None:
+    assert await paces(3) == [0.0]
 
 
 async def test_item_8_unsupported_server_gets_one_list_and_a_plain_watch() -> None:
@@ -291,8 +318,6 @@ async def test_list_that_falls_silent_in_the_middle_is_tried_again() -> None:
     hung: list[int] = []
 
     def hanging(code: int, doc: Any) -> Any:
-        from quarterdeck.client import Stream
-
         async def chunks() -> Any:
             hung.append(1)
             yield b'{"items":['

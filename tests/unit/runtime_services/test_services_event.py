@@ -16,6 +16,7 @@ from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client
 from quarterdeck.errors import ConnectError
 from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.event.broadcaster import WRITERS
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 pytestmark = pytest.mark.virtual_time
@@ -204,6 +205,123 @@ async def test_a_full_queue_drops_and_counts_and_never_blocks() -> None:
         assert len(await written(server)) == 1000
 
 
+def warnings(caplog: pytest.LogCaptureFixture) -> list[tuple[str, dict[str, Any]]]:
+    return [
+        (record.message, record.__dict__["fields"])
+        for record in caplog.records
+        if record.name.startswith("quarterdeck.runtime.event")
+    ]
+
+
+async def test_one_warning_a_minute_counts_what_was_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    async with embedded() as server, broadcaster(client_of(server), queue_size=10) as events_:
+        recorder = events_.recorder("c")
+
+        def burst(name: str) -> None:
+            for index in range(100):
+                recorder.event(gang(f"{name}-{index}"), "Normal", "Made", "Make", "")
+
+        dropped = "Unable to record event: too many queued events, dropped event"
+        burst("a")
+        await asyncio.sleep(1)
+        assert warnings(caplog) == [(dropped, {"count": 90})]
+        burst("b")
+        await asyncio.sleep(1)
+        burst("c")
+        await asyncio.sleep(1)
+        assert len(warnings(caplog)) == 1
+        await asyncio.sleep(60)
+        assert warnings(caplog)[1:] == [(dropped, {"count": 180})]
+        assert len(await written(server)) == 30
+
+
+async def test_refusals_of_one_kind_are_warned_of_once_a_minute(caplog: pytest.LogCaptureFixture) -> None:
+    async with embedded() as server:
+        metrics = RuntimeMetrics()
+        async with broadcaster(client_of(server), metrics=metrics) as events_:
+            recorder = events_.recorder("c")
+            for index in range(30):
+                recorder.event(gang(f"g-{index}", "nowhere"), "Normal", "Made", "Make", "")
+            await asyncio.sleep(61)
+            recorder.event(gang("last", "nowhere"), "Normal", "Made", "Make", "")
+            await asyncio.sleep(1)
+        said = warnings(caplog)
+        assert [text for text, _ in said] == ["Server rejected event (will not retry!)"] * 2
+        assert "before" not in said[0][1]
+        assert said[1][1]["before"] == 29
+        assert metrics.events_dropped.value == 31
+
+
+class Slow(Cable):
+    """A cable on which every request takes a second."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__(inner)
+        self.under_way = 0
+        self.most = 0
+
+    async def _check(self, method: str, path: str, timeout: float | None) -> None:
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        await asyncio.sleep(1)
+        self.under_way -= 1
+        await super()._check(method, path, timeout)
+
+
+async def test_a_few_events_are_written_at_a_time() -> None:
+    async with embedded() as server:
+        cable = Slow(cable_to(server))
+        async with broadcaster(client_over(cable)) as events_:
+            recorder = events_.recorder("c")
+            for index in range(4 * WRITERS):
+                recorder.event(gang(f"g-{index}"), "Normal", "Made", "Make", "")
+            await asyncio.sleep(4.5)
+            assert cable.most == WRITERS
+            assert len(await written(server)) == 4 * WRITERS
+
+
+async def test_writes_of_one_event_keep_their_order() -> None:
+    async with embedded() as server:
+        cable = Slow(cable_to(server))
+        async with broadcaster(client_over(cable), api="core") as events_:
+            recorder = events_.recorder("c")
+            for _ in range(3):
+                for name in ("a", "b"):
+                    recorder.event(gang(name), "Normal", "Scaled", "Scale", "same")
+            await asyncio.sleep(3.5)
+            assert [method for _, method, _ in cable.log] == ["POST"] * 2 + ["PATCH"] * 4
+            assert [event.count for event in await legacy(server)] == [3, 3]
+
+
+async def test_a_burst_about_one_thing_takes_two_writes_and_no_room() -> None:
+    async with embedded() as server:
+        cable, metrics = cable_to(server), RuntimeMetrics()
+        async with broadcaster(client_over(cable), metrics=metrics) as events_:
+            recorder = events_.recorder("c")
+            for _ in range(10_000):
+                recorder.event(gang(), "Normal", "Scaled", "Scale", "")
+            await asyncio.sleep(1)
+            assert [method for _, method, _ in cable.log] == ["POST", "PATCH"]
+        [event] = await written(server)
+        assert event.series
+        assert event.series.count == 10_000
+        assert metrics.events_dropped.value == 0
+
+
+async def test_a_series_whose_first_event_was_dropped_is_created_by_the_second() -> None:
+    async with embedded() as server, broadcaster(client_of(server), queue_size=1) as events_:
+        recorder = events_.recorder("c")
+        for name in ("other", "train"):
+            recorder.event(gang(name), "Normal", "Scaled", "Scale", "")
+        await asyncio.sleep(1)
+        assert [event.regarding.name for event in await written(server)] == ["other"]
+        recorder.event(gang(), "Normal", "Scaled", "Scale", "")
+        await asyncio.sleep(1)
+        found = {event.regarding.name: event for event in await written(server)}
+        assert found["train"].series
+        assert found["train"].series.count == 2
+
+
 async def test_an_unreachable_server_is_tried_twelve_times() -> None:
     async with embedded() as server:
         cable, metrics = Attempts(cable_to(server)), RuntimeMetrics()
@@ -274,7 +392,7 @@ async def test_stopping_takes_no_longer_than_the_grace_period() -> None:
         before = asyncio.get_running_loop().time()
         await events_.stop()
         assert asyncio.get_running_loop().time() - before == pytest.approx(3.0)
-        assert metrics.events_dropped.value == 3, "those still queued; the fourth was on its way"
+        assert metrics.events_dropped.value == 4
 
 
 async def test_events_may_be_recorded_from_a_thread() -> None:

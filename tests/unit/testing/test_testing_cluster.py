@@ -7,7 +7,7 @@ import random
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
 import yaml
@@ -310,6 +310,23 @@ async def test_eventually_waits_for_truth_assertions_and_objects(cluster: TestCl
         await eventually(lambda: 1 / 0)
     with pytest.raises(AssertionError, match="not found"):
         await eventually(lambda: cluster.client.get(ConfigMap, "b", "default"), timeout=1)
+
+
+async def test_eventually_awaits_async_probes_and_gives_what_they_found() -> None:
+    answers = iter([None, "", "found"])
+
+    async def search() -> str | None:
+        await asyncio.sleep(0.01)
+        return next(answers)
+
+    def count() -> int | None:
+        return 7
+
+    # What is true is not None: the type checker knows as well.
+    assert assert_type(await eventually(search), str) == "found"
+    assert assert_type(await eventually(count), int) == 7
+    assert assert_type(await eventually(lambda: asyncio.sleep(0.01, result=[1])), list[int]) == [1]
+    await consistently(lambda: asyncio.sleep(0.01, result=True), duration=0.1)
 
 
 async def test_consistently_looks_all_the_time() -> None:

@@ -18,6 +18,7 @@ The API server charges objects with it before it stores them, the quota controll
 
 from quarterdeck.api.quota.amount import Amounts, amounts_of, mask, to_text
 from quarterdeck.api.quota.evaluator import Evaluator, Operation, count_name, scope_selectors
+from quarterdeck.api.quota.pod import pod_requests
 from quarterdeck.api.quota.registry import SPECIAL_RESOURCES, evaluator_of, is_ignored
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "evaluator_of",
     "is_ignored",
     "mask",
+    "pod_requests",
     "scope_selectors",
     "to_text",
 ]

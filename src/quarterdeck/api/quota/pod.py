@@ -10,7 +10,7 @@ from quarterdeck.api.quantity import Quantity, max_quantities, sum_quantities
 from quarterdeck.api.quota.amount import Amounts, amounts_of
 from quarterdeck.api.quota.evaluator import ONE, Document, Evaluator, Operation, is_selected
 
-__all__ = ["PodEvaluator"]
+__all__ = ["PodEvaluator", "pod_requests"]
 
 _HUGE_PAGES: Final = "hugepages-"
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
@@ -89,7 +89,7 @@ class PodEvaluator(Evaluator):
         count = super().usage(obj, now)
         if not _is_alive(obj, now):
             return count
-        return {**count, **_compute_usage(_pod_requests(obj), _pod_limits(obj))}
+        return {**count, **_compute_usage(pod_requests(obj), _pod_limits(obj))}
 
     def frees(self, old: Document, new: Document, now: float) -> bool:
         if _is_terminating(old) != _is_terminating(new) or _has_resized(old, new):
@@ -162,7 +162,7 @@ def _has_pod_level(spec: Document, kind: str) -> bool:
     return any(_is_pod_level(name) for name in (spec.get("resources") or {}).get(kind) or ())
 
 
-def _pod_requests(pod: Document) -> Amounts:
+def pod_requests(pod: Document) -> Amounts:
     """What a pod requests: all that runs at once, or what it says as a whole, and its overhead."""
     overhead = amounts_of((pod.get("spec") or {}).get("overhead"))
     return sum_quantities((_total(pod, "requests"), overhead))

@@ -22,7 +22,7 @@ from quarterdeck.apiserver.resource import Resource, Subresource
 from quarterdeck.apiserver.resourcetable import version_priority
 from quarterdeck.apiserver.schema.objectmeta import DecodeError
 from quarterdeck.apiserver.schema.resource import ResourceSchema
-from quarterdeck.apiserver.storage import Bucket, Entry
+from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
 from quarterdeck.apiserver.strategy import Strategy, WriteContext
 from quarterdeck.apiserver.table import CustomPrinter
 
@@ -53,17 +53,17 @@ class CustomStrategy(Strategy):
         self.selectable_fields = {path.removeprefix("."): _selector(path) for path in paths}
 
     def default(self, obj: Json) -> None:
-        self._schema.default(obj)
+        self._schema.fill(obj)
 
     def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
         if self.has_status:
             obj.pop("status", None)
             if self._status_has_default:
-                self._schema.default(obj)
+                self._schema.fill(obj)
 
     def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
         if self._status_has_default and "status" not in obj:
-            self._schema.default(obj)
+            self._schema.fill(obj)
 
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         return self._schema.validate_create(obj)
@@ -183,12 +183,22 @@ class CustomResource(Resource):
         try:
             return obj, self.schema.decode(obj, keep_nulls=applied)
         except DecodeError as error:
-            raise status.bad_request(
-                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
-            ) from None
+            raise self._not_decoded(error) from None
 
-    def default(self, obj: Json, *, applied: bool = False) -> None:
-        self.schema.default(obj, keep_nulls=applied)
+    def is_settled(self, entry: Entry) -> bool:
+        return self.raw_body(entry) is not None
+
+    def decode_changed(self, parsed: Json, settled: Json) -> tuple[Json, list[str]]:
+        obj = dict(parsed)
+        try:
+            return obj, self.schema.decode_changed(obj, settled)
+        except DecodeError as error:
+            raise self._not_decoded(error) from None
+
+    def _not_decoded(self, error: DecodeError) -> status.StatusError:
+        return status.bad_request(
+            f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
+        )
 
     def raw_body(self, entry: Entry) -> bytes | None:
         body = entry.body
@@ -201,8 +211,12 @@ class CustomResource(Resource):
         start = entry.body.rindex(b',"apiVersion":"') + len(b',"apiVersion":"')
         return entry.body[start:-2].decode()
 
+    @property
+    def uses_webhook(self) -> bool:
+        return self.family.converter.uses_webhook
+
     def needs_webhook(self, entry: Entry) -> bool:
-        return self.family.converter.uses_webhook and self.stored_version(entry) != self.api_version
+        return self.uses_webhook and self.stored_version(entry) != self.api_version
 
     def read(self, entry: Entry) -> Json:
         """Only for entries that need no webhook."""
@@ -251,9 +265,7 @@ class CustomResource(Resource):
         return shown
 
     async def _to_storage(self, obj: Json) -> Json:
-        """The object in the storage version."""
-        if self.family.storage_version == self.api_version:
-            return obj
+        """The object in the storage version, which is another one."""
         [obj] = await self.family.converter.convert([obj], self.family.storage_version)
         storage = self.family.schema_of(self.family.storage_version)
         if storage is not None:
@@ -261,10 +273,9 @@ class CustomResource(Resource):
         return obj
 
     async def to_value(self, obj: Json) -> bytes:
-        obj = await self._to_storage(obj)
-        meta = {key: value for key, value in obj["metadata"].items() if key != "resourceVersion"}
-        rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
-        return _encode({"metadata": meta, **rest, "apiVersion": obj["apiVersion"]})[1:]
+        if self.family.storage_version != self.api_version:
+            obj = await self._to_storage(obj)
+        return encode_value(obj, obj["apiVersion"])
 
     @property
     def written_mark(self) -> object:
@@ -277,9 +288,9 @@ class CustomResource(Resource):
         return custom_field_manager(self)
 
     async def track(self, work: Callable[[FieldManager], _Result]) -> _Result:
-        converter = self.family.converter
-        if not converter.uses_webhook:
+        if not self.uses_webhook:
             return work(self.field_manager)
+        converter = self.family.converter
         from quarterdeck.apiserver.ownership import custom_field_manager
 
         known: dict[tuple[bytes, str], Json] = {}

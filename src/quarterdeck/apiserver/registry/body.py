@@ -42,7 +42,7 @@ def decode_object(request: ApiRequest, options: WriteOptions) -> Json:
     obj, unknown = resource.decode(parsed)
     if not (is_json or resource.is_custom):
         unknown.sort()  # upstream reads YAML by way of JSON with sorted keys
-    problems = problem_texts(duplicates, unknown)
+    problems = problem_texts(duplicates, unknown) if duplicates or unknown else []
     if duplicates and unknown and not resource.is_custom:
         problems = [
             f'{"duplicate" if is_repeated else "unknown"} field "{path}"'

@@ -39,12 +39,14 @@ def timestamp() -> str:
 class Context:
     """Facts about one write for strategies; see strategy.WriteContext."""
 
-    __slots__ = ("cluster", "dry_run", "now", "request")
+    __slots__ = ("cluster", "dry_run", "is_settled", "now", "request")
 
     def __init__(self, request: ApiRequest, cluster: ClusterState, *, dry_run: bool) -> None:
         self.request = request
         self.cluster = cluster
         self.dry_run = dry_run
+        #: whether the stored object needs no decoding where it is left unchanged, see Resource.is_settled
+        self.is_settled = False
         self.now = timestamp()
 
     @property

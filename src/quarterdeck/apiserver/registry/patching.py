@@ -58,7 +58,9 @@ class Patcher:
 
         async def transform(old: Json | None, context: Context) -> Json:
             assert old is not None
-            return decode_patched(request, options, change.apply(old, request.resource), change)
+            settled = old if context.is_settled and change.is_merge else None
+            patched = change.apply(old, request.resource, shares=settled is not None)
+            return decode_patched(request, options, patched, change, settled)
 
         return await self._writer.modify(request, options, transform, is_patch=True, rules=rules)
 
@@ -82,7 +84,7 @@ class Patcher:
             )
             obj, unknown = resource.decode(merged, applied=True)
             check_problems(request, options, problem_texts([], unknown))
-            resource.default(obj, applied=True)
+            resource.strategy.default(obj)
             # what was merged is checked: a configuration may leave out the name of an object that exists
             check_identity(request, obj)
             check_namespace(request, obj)
@@ -125,20 +127,33 @@ class PatchBody:
     def is_strategic(self) -> bool:
         return self._media == STRATEGIC_PATCH
 
-    def apply(self, old: Json, resource: Resource) -> Any:
+    @property
+    def is_merge(self) -> bool:
+        return self._media == MERGE_PATCH
+
+    def apply(self, old: Json, resource: Resource, *, shares: bool = False) -> Any:
+        """The patched object; `shares`: what a merge patch does not change may be that of `old` itself."""
         if not self._is_decoded:
             self._decode()
         if self._media == JSON_PATCH:
             return jsonpatch.apply(old, self._patch)
         if self._media == MERGE_PATCH:
-            # a copy, because a merge shares what it does not change and the result is edited later
-            return merge.apply(deep_copy(old), self._patch)
+            return merge.apply(old if shares else deep_copy(old), self._patch)
         assert isinstance(resource, BuiltinResource)
         return strategic.apply(old, self._patch, resource.struct)
 
 
-def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, change: PatchBody) -> Json:
-    """The result of a patch as an object of the request's version."""
+def decode_patched(
+    request: ApiRequest,
+    options: WriteOptions,
+    patched: Any,
+    change: PatchBody,
+    settled: Json | None = None,
+) -> Json:
+    """The result of a patch as an object of the request's version.
+
+    `settled` is the object it shares unchanged parts with, which then need not be decoded again.
+    """
     resource = request.resource
     if not isinstance(patched, dict):
         raise status.bad_request("the patch does not leave an object")
@@ -160,7 +175,9 @@ def decode_patched(request: ApiRequest, options: WriteOptions, patched: Any, cha
     if resource.is_custom and options.field_validation == "Strict":
         patched = deep_copy(patched)  # decoding drops what is shown in an error
     try:
-        obj, unknown = resource.decode(patched)
+        obj, unknown = (
+            resource.decode(patched) if settled is None else resource.decode_changed(patched, settled)
+        )
         if len(unknown) > 1 and not resource.is_custom:
             # upstream decodes a text with sorted keys
             unknown = resource.decode(msgspec.json.decode(_encode(shown)))[1]

@@ -79,7 +79,14 @@ def is_set(values: Sequence[str] | None) -> bool:
 class WriteOptions:
     """dryRun, fieldManager, fieldValidation and force of a write; shared by requests that say the same."""
 
-    __slots__ = ("dry_run", "field_manager", "field_validation", "force", "manager_given")
+    __slots__ = (
+        "dry_run",
+        "field_manager",
+        "field_validation",
+        "force",
+        "manager_given",
+        "validation_given",
+    )
 
     @staticmethod
     def of(request: ApiRequest, kind: str, *, is_apply: bool = False) -> WriteOptions:
@@ -93,7 +100,7 @@ class WriteOptions:
         self.dry_run = "dryRun" in query and check_dry_run(query["dryRun"], errors)
         self.manager_given = query.get("fieldManager", _UNSET)[0]
         check_field_manager(self.manager_given, errors)
-        validation = query.get("fieldValidation", _UNSET)[0]
+        self.validation_given = validation = query.get("fieldValidation", _UNSET)[0]
         if validation not in _FIELD_VALIDATION:
             errors.append(fielderror.not_supported("fieldValidation", validation, _FIELD_VALIDATION))
         self.field_validation = validation or "Warn"
@@ -108,15 +115,15 @@ class WriteOptions:
             raise status.invalid(kind, _META_GROUP, "", errors)
         self.field_manager = self.manager_given or default_manager(user_agent)
 
-    def document(self, request: ApiRequest, kind: str) -> Json:
+    def document(self, kind: str) -> Json:
         """The options as admission shows them."""
         body: Json = {"kind": kind, "apiVersion": "meta.k8s.io/v1"}
         if self.dry_run:
             body["dryRun"] = ["All"]
         if self.manager_given:
             body["fieldManager"] = self.manager_given
-        if request.param("fieldValidation"):
-            body["fieldValidation"] = self.field_validation
+        if self.validation_given:
+            body["fieldValidation"] = self.validation_given
         return body
 
 

@@ -107,7 +107,7 @@ class Posting:
             name=info.name or (document.get("metadata") or {}).get("name", ""),
             namespaced=resource.namespaced,
             object=document,
-            options=options.document(request, "CreateOptions"),
+            options=options.document("CreateOptions"),
             user=request.user,
             dry_run=options.dry_run,
             context=self._context,

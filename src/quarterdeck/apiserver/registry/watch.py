@@ -264,7 +264,7 @@ class WatchStream:
     def _is_direct(self, events: Sequence[Event]) -> bool:
         """Whether the stored text of all these objects can be sent without asking a webhook."""
         resource = self.resource
-        if not resource.is_custom:
+        if not resource.uses_webhook:
             return True
         return all(
             resource.raw_body(event.entry) is not None or not resource.needs_webhook(event.entry)
@@ -313,7 +313,9 @@ class WatchStream:
 
     def _framed(self, events: Sequence[Event]) -> bytes:
         """The events this stream wants to see, as one chunk; nothing if there are none."""
-        picked = [chosen for event in events if (chosen := self._pick(event)) is not None]
+        picked: Sequence[Event] = events
+        if self._namespace or not self._selection.is_empty:
+            picked = [chosen for event in events if (chosen := self._pick(event)) is not None]
         return frame(b"".join([self._line(event) for event in picked])) if picked else b""
 
     def _line(self, event: Event) -> bytes:

@@ -276,6 +276,7 @@ class Writer:
                     stored, obj = await self.create_object(request, new, options, context, is_apply=is_apply)
                     return stored, obj, 201
                 raise resource.not_found(info.name)
+            context.is_settled = resource.is_settled(entry)
             [old] = await resource.read_many([entry])
             new = await transform(old, context)
             try:
@@ -556,7 +557,7 @@ class Writer:
             namespaced=resource.namespaced,
             object=obj,
             old_object=old,
-            options=options.document(request, kinds[operation]),
+            options=options.document(kinds[operation]),
             user=request.user,
             dry_run=options.dry_run,
             context=context,

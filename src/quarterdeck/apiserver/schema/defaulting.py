@@ -16,9 +16,9 @@ from .document import copied
 from .structural import SchemaNode, is_numeric, is_scalar
 
 
-def default(obj: Any, node: SchemaNode, *, keep: bool = False) -> None:
+def default(obj: Any, node: SchemaNode) -> None:
     """Fill in defaults in place, drop nulls that may not be, and bring numbers into stored form."""
-    drop_nulls(obj, node, keep=keep)
+    drop_nulls(obj, node)
     fill(obj, node)
 
 

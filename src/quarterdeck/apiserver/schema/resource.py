@@ -1,8 +1,8 @@
 """What the server asks the schema of one CRD version.
 
     schema = ResourceSchema(open_api_v3_schema, scale=..., has_status=True)
-    unknown = schema.decode(obj)            # a request body or a stored document, in place
-    schema.default(obj)
+    unknown = schema.decode(obj)            # a request body, in place
+    schema.fill(obj)
     errors = schema.validate_create(obj)
 
 Nothing is compiled before it is needed: a server with many CRDs starts without looking at their schemas.
@@ -119,6 +119,24 @@ class ResourceSchema:
         obj["metadata"] = clean
         return unknown
 
+    def decode_changed(self, obj: Json, settled: Json) -> list[str]:
+        """Like `decode`, for an object that shares fields with one in shape: those are left as they are.
+
+        Only the metadata is made `obj`'s own, because every write edits it.
+        """
+        changed = {key: value for key, value in obj.items() if value is not settled.get(key, ABSENT)}
+        names = list(changed)
+        if "metadata" not in changed:
+            changed["metadata"] = None
+            obj["metadata"] = dict(settled["metadata"])
+        unknown = self.decode(changed)
+        for name in names:
+            if name in changed:
+                obj[name] = changed[name]
+            else:
+                del obj[name]
+        return unknown
+
     def decode_problems(self, obj: Json) -> list[str]:
         """The unknown fields that `decode` would report, without changing anything. Raises DecodeError."""
         return self.decode(copied(obj))
@@ -127,8 +145,13 @@ class ResourceSchema:
         """Drop unknown fields; for objects read from storage or converted, whose metadata is in order."""
         pruning.prune(obj, self.node)
 
-    def default(self, obj: Json, *, keep_nulls: bool = False) -> None:
-        defaulting.default(obj, self.node, keep=keep_nulls)
+    def default(self, obj: Json) -> None:
+        """Fill in defaults and drop nulls; for objects read from storage."""
+        defaulting.default(obj, self.node)
+
+    def fill(self, obj: Json) -> None:
+        """Fill in defaults; for objects that `decode` has seen, whose nulls are in order."""
+        defaulting.fill(obj, self.node)
 
     # -- validation ------------------------------------------------------------------------
 

@@ -23,11 +23,19 @@ _REV = b'"metadata":{"resourceVersion":"'
 NO_LABELS: Mapping[str, str] = {}
 
 
-def encode_value(obj: dict[str, Any]) -> bytes:
-    """The stored form of a document; its resourceVersion, apiVersion and kind are left out."""
-    meta = obj["metadata"]
-    rest = {key: value for key, value in obj.items() if key not in ("apiVersion", "kind", "metadata")}
-    document = {"metadata": {key: value for key, value in meta.items() if key != "resourceVersion"}, **rest}
+def encode_value(obj: dict[str, Any], api_version: str = "") -> bytes:
+    """The stored form of a document; its resourceVersion and kind are left out.
+
+    Its apiVersion, too, unless it is given: then it is the last thing in the text.
+    """
+    meta = dict(obj["metadata"])
+    meta.pop("resourceVersion", None)
+    document = {"metadata": meta, **obj}
+    document["metadata"] = meta
+    document.pop("kind", None)
+    document.pop("apiVersion", None)
+    if api_version:
+        document["apiVersion"] = api_version
     return _encode(document)[1:]
 
 

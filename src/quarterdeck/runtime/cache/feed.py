@@ -36,6 +36,10 @@ class Feed:
             return lines
         return await anext(self._batches)
 
+    def gather(self, pace: float) -> None:
+        """Hand over lines no more often than every ``pace`` seconds, many at a time; 0 means at once."""
+        self._stream.gather(pace)
+
     async def aclose(self) -> None:
         """Drop the connection."""
         await self._batches.aclose()

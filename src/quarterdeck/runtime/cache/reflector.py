@@ -65,6 +65,11 @@ RELIST_SPACING: Final = 10.0
 """A 410 sooner than this after the last list waits for the back-off: no storm of lists."""
 LIST_SILENCE: Final = 60.0
 """Seconds without a byte in the middle of a list after which its connection counts as dead."""
+LONG_LIST: Final = 500
+"""Objects after which a streamed list is taken for a long one, which may come in bigger pieces."""
+LIST_PACE: Final = 0.005
+"""Seconds between two looks at a long list. The server sends every object by itself, and being woken for each
+costs more than the object does."""
 ERROR_WINDOW_QUIET: Final = 60.0
 OVERTIME: Final = 60.0
 """Seconds a watch may outlive the time the server was asked to end it at; then it is dead, alarm or not."""
@@ -383,7 +388,10 @@ class Reflector:
                 silence.broken()
                 version = await self._collect_lines(feed, lines, entries)
                 if version is not None:
+                    feed.gather(0.0)
                     return list(entries.values()), version
+                if len(entries) >= LONG_LIST:
+                    feed.gather(LIST_PACE)
         raise TransportError("the stream ended before the initial events did")
 
     async def _collect_lines(
@@ -594,6 +602,7 @@ class Reflector:
     async def _apply(self, lines: list[bytes], *, synthetic: bool) -> bool:
         sink = self._sink
         turn = TimeSlice()
+        seen = ""
         for line in lines:
             kind, raw = split_line(line)
             if kind == "BOOKMARK":
@@ -601,6 +610,7 @@ class Reflector:
                 self._bookmarks_seen = True
                 version, _ = bookmark_of(raw)
             elif kind == "ERROR":
+                self._see(seen)
                 raise error_of(raw, self._resource)
             else:
                 entry = self._make(raw)
@@ -613,12 +623,19 @@ class Reflector:
                     sink.put(entry)
                 synthetic = synthetic and kind == "ADDED"
             if not synthetic:
-                self._version = version
-                sink.see(version)
+                seen = version
             if turn.is_over:
+                self._see(seen)
                 await turn.end()
+        self._see(seen)
         self._last_event = self._clock.monotonic()
         return synthetic
+
+    def _see(self, version: str) -> None:
+        """Everything up to ``version`` has been applied: said once for many events."""
+        if version:
+            self._version = version
+            self._sink.see(version)
 
     def _make(self, raw: bytes) -> Entry | None:
         try:

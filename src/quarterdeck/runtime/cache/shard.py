@@ -143,22 +143,22 @@ class Shard:
         """
         first = not self._synced.is_set()
         store, turn = self.store, TimeSlice()
+        was_empty = len(store) == 0
         keep: dict[str, set[str]] = {}
         changed: list[Entry] = []
         deltas: list[Delta] = []
         for entry in entries:
-            names = keep.get(entry.namespace)
-            if names is None:
-                names = keep[entry.namespace] = set()
-            names.add(entry.name)
+            if not was_empty:
+                keep.setdefault(entry.namespace, set()).add(entry.name)
             if first:
                 deltas += store.put(entry, is_initial=True)
             elif store.differs(entry):
                 changed.append(entry)
             if turn.is_over:
                 await turn.end()
-        # Deletions first: a name that moved to another object frees what the old one held.
-        deltas = store.drop(store.missing_from(keep)) + deltas
+        if not was_empty:
+            # Deletions first: a name that moved to another object frees what the old one held.
+            deltas = store.drop(store.missing_from(keep)) + deltas
         for entry in changed:
             deltas += store.put(entry)
         store.version = version

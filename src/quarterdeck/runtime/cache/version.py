@@ -16,13 +16,15 @@ def is_comparable(version: str) -> bool:
 
 def is_newer(version: str, than: str) -> bool:
     """Whether ``version`` is known to be newer than ``than``; no if they cannot be compared."""
-    if version == than or not (is_comparable(version) and is_comparable(than)):
+    if version == than:
         return False
-    return version > than if len(version) == len(than) else len(version) > len(than)
+    longer = len(version) - len(than)
+    is_later = version > than if longer == 0 else longer > 0
+    return is_later and is_comparable(version) and is_comparable(than)
 
 
 def is_at_least(seen: str, wanted: str) -> bool:
     """Whether ``seen`` is as new as ``wanted``; yes if they cannot be compared."""
-    if not (is_comparable(seen) and is_comparable(wanted)):
-        return True
-    return seen >= wanted if len(seen) == len(wanted) else len(seen) > len(wanted)
+    longer = len(seen) - len(wanted)
+    is_reached = seen >= wanted if longer == 0 else longer > 0
+    return is_reached or not (is_comparable(seen) and is_comparable(wanted))

@@ -2,12 +2,10 @@
 
 import random
 
-from quarterdeck.api.k8s import Lease
 from quarterdeck.client import Config
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.election.options import LeaderElection
-from quarterdeck.runtime.election.shard import ShardedElector
-from quarterdeck.runtime.election.thread import ThreadedElector, election_client
+from quarterdeck.runtime.election.thread import ThreadedElector, ThreadedShardedElector, election_client
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.seam import Elector, KeyElector, Recorder
 
@@ -28,11 +26,5 @@ def make_elector(
             "leader election needs a connection of its own: give the manager a Config, or an elector"
         )
     connect = election_client(config, options)
-    if options.shards == 1:
-        return ThreadedElector(options, connect, recorder=recorder, metrics=metrics, rng=rng)
-
-    def tell(lease: Lease, note: str) -> None:
-        action = "StopLeading" if note.endswith("stopped leading") else "BecomeLeader"
-        recorder.event(lease, "Normal", "LeaderElection", action, note)
-
-    return ShardedElector(connect(), options, owns_client=True, tell=tell, metrics=metrics, rng=rng)
+    kind = ThreadedElector if options.shards == 1 else ThreadedShardedElector
+    return kind(options, connect, recorder=recorder, metrics=metrics, rng=rng)

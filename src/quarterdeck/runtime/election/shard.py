@@ -119,20 +119,14 @@ class ShardedElector:
         client: Client,
         options: LeaderElection,
         *,
-        owns_client: bool = False,
         tell: Tell | None = None,
         metrics: RuntimeMetrics | None = None,
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """Shard ``i`` has the Lease ``<name>-<i>``; the other options are those of every Lease.
-
-        ``owns_client`` closes the client when the campaign ends.
-        """
+        """Shard ``i`` has the Lease ``<name>-<i>``; the other options are those of every Lease."""
         self.options: Final = options.checked()
         self.shards: Final = options.shards
-        self._client: Final = client
-        self._owns_client: Final = owns_client
         self._clock: Final = clock if clock is not None else SystemClock()
         self._members: Final = Members(client, self.options, clock=self._clock)
         self._electors: Final = tuple(
@@ -177,12 +171,7 @@ class ShardedElector:
                 for shard in range(self.shards):
                     group.create_task(self._serve(shard, on_started, on_stopped), name=f"shard {shard}")
         finally:
-            await asyncio.shield(self._leave())
-
-    async def _leave(self) -> None:
-        await self._members.leave()
-        if self._owns_client:
-            await self._client.aclose()
+            await asyncio.shield(self._members.leave())
 
     async def _follow_members(self) -> None:
         while True:
@@ -197,24 +186,28 @@ class ShardedElector:
         while True:
             await self._until(lambda: self._should_have(shard))
             await elector.acquire()
-            await on_started(shard)
             try:
-                await self._lead(shard, elector)
+                await self._lead(shard, elector, on_started)
             finally:
                 await on_stopped(shard)
                 if self.options.release_on_cancel:
                     await asyncio.shield(elector.release())
 
-    async def _lead(self, shard: int, elector: LeaderElector) -> None:
+    async def _lead(self, shard: int, elector: LeaderElector, on_started: ShardCallback) -> None:
         """Renew until the shard is lost, or should be somebody else's for a whole lease duration."""
+        # Renewed from the first moment: whoever is told that the shard is ours may take a while to answer.
         renewing = asyncio.create_task(elector.renew(), name=f"renew shard {shard}")
         yielding = asyncio.create_task(self._until_unwanted(shard), name=f"yield shard {shard}")
+        starting = asyncio.ensure_future(on_started(shard))
         try:
-            await asyncio.wait({renewing, yielding}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({starting, renewing, yielding}, return_when=asyncio.FIRST_COMPLETED)
+            if starting.done():
+                starting.result()
+                await asyncio.wait({renewing, yielding}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (renewing, yielding):
+            for task in (starting, renewing, yielding):
                 task.cancel()
-            await asyncio.gather(renewing, yielding, return_exceptions=True)
+            await asyncio.gather(starting, renewing, yielding, return_exceptions=True)
 
     async def _until_unwanted(self, shard: int) -> None:
         since: float | None = None

@@ -5,31 +5,30 @@ that blocks the main loop for a few seconds therefore does not cost the Lease. I
 on behalf of a process that does nothing, either: when the main loop has not answered for ``stall_limit``
 seconds, the thread stops renewing and another replica takes over.
 
-``ThreadedElector`` is the ``Elector`` of ``quarterdeck.runtime.seam``.
+``ThreadedElector`` is the ``Elector`` of ``quarterdeck.runtime.seam``, ``ThreadedShardedElector`` its
+``KeyElector``.
 """
 
 import asyncio
 import random
-import threading
-import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final, TypeAlias
 
+from quarterdeck.api import Key
 from quarterdeck.api.k8s import Lease
 from quarterdeck.client import Client, Config, user_agent
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.election.elector import LeaderElector
+from quarterdeck.runtime.election.elector import LeaderElector, Tell
+from quarterdeck.runtime.election.isolation import ElectionThread
 from quarterdeck.runtime.election.options import LeaderElection
+from quarterdeck.runtime.election.shard import ShardCallback, ShardedElector, shard_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.seam import Recorder
 
-__all__ = ["ElectionFailed", "ThreadedElector", "election_client"]
+__all__ = ["ElectionFailed", "ThreadedElector", "ThreadedShardedElector", "election_client"]
 
 STOP_GRACE: Final = 5.0
 """Seconds beyond the renew deadline that the thread may take to end."""
-_log: Final = get_logger(__name__)
 
 Callback: TypeAlias = Callable[[], Awaitable[None]]
 Connect: TypeAlias = Callable[[], Client]
@@ -95,145 +94,161 @@ class ThreadedElector:
         Call it again to campaign again. Cancelled, it gives the Lease back if so configured: by then
         everything that leads must have stopped. Raises ``ElectionFailed`` and what ``on_started`` raises.
         """
-        term = _Term(self)
-        term.start()
+        won: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        thread = ElectionThread(lambda: self._campaign(thread, won), lock=self.options.name)
+        thread.start()
         try:
-            await self._serve_term(term, on_started, on_stopped)
+            await self._serve_term(thread, won, on_started)
+            await on_stopped()
         finally:
-            await asyncio.shield(term.stop())
+            await asyncio.shield(thread.stop(self.options.renew_deadline + STOP_GRACE))
 
-    async def _serve_term(self, term: "_Term", on_started: Callback, on_stopped: Callback) -> None:
+    async def _serve_term(
+        self, thread: ElectionThread, won: asyncio.Future[None], on_started: Callback
+    ) -> None:
         """From candidate to leader to loser; returns when the Lease is lost."""
-        await asyncio.wait({term.won, term.lost}, return_when=asyncio.FIRST_COMPLETED)
-        if not term.won.done():
-            raise ElectionFailed(f"leader election failed: {term.error}") from term.error
+        await asyncio.wait({won, thread.ended}, return_when=asyncio.FIRST_COMPLETED)
+        if not won.done():
+            raise ElectionFailed(f"leader election failed: {thread.error}") from thread.error
         starting = asyncio.ensure_future(on_started())
         try:
-            await asyncio.wait({starting, term.lost}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({starting, thread.ended}, return_when=asyncio.FIRST_COMPLETED)
             if starting.done():
                 starting.result()
-            await term.lost
+            await asyncio.shield(thread.ended)
         finally:
             if not starting.done():
                 starting.cancel()
                 await asyncio.wait({starting})
-        await on_stopped()
 
-
-class _Term:
-    """One thread: from the beginning of a campaign to the loss of the Lease, or the end of the process."""
-
-    def __init__(self, owner: ThreadedElector) -> None:
-        self._owner: Final = owner
-        self._loop: Final = asyncio.get_running_loop()
-        self.won: Final[asyncio.Future[None]] = self._loop.create_future()
-        self.lost: Final[asyncio.Future[None]] = self._loop.create_future()
-        self._ended: Final[asyncio.Future[None]] = self._loop.create_future()
-        self._thread: Final = threading.Thread(target=self._run, name="leader-election", daemon=True)
-        self._own_loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._is_stopping = False
-        self._heard_at = 0.0
-        self.error: Exception | None = None
-        self._lock: Final = threading.Lock()
-
-    def start(self) -> None:
-        self._thread.start()
-
-    async def stop(self) -> None:
-        """End the thread; the Lease is given back if so configured."""
-        with self._lock:
-            self._is_stopping = True
-            loop, task = self._own_loop, self._task
-        if loop is not None and task is not None:
-            with suppress(RuntimeError):  # its loop may be closed already
-                loop.call_soon_threadsafe(task.cancel)
-        try:
-            async with asyncio.timeout(self._owner.options.renew_deadline + STOP_GRACE):
-                await self._ended
-        except TimeoutError:
-            _log.error("the election's thread did not end", lock=self._owner.options.name)
-        for future in (self.won, self.lost):
-            future.cancel()
-
-    # -- on the thread --------------------------------------------------------------------------------
-
-    def _run(self) -> None:
-        try:
-            with asyncio.Runner() as runner:
-                runner.run(self._main())
-        except Exception as error:  # noqa: BLE001  supervision point: the thread's last words
-            self.error = error
-            _log.error("leader election failed unexpectedly", error)
-        finally:
-            self._post(_settle, self.lost)
-            self._post(_settle, self._ended)
-
-    async def _main(self) -> None:
-        campaign = asyncio.create_task(self._campaign(), name="leader election")
-        with self._lock:
-            self._own_loop, self._task = asyncio.get_running_loop(), campaign
-            if self._is_stopping:
-                campaign.cancel()
-        with suppress(asyncio.CancelledError):
-            await campaign
-
-    async def _campaign(self) -> None:
-        owner = self._owner
-        async with owner._connect() as client:
-            elector = LeaderElector(
+    async def _campaign(self, thread: ElectionThread, won: asyncio.Future[None]) -> None:
+        """On the thread: from the beginning of a campaign to the loss of the Lease."""
+        async with self._connect() as client:
+            elector = self._elector = LeaderElector(
                 client,
-                owner.options,
-                tell=self._tell if owner._recorder is not None else None,
-                metrics=owner._metrics,
-                rng=owner._random,
+                self.options,
+                tell=_teller(thread, self._recorder),
+                metrics=self._metrics,
+                rng=self._random,
             )
-            owner._elector = elector
             try:
                 await elector.acquire()
-                self._post(_settle, self.won)
-                await self._lead(elector)
+                thread.post(_win, won)
+                await _first(elector.renew(), thread.watch_caller(self.options.stall_limit))
             except asyncio.CancelledError:
-                if owner.options.release_on_cancel:
+                if self.options.release_on_cancel:
                     await elector.release()
                 raise
 
-    async def _lead(self, elector: LeaderElector) -> None:
-        """Renew until the Lease is lost, or the main loop has not answered for too long."""
-        tasks = {
-            asyncio.create_task(elector.renew(), name="renew lease"),
-            asyncio.create_task(self._watch_main_loop(), name="watch main loop"),
-        }
+
+class ThreadedShardedElector:
+    """Campaigns for shards on its own thread and calls back on the loop that runs it."""
+
+    def __init__(
+        self,
+        options: LeaderElection,
+        connect: Connect,
+        *,
+        recorder: Recorder | None = None,
+        metrics: RuntimeMetrics | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        """``connect`` is called on the thread; see ``election_client``."""
+        self.options: Final = options.checked()
+        self._connect: Final = connect
+        self._recorder: Final = recorder
+        self._metrics: Final = metrics
+        self._random: Final = rng
+        self._elector: ShardedElector | None = None
+
+    @property
+    def held(self) -> tuple[int, ...]:
+        """The shards we lead now."""
+        return self._elector.held if self._elector is not None else ()
+
+    def shard(self, key: Key | str) -> int:
+        """The shard a key belongs to."""
+        return shard_of(key, self.options.shards)
+
+    def owns(self, key: Key | str) -> bool:
+        """Whether this replica leads the shard of a key."""
+        return self._elector is not None and self._elector.owns(key)
+
+    def may_write(self, key: Key | str) -> bool:
+        """Whether a write on behalf of a key is safe now."""
+        return self._elector is not None and self._elector.may_write(key)
+
+    def check(self) -> None:
+        """A liveness check: raises for a shard whose Lease is late beyond all measure."""
+        if self._elector is not None:
+            self._elector.check()
+
+    async def run(self, on_started: ShardCallback, on_stopped: ShardCallback) -> None:
+        """Campaign until cancelled; callbacks get the shard that was won, lost or given back.
+
+        Returns when this loop was blocked for too long, after ``on_stopped`` for every shard we had; call it
+        again to campaign again. Raises ``ElectionFailed``, also for what the callbacks raise.
+        """
+        thread = ElectionThread(
+            lambda: self._campaign(thread, on_started, on_stopped), lock=self.options.name
+        )
+        thread.start()
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.shield(thread.ended)
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.shield(thread.stop(self.options.renew_deadline + STOP_GRACE))
+        if thread.error is not None:
+            raise ElectionFailed(f"leader election failed: {thread.error}") from thread.error
 
-    async def _watch_main_loop(self) -> None:
-        limit = self._owner.options.stall_limit
-        self._hear()
-        while time.monotonic() - self._heard_at <= limit:
-            self._post(self._hear)
-            await asyncio.sleep(min(1.0, limit / 4))
-        _log.error("the main event loop is blocked: giving up leadership", seconds=limit)
+    async def _campaign(
+        self, thread: ElectionThread, on_started: ShardCallback, on_stopped: ShardCallback
+    ) -> None:
+        """On the thread: from the beginning of a campaign to its end."""
+        async with self._connect() as client:
+            elector = self._elector = ShardedElector(
+                client,
+                self.options,
+                tell=_teller(thread, self._recorder),
+                metrics=self._metrics,
+                rng=self._random,
+            )
+            # When the caller no longer answers, the campaign ends: nothing is renewed from that moment on.
+            # What it was told to stop is waited for, however long that takes, before a Lease is given back.
+            await _first(
+                elector.run(
+                    lambda shard: thread.call(on_started, shard),
+                    lambda shard: thread.call(on_stopped, shard),
+                ),
+                thread.watch_caller(self.options.stall_limit),
+            )
 
-    def _hear(self) -> None:
-        self._heard_at = time.monotonic()
 
-    def _tell(self, lease: Lease, note: str) -> None:
-        recorder = self._owner._recorder
-        if recorder is not None:
-            # Different actions: events that differ in their note only would become one series.
-            action = "StopLeading" if note.endswith("stopped leading") else "BecomeLeader"
-            self._post(recorder.event, lease, "Normal", "LeaderElection", action, note)
+async def _first(*coroutines: Coroutine[None, None, None]) -> None:
+    """Run until one of them ends; raises what it raises."""
+    tasks = [asyncio.create_task(each) for each in coroutines]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
 
-    def _post(self, function: Callable[..., object], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the main loop is closed: nobody is left to tell
-            self._loop.call_soon_threadsafe(function, *arguments)
+
+def _teller(thread: ElectionThread, recorder: Recorder | None) -> Tell | None:
+    """How an elector on the thread has its events recorded on the loop that runs it."""
+    if recorder is None:
+        return None
+
+    def tell(lease: Lease, note: str) -> None:
+        # Different actions: events that differ in their note only would become one series.
+        action = "StopLeading" if note.endswith("stopped leading") else "BecomeLeader"
+        thread.post(recorder.event, lease, "Normal", "LeaderElection", action, note)
+
+    return tell
 
 
-def _settle(future: asyncio.Future[None]) -> None:
-    if not future.done():
-        future.set_result(None)
+def _win(won: asyncio.Future[None]) -> None:
+    if not won.done():
+        won.set_result(None)

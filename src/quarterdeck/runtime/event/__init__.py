@@ -7,6 +7,7 @@
         recorder.event(widget, "Normal", "Scaled", "Scale", "scaled from 1 to 3")
 """
 
-from quarterdeck.runtime.event.recorder import EventBroadcaster, EventRecorder, EventType
+from quarterdeck.runtime.event.broadcaster import EventBroadcaster
+from quarterdeck.runtime.event.recorder import EventRecorder, EventType
 
 __all__ = ["EventBroadcaster", "EventRecorder", "EventType"]

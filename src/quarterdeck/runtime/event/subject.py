@@ -1,5 +1,6 @@
 """What an event is about, and what it is called."""
 
+import threading
 import uuid
 from typing import Final
 
@@ -34,10 +35,11 @@ class EventNames:
 
     def __init__(self) -> None:
         self._last = 0
+        self._lock: Final = threading.Lock()  # recorders are called on any thread
 
     def make(self, subject: str, seconds: float) -> str:
         """A name for an event at a time; a UUID where the object's name cannot be part of one."""
-        moment = max(int(seconds * 1e9), self._last + 1)
-        self._last = moment
+        with self._lock:
+            moment = self._last = max(int(seconds * 1e9), self._last + 1)
         name = f"{subject}.{moment:x}"
         return str(uuid.uuid4()) if check_dns1123_subdomain(name) else name

@@ -14,12 +14,11 @@ import msgspec
 from quarterdeck.api import decode_json, encode
 from quarterdeck.client import json_patch
 from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime._logfield import LazyFields, get_logger
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.http import MIB, Request, Response
-from quarterdeck.runtime.webhook.logcontext import RequestFields
 from quarterdeck.runtime.webhook.review import VERSIONS, BadReview, read_review
 
 __all__ = ["BODY_LIMIT", "AdmissionEndpoint"]
@@ -61,7 +60,7 @@ class AdmissionEndpoint:
             status = {"message": str(error), "code": 400}
             return Response(200, _answer(error.api_version, error.uid, False, status))
         admission = Admission(asked)
-        with RequestFields(admission, self._kind, self._group):
+        with LazyFields(lambda: admission.log_fields(self._kind, self._group)):
             try:
                 pending = self._webhook.review(admission)
                 if pending is None:
@@ -71,7 +70,7 @@ class AdmissionEndpoint:
         return self._wait(version, admission, pending)
 
     async def _wait(self, version: str, admission: Admission, pending: Awaitable[None]) -> Response:
-        with RequestFields(admission, self._kind, self._group):
+        with LazyFields(lambda: admission.log_fields(self._kind, self._group)):
             try:
                 await pending
                 return Response(200, self._accept(version, admission))

@@ -330,7 +330,7 @@ def paths_drawn(strategy: Any, path: str) -> set[str]:
     """The paths that a strategy uses below `path`, always the same ones."""
     seen: set[str] = set()
 
-    @settings(thorough, derandomize=True, max_examples=60)
+    @settings(thorough, derandomize=True, max_examples=150)
     @given(strategy)
     def look(part: Any) -> None:
         seen.update(used_paths(part, path))

@@ -10,8 +10,8 @@ from quarterdeck.operators.ipam.logic.audit import Difference, differences, rebu
 from quarterdeck.operators.ipam.logic.book import PoolBook
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, version_number
 from quarterdeck.operators.ipam.types import Subnet
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.timeslice import TimeSlice
 
 from .loading import PAGE_SIZE

@@ -16,9 +16,9 @@ from quarterdeck.client import Client
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.operators.ipam.logic.facts import Member, version_number
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.cache.shard import Shard
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.source import SourceContext
 
 from .office import Office

@@ -20,12 +20,12 @@ from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.change import Change, ObjectEvent
 from quarterdeck.runtime.context import Context
 from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.predicate import strict_generation_changed
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Requeue, Result

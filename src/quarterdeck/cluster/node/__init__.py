@@ -1,0 +1,11 @@
+"""Nodes without machines: Node objects that are ready, and pods on them that run without containers.
+
+    names        the annotations by which pods say how they behave
+    behavior     how a pod behaves: annotations, settings, defaults
+    podstatus    what a kubelet writes about a pod
+    lifecycle    what happens to a pod next, and when
+    kubelet      the controller that makes it happen
+    registration the Node objects and their leases
+
+Every node with the label ``quarterdeck.dev/simulated=true`` is served, whoever made it.
+"""

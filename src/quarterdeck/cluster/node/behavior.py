@@ -1,0 +1,122 @@
+"""How a simulated pod behaves.
+
+A pod says so by annotations (``names``). What it does not say comes from the settings, by the name of its Job
+first; what they do not say either is usual: pods of Jobs run one second and succeed, all others run for ever.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar
+
+import msgspec
+
+from quarterdeck.api import controller_of, value_or
+from quarterdeck.api.jobset import names as jobset
+from quarterdeck.api.k8s import Pod
+from quarterdeck.cluster.node import names
+
+__all__ = ["Behavior", "Script"]
+
+T = TypeVar("T")
+_JOB_NAME: Final = "batch.kubernetes.io/job-name"
+_JOB_RUN_SECONDS: Final = 1.0
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True):
+    """What one pod does; seconds throughout, infinity where something never happens."""
+
+    start_seconds: float = 0.0
+    init_seconds: float = 0.0
+    ready_seconds: float = 0.0
+    run_seconds: float = math.inf
+    exit_code: int = 0
+    stop_seconds: float = 0.0
+    mistakes: tuple[str, ...] = ()
+    """Annotations that make no sense; they are as if absent."""
+
+
+class Behavior(msgspec.Struct, frozen=True, kw_only=True):
+    """What pods do that do not say it themselves."""
+
+    run_seconds: float | None = None
+    """How long containers run; ``None``: as usual, infinity: for ever."""
+    exit_code: int = 0
+    start_seconds: float = 0.0
+    ready_seconds: float = 0.0
+    stop_seconds: float = 0.0
+    run_seconds_by_job: Mapping[str, float] = {}
+    """By the name of the ReplicatedJob, or of the Job where there is none."""
+    exit_code_by_job: Mapping[str, int] = {}
+    fail_first_attempts: int = 0
+    """Attempts that exit with 1. Pods of a JobSet count restarts of the set, others those of containers."""
+    restart_backoff: float = 10.0
+    """Wait before a container is restarted the second time, doubled from then on; the first is at once."""
+    restart_backoff_cap: float = 300.0
+
+    def script(self, pod: Pod) -> Script:
+        """What a pod does."""
+        reader = _Reader(pod)
+        job = _job_name(pod)
+        usual = _JOB_RUN_SECONDS if _is_of_job(pod) else math.inf
+        run = self.run_seconds_by_job.get(job, usual if self.run_seconds is None else self.run_seconds)
+        code = self.exit_code_by_job.get(job, self.exit_code)
+        failing = reader.read(names.FAIL_FIRST_ATTEMPTS, int, self.fail_first_attempts)
+        return Script(
+            start_seconds=reader.read(names.START_SECONDS, _span, self.start_seconds),
+            init_seconds=reader.read(names.INIT_SECONDS, _span, 0.0),
+            ready_seconds=reader.read(names.READY_SECONDS, _span, self.ready_seconds),
+            run_seconds=reader.read(names.RUN_SECONDS, _span, run),
+            exit_code=1 if _attempt(pod) < failing else reader.read(names.EXIT_CODE, int, code),
+            stop_seconds=reader.read(names.STOP_SECONDS, _span, self.stop_seconds),
+            mistakes=tuple(reader.mistakes),
+        )
+
+    def restart_delay(self, restarts: int) -> float:
+        """Seconds before a container that was restarted so often is restarted again."""
+        if restarts == 0:
+            return 0.0
+        return min(self.restart_backoff * 2.0 ** min(restarts - 1, 32), self.restart_backoff_cap)
+
+
+class _Reader:
+    def __init__(self, pod: Pod) -> None:
+        self._annotations: Final = pod.metadata.annotations
+        self.mistakes: Final[list[str]] = []
+
+    def read(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        text = self._annotations.get(name)
+        if text is None:
+            return default
+        try:
+            return parse(text)
+        except ValueError:
+            self.mistakes.append(f"{name}={text}")
+            return default
+
+
+def _span(text: str) -> float:
+    if text in (names.FOREVER, names.NEVER):
+        return math.inf
+    span = float(text)
+    if not 0 <= span < math.inf:
+        raise ValueError(text)
+    return span
+
+
+def _is_of_job(pod: Pod) -> bool:
+    owner = controller_of(pod.metadata.owner_references)
+    return owner is not None and owner.kind == "Job"
+
+
+def _job_name(pod: Pod) -> str:
+    labels = pod.metadata.labels
+    return labels.get(jobset.REPLICATED_JOB_NAME) or labels.get(_JOB_NAME, "")
+
+
+def _attempt(pod: Pod) -> int:
+    restarts = pod.metadata.labels.get(jobset.RESTART_ATTEMPT, "")
+    if restarts.isdigit():
+        return int(restarts)
+    return max((value_or(each.restart_count, 0) for each in pod.status.container_statuses), default=0)

@@ -1,0 +1,229 @@
+"""The kubelets of all simulated nodes in one controller: pods bound to them run without containers.
+
+What a pod does is up to its annotations and the settings (``behavior``); a program or a test may also say it
+for single pods (``override``). Nothing happens on a node that is not Ready.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.api import Key, Time, to_dict, value_or
+from quarterdeck.api.k8s import Node, Pod, PodStatus
+from quarterdeck.client import StrategicMergePatch
+from quarterdeck.cluster.node import names
+from quarterdeck.cluster.node.behavior import Behavior, Script
+from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
+from quarterdeck.errors import NotFound, ignore_not_found
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import Cache, node_name
+from quarterdeck.runtime.change import ObjectEvent
+from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.context import Context, DeleteContext
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import Predicate, condition_changed, labels_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+
+__all__ = ["NAME", "Kubelet"]
+
+NAME: Final = "simulated-kubelet"
+_WORKERS: Final = 8
+_BOUND: Final = b'"nodeName":"'
+_ADDRESSES: Final = ipaddress.ip_network("10.128.0.0/9")
+_NO_ADDRESS: Final = "127.0.0.1"
+
+
+class _Memory(msgspec.Struct):
+    """What the status of a pod does not tell, or not exactly enough."""
+
+    uid: str
+    began: float
+    """When its stage began."""
+    ip: str = ""
+
+
+class Kubelet(Reconciler[Pod]):
+    """Runs the pods of simulated nodes; ``controller`` makes the controller."""
+
+    def __init__(self, behavior: Behavior | None = None, *, init_gate: InitGate | None = None) -> None:
+        """``init_gate`` holds init containers back until it says yes; it is asked every second."""
+        self._behavior = behavior if behavior is not None else Behavior()
+        self._init_gate: Final = init_gate
+        self._clock: Final = LoopClock()
+        self._pods: dict[Key, _Memory] = {}
+        self._overrides: dict[Key, Script] = {}
+        self._addresses: set[str] | None = None
+        self._next_address = int(_ADDRESSES.network_address)
+        self._controller: Controller[Pod] | None = None
+
+    # -- what tests and programs may say -----------------------------------------------------------------
+
+    def behave(self, behavior: Behavior) -> None:
+        """How pods behave from now on; those that run follow suit at their next change."""
+        self._behavior = behavior
+
+    def override(self, pod: Key, script: Script | None) -> None:
+        """Say what a pod of this name does, whatever it says itself; ``None`` takes it back."""
+        if script is None:
+            self._overrides.pop(pod, None)
+        else:
+            self._overrides[pod] = script
+        if self._controller is not None:
+            self._controller.queue.add(pod)
+
+    # -- running pods ------------------------------------------------------------------------------------
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """Forget a pod, and give its address away."""
+        memory = self._pods.pop(ctx.key, None)
+        if memory is not None and self._addresses is not None:
+            self._addresses.discard(memory.ip)
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        """Take a pod as far as it has got by now."""
+        pod = ctx.obj
+        node = await _simulated_node(ctx, pod.spec.node_name)
+        if node is None:
+            return None
+        now = self._clock.time()
+        memory = self._recall(pod, now)
+        script = self._overrides.get(ctx.key) or self._behavior.script(pod)
+        place = self._place(ctx.cache, pod, node, memory)
+        life = Life(script, self._behavior, place, now=now, gate=self._init_gate)
+        if pod.metadata.is_deleting:
+            return await self._stop(ctx, life)
+        before = _mark(pod)
+        step = life.advance(pod, now - memory.began)
+        if step.status is not None:
+            if script.mistakes and stage_of(pod) is Stage.NEW:
+                ctx.event("Warning", "InvalidAnnotation", f"ignored: {', '.join(script.mistakes)}")
+            if not await _write(ctx, step.status):
+                return None
+            if _mark(ctx.obj) != before:
+                memory.began = now
+        return Requeue(after=step.after) if 0 < step.after < math.inf else None
+
+    async def _stop(self, ctx: Context[Pod], life: Life) -> Result | None:
+        """End a pod that is being deleted: its containers stop, then it goes."""
+        pod = ctx.obj
+        grace = value_or(pod.metadata.deletion_grace_period_seconds, 0)
+        deadline = pod.metadata.deletion_timestamp
+        if stage_of(pod) is not Stage.ENDED:
+            asked = deadline.timestamp() - grace if isinstance(deadline, Time) else life.now
+            left = asked + min(life.script.stop_seconds, grace) - life.now
+            if left > 0:
+                return Requeue(after=left)
+            if not await _write(ctx, life.stop(pod)):
+                return None
+        if grace == 0 and pod.metadata.finalizers:
+            return None  # it waits for others
+        with ignore_not_found():
+            await ctx.delete(pod, grace_period=0)
+        return None
+
+    def _recall(self, pod: Pod, now: float) -> _Memory:
+        memory = self._pods.get(pod.key)
+        if memory is None or memory.uid != pod.metadata.uid:
+            memory = _Memory(pod.metadata.uid, begin_of(pod, now), pod.status.pod_ip)
+            self._pods[pod.key] = memory
+        return memory
+
+    def _place(self, cache: Cache, pod: Pod, node: Node, memory: _Memory) -> Place:
+        internal = (each.address for each in node.status.addresses if each.type == "InternalIP")
+        host = next(internal, _NO_ADDRESS)
+        if pod.spec.host_network is True:
+            return Place(host_ip=host, pod_ip=host)
+        if not memory.ip:
+            memory.ip = self._take_address(cache)
+        return Place(host_ip=host, pod_ip=memory.ip)
+
+    def _take_address(self, cache: Cache) -> str:
+        """An address that no other pod has."""
+        if self._addresses is None:  # pods may be older than this process
+            informer = cache.informer(Pod)
+            pods = map(informer.decoder(Pod).once, informer.entries())
+            self._addresses = {pod.status.pod_ip for pod in pods if pod.status.pod_ip}
+        while True:
+            self._next_address += 1
+            if self._next_address >= int(_ADDRESSES.broadcast_address):
+                self._next_address = int(_ADDRESSES.network_address) + 1
+            address = str(ipaddress.IPv4Address(self._next_address))
+            if address not in self._addresses:
+                self._addresses.add(address)
+                return address
+
+    def controller(self) -> Controller[Pod]:
+        """The controller, for ``manager.add``."""
+        made: Controller[Pod] = (
+            Builder(name=NAME)
+            .for_(Pod, predicates=[_ON_A_NODE])
+            .watches(Node, to=_pods_on_node, predicates=[condition_changed("Ready") | labels_changed])
+            .indexes(Pod, node_name)
+            .rbac(
+                Rule(groups=("",), resources=("pods",), verbs=("delete",)),
+                Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
+            )
+            .options(max_concurrent_reconciles=_WORKERS, field_manager="kubelet")
+            .build(self)
+        )
+        self._controller = made
+        return made
+
+
+async def _simulated_node(ctx: Context[Pod], name: str) -> Node | None:
+    """The node if it is simulated and ready."""
+    try:
+        node = await ctx.get(Node, name) if name else None
+    except NotFound:
+        return None
+    if node is None or node.metadata.labels.get(names.SIMULATED) != "true":
+        return None
+    is_ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    return node if is_ready else None
+
+
+async def _write(ctx: Context[Pod], status: PodStatus) -> bool:
+    """Write what is new in the status of the pod; returns whether the pod is still there."""
+    before, after = to_dict(ctx.obj.status), to_dict(status)
+    changes: dict[str, Any] = {key: value for key, value in after.items() if before.get(key) != value}
+    changes |= {key: None for key in before if key not in after}
+    if "conditions" in changes:  # merged by type: those of others stay as they are
+        known = {each["type"]: each for each in before.get("conditions", ())}
+        changes["conditions"] = [
+            {**dict.fromkeys(known.get(each["type"], ())), **each}
+            for each in after["conditions"]
+            if known.get(each["type"]) != each
+        ]
+    patch = StrategicMergePatch({"metadata": {"uid": ctx.obj.metadata.uid}, "status": changes})
+    try:
+        ctx.replace(await ctx.client.status.patch(ctx.obj, patch))
+    except NotFound:
+        ctx.note_gone()
+        return False
+    return True
+
+
+def _mark(pod: Pod) -> tuple[Stage, int, int]:
+    """What changes when a stage begins: the stage, init containers that ended, restarts."""
+    ended = sum(1 for each in pod.status.init_container_statuses if each.state.terminated)
+    restarts = sum(value_or(each.restart_count, 0) for each in pod.status.container_statuses)
+    return stage_of(pod), ended, restarts
+
+
+def _is_on_a_node(event: ObjectEvent[Any]) -> bool:
+    return _BOUND in event.entry.raw
+
+
+_ON_A_NODE: Final = Predicate("on_a_node", create=_is_on_a_node, update=_is_on_a_node)
+
+
+def _pods_on_node(ctx: MapContext, node: Node) -> Iterable[Key]:
+    return [pod.key for pod in ctx.cache.lookup(Pod, node_name(node.metadata.name))]

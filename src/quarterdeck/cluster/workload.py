@@ -1,0 +1,54 @@
+"""What makes workloads run: controllers of Jobs and JobSets, a scheduler, simulated nodes.
+
+Each part can be left out. A test of an operator that makes Jobs may want them to stay as they are; a cluster
+with another scheduler wants no default one::
+
+    Workloads(jobs=None)
+    Workloads(scheduler=None, nodes=NodeSettings(count=8), kubelet=Kubelet(Behavior(run_seconds=5)))
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from quarterdeck.cluster.job.backoff import JobSettings
+from quarterdeck.cluster.job.controller import job_controller
+from quarterdeck.cluster.job.orphan import orphan_pod_controller
+from quarterdeck.cluster.job.ttl import ttl_controller
+from quarterdeck.cluster.jobset.controller import jobset_controller
+from quarterdeck.cluster.node.kubelet import Kubelet
+from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
+from quarterdeck.cluster.placement import controller as placement
+from quarterdeck.cluster.placement.controller import SchedulerSettings
+from quarterdeck.runtime.manager import Manager
+
+__all__ = ["Workloads"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workloads:
+    """Which parts run; a kubelet runs pods on simulated nodes whoever made those."""
+
+    jobs: JobSettings | None = field(default_factory=JobSettings)
+    jobsets: bool = True
+    scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
+    kubelet: Kubelet | None = field(default_factory=Kubelet)
+    nodes: NodeSettings = field(default_factory=NodeSettings)
+
+    def add_to(self, manager: Manager) -> NodeRegistration:
+        """Add the controllers to a manager that has not started; returns what makes the nodes."""
+        if self.jobs is not None:
+            manager.add(job_controller(self.jobs))
+            manager.add(orphan_pod_controller())
+            manager.add(ttl_controller())
+        if self.jobsets:
+            manager.add(jobset_controller())
+        if self.scheduler is not None:
+            recorder = manager.recorder(placement.NAME)
+            manager.add(placement.scheduler_controller(self.scheduler, recorder))
+        if self.kubelet is not None:
+            manager.add(self.kubelet.controller())
+        registration = NodeRegistration(self.nodes)
+        if self.nodes.count:
+            manager.add(registration.controller())
+        return registration

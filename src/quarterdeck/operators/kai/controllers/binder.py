@@ -1,0 +1,156 @@
+"""Carries out bind requests: puts pods on the nodes the scheduler chose.
+
+An attempt that the server refuses is undone and told; as long as the request has attempts left it is
+repeated, after 2, 4, 8 … seconds. A request without attempts left is the scheduler's to delete.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quarterdeck.api import ObjectMeta, Time, value_or
+from quarterdeck.api.k8s import Binding, ObjectReference, Pod
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import ApiError, NotFound
+from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.logic.podcondition import condition_patch
+from quarterdeck.operators.kai.metrics import KaiMetrics
+from quarterdeck.operators.kai.settings import KaiSettings
+from quarterdeck.operators.kai.types import BindRequest
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.predicate import generation_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.seam import Recorder
+
+_RULES: Final = (
+    Rule(groups=("",), resources=("pods",), verbs=("get", "list", "patch", "watch")),
+    Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
+    Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
+)
+
+
+class Binder(Reconciler[BindRequest]):
+    """Binds one pod at a time."""
+
+    def __init__(self, recorder: Recorder, metrics: KaiMetrics) -> None:
+        self._recorder: Final = recorder
+        self._metrics: Final = metrics
+
+    async def reconcile(self, ctx: Context[BindRequest]) -> Result | None:
+        """Look at one request."""
+        request = ctx.obj
+        if request.metadata.is_deleting or request.status.phase == names.SUCCEEDED or is_given_up(request):
+            return None
+        try:
+            pod = await ctx.get(Pod, request.spec.pod_name, ctx.key.namespace)
+        except NotFound:
+            return None  # the request goes with its pod
+        if not is_about(request, pod):
+            return None
+        if pod.spec.node_name:
+            await self._write_status(ctx, {"phase": names.SUCCEEDED, "reason": None})
+            return None
+        try:
+            await self._bind(ctx, pod)
+        except ApiError as error:
+            return await self._fail(ctx, pod, error)
+        await self._succeed(ctx, pod)
+        return None
+
+    async def _bind(self, ctx: Context[BindRequest], pod: Pod) -> None:
+        await ctx.patch(pod, MergePatch({"metadata": _marks(ctx.obj)}))
+        metadata = pod.metadata
+        binding = Binding(
+            # with its UID: a pod of the same name that came later must not get this node
+            metadata=ObjectMeta(name=metadata.name, namespace=metadata.namespace, uid=metadata.uid),
+            target=ObjectReference(kind="Node", name=ctx.obj.spec.selected_node),
+        )
+        await ctx.client.subresource("binding").create(pod, binding)
+
+    async def _succeed(self, ctx: Context[BindRequest], pod: Pod) -> None:
+        self._metrics.bind_attempt(has_succeeded=True)
+        await self._write_status(ctx, {"phase": names.SUCCEEDED, "reason": None})
+        note = f"Pod bound successfully to node {ctx.obj.spec.selected_node}"
+        await self._tell(ctx, pod, is_bound=True, note=note, now=ctx.now())
+
+    async def _fail(self, ctx: Context[BindRequest], pod: Pod, error: ApiError) -> Result | None:
+        self._metrics.bind_attempt(has_succeeded=False)
+        request = ctx.obj
+        attempts = request.status.failed_attempts + 1
+        await self._write_status(
+            ctx, {"phase": names.FAILED, "reason": str(error), "failedAttempts": attempts}
+        )
+        try:
+            await ctx.patch(pod, MergePatch({"metadata": _undone(_marks(request))}))
+        except NotFound:
+            return None
+        note = f"Failed to bind pod {pod.key} to node {request.spec.selected_node}: {error}"
+        await self._tell(ctx, pod, is_bound=False, note=note, now=ctx.now())
+        if attempts >= value_or(request.spec.backoff_limit, 0):
+            return None
+        return Requeue(after=float(2**attempts), reason="binding-failed")
+
+    async def _tell(
+        self, ctx: Context[BindRequest], pod: Pod, *, is_bound: bool, note: str, now: Time
+    ) -> None:
+        reason = names.BOUND if is_bound else names.BINDING_ERROR
+        self._recorder.event(pod, "Normal" if is_bound else "Warning", reason, "Binding", note)
+        patch = condition_patch(pod, names.POD_BOUND, is_true=is_bound, reason=reason, message=note, now=now)
+        if patch is not None:
+            try:
+                await ctx.client.status.patch(pod, patch)
+            except NotFound:
+                return
+
+    async def _write_status(self, ctx: Context[BindRequest], status: dict[str, Any]) -> None:
+        try:
+            await ctx.client.status.patch(ctx.obj, MergePatch({"status": status}))
+        except NotFound:
+            return
+
+
+def is_given_up(request: BindRequest) -> bool:
+    """Whether a request failed and has no attempts left."""
+    limit = value_or(request.spec.backoff_limit, 0)
+    return request.status.phase == names.FAILED and request.status.failed_attempts >= limit
+
+
+def is_about(request: BindRequest, pod: Pod) -> bool:
+    """Whether a request was made for this pod, and not for one of the same name before it."""
+    owners = request.metadata.owner_references
+    return not owners or any(owner.uid == pod.metadata.uid for owner in owners)
+
+
+def _marks(request: BindRequest) -> dict[str, dict[str, str]]:
+    """What the pod is told about its place: the kind of its GPUs, and which ones it shares."""
+    spec = request.spec
+    groups = spec.selected_gpu_groups
+    labels = {names.GPU_GROUP_LABEL: groups[0]} if len(groups) == 1 else {}
+    if len(groups) > 1:
+        labels = {f"{names.GPU_GROUP_LABEL}/{group}": group for group in groups}
+    marks = {"annotations": {names.RECEIVED_TYPE_ANNOTATION: spec.received_resource_type}}
+    return {**marks, "labels": labels} if labels else marks
+
+
+def _undone(marks: dict[str, dict[str, str]]) -> dict[str, dict[str, None]]:
+    return {field: dict.fromkeys(values) for field, values in marks.items()}
+
+
+def binder_controller(
+    settings: KaiSettings, recorder: Recorder, metrics: KaiMetrics
+) -> Controller[BindRequest]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(name=names.BINDER)
+        .for_(BindRequest, predicates=[generation_changed])
+        .rbac(*_RULES)
+        .options(
+            max_concurrent_reconciles=settings.binder_workers,
+            field_manager=names.FIELD_MANAGER,
+        )
+        .build(Binder(recorder, metrics))
+    )

@@ -1,0 +1,216 @@
+"""Puts pods into PodGroups.
+
+Every pod of our scheduler is looked at when it appears and when its metadata changes, and again when the
+PodGang that it names changes. Its owners say what group it belongs to; the group is made or brought up to
+date, and the pod is marked with it. What goes wrong is told in an event on the pod and tried again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.api import DynamicObject, GroupVersionKind, Key
+from quarterdeck.api.k8s import Pod, PriorityClass
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    NoKindMatch,
+    NotFound,
+    QuarterdeckError,
+    Requeue,
+)
+from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.index import PODS_BY_GANG
+from quarterdeck.operators.kai.logic.grouping import (
+    GrouperRegistry,
+    GroupingError,
+    GroupPlan,
+    KindDefault,
+    Reference,
+    Workload,
+    changed_pod_group,
+    default_registry,
+    new_pod_group,
+    parse_kind_defaults,
+    pod_patch,
+)
+from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
+from quarterdeck.operators.kai.settings import KaiSettings
+from quarterdeck.operators.kai.types import PodGroup
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import annotations_changed, labels_changed, object_matches, update_if
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+
+from .owner import RememberingReader, owners_of
+
+BACKOFF_BASE: Final = 1.0
+BACKOFF_CAP: Final = 60.0
+CONFLICT_DELAY: Final = 0.05
+DEFAULTS_KEY: Final = "types"
+_CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
+
+_OWNER_KINDS: Final = {
+    "apps": ("daemonsets", "deployments", "replicasets", "statefulsets"),
+    "batch": ("cronjobs", "jobs"),
+    "grove.io": ("podcliques", "podcliquescalinggroups", "podcliquesets", "podgangsets"),
+    "jobset.x-k8s.io": ("jobsets",),
+    "kubeflow.org": ("jaxjobs", "mpijobs", "pytorchjobs", "tfjobs", "xgboostjobs"),
+    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
+    "ray.io": ("rayclusters", "rayjobs", "rayservices"),
+    "trainer.kubeflow.org": ("trainjobs",),
+}
+"""Resources that may own pods; an owner that may not be read counts as if it were not there."""
+_RULES: Final = (
+    *(Rule(groups=(group,), resources=plurals, verbs=("get",)) for group, plurals in _OWNER_KINDS.items()),
+    Rule(groups=(POD_GANG.group,), resources=("podgangs",), verbs=("get", "list", "watch")),
+    Rule(groups=("",), resources=("pods",), verbs=("patch",)),
+    Rule(groups=(names.GROUP,), resources=("podgroups",), verbs=("create", "get", "list", "update", "watch")),
+)
+_owners_changed: Final = update_if(
+    lambda old, new: old.owner_references != new.owner_references, "owners_changed"
+)
+
+
+class PodGrouper(Reconciler[Pod]):
+    """Finds the group of a pod and puts the pod into it."""
+
+    def __init__(self, reader: RememberingReader, settings: KaiSettings, registry: GrouperRegistry) -> None:
+        self._reader: Final = reader
+        self._settings: Final = settings
+        self._registry: Final = registry
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        """Look at one pod."""
+        if not self.concerns(ctx.obj):
+            return None
+        try:
+            await self._group(ctx)
+        except Conflict as error:
+            raise Requeue(after=CONFLICT_DELAY, reason="conflict") from error
+        except QuarterdeckError as error:
+            if ctx.obj.metadata.is_deleting and isinstance(error, GroupingError):
+                return None  # owners often go first
+            ctx.event("Warning", names.POD_GROUPER_WARNING, str(error))
+            raise
+        return None
+
+    def concerns(self, pod: Pod) -> bool:
+        """Whether a pod is to be grouped: it is ours, and nobody else has put it into a group."""
+        if pod.spec.scheduler_name != self._settings.scheduler_name:
+            return False
+        annotations = pod.metadata.annotations
+        if annotations.get(names.SKIP_GROUPER_ANNOTATION) == "true":
+            return False
+        return names.POD_GROUP_ANNOTATION not in annotations or bool(pod.metadata.owner_references)
+
+    async def _group(self, ctx: Context[Pod]) -> None:
+        pod = ctx.obj
+        plan = await self._plan(ctx)
+        await self._write_group(ctx, plan)
+        patch = pod_patch(pod, plan)
+        if patch:
+            try:
+                await ctx.patch(pod, MergePatch(patch))
+            except NotFound:
+                return
+
+    async def _plan(self, ctx: Context[Pod]) -> GroupPlan:
+        pod = ctx.obj
+        workload = Workload(
+            pod=pod,
+            owners=await owners_of(pod, self._reader),
+            priority_classes=frozenset([each.metadata.name for each in await ctx.list(PriorityClass)]),
+            kind_defaults=await self._kind_defaults(ctx),
+            node_pool_label=self._settings.node_pool_label,
+        )
+        grouper, workload = self._registry.resolve(workload)
+        if grouper.related is not None:
+            related = await _read(ctx, grouper.related(pod))
+            workload = msgspec.structs.replace(workload, related=related)
+        return grouper.plan(workload)
+
+    async def _kind_defaults(self, ctx: Context[Pod]) -> tuple[KindDefault, ...]:
+        namespace, _, name = self._settings.default_priorities_config_map.partition("/")
+        if not name:
+            return ()
+        try:
+            found = await self._reader.get(_CONFIG_MAP, name, namespace)
+            return parse_kind_defaults(found.at("data", DEFAULTS_KEY, default=""))
+        except (ApiError, ValueError) as error:
+            ctx.log.warning("no default priorities", error)
+            return ()
+
+    async def _write_group(self, ctx: Context[Pod], plan: GroupPlan) -> None:
+        try:
+            known = await ctx.get(PodGroup, plan.name, plan.namespace)
+        except NotFound:
+            try:
+                await ctx.create(new_pod_group(plan))
+                return
+            except AlreadyExists:  # another pod of the group was first, and the cache is behind
+                known = await ctx.get(PodGroup, plan.name, plan.namespace)
+        changed = changed_pod_group(known, plan)
+        if changed is not None:
+            await ctx.update(changed)
+
+
+async def _read(ctx: Context[Pod], reference: Reference) -> DynamicObject:
+    """An object that a grouper wants; asks the server before it says that there is none."""
+    kind, name, namespace = reference.kind, reference.name, ctx.obj.metadata.namespace
+    try:
+        return await ctx.get(kind, name, namespace)
+    except NotFound:
+        try:
+            return await ctx.get(kind, name, namespace, live=True)
+        except (NotFound, NoKindMatch) as error:
+            raise GroupingError(f"failed to get {kind.kind} {namespace}/{name}. Err: {error}") from error
+
+
+def pod_grouper_controller(
+    reader: RememberingReader, settings: KaiSettings, registry: GrouperRegistry | None = None
+) -> Controller[Pod]:
+    """The controller, for ``manager.add``."""
+    reconciler = PodGrouper(reader, settings, registry if registry is not None else default_registry())
+    relevant = [
+        labels_changed | annotations_changed | _owners_changed,
+        object_matches(reconciler.concerns, "grouped_here"),
+    ]
+    return (
+        Builder(name=names.POD_GROUPER)
+        .for_(Pod, predicates=relevant)
+        .watches(POD_GANG, to=_pods_of_gang, optional=True)
+        .indexes(Pod, PODS_BY_GANG)
+        .rbac(*_RULES, *_default_rules(settings))
+        .options(
+            max_concurrent_reconciles=settings.pod_grouper_workers,
+            backoff_base=BACKOFF_BASE,
+            backoff_cap=BACKOFF_CAP,
+            field_manager=names.FIELD_MANAGER,
+        )
+        .build(reconciler)
+    )
+
+
+def _default_rules(settings: KaiSettings) -> tuple[Rule, ...]:
+    namespace, _, name = settings.default_priorities_config_map.partition("/")
+    if not name:
+        return ()
+    resources, verbs = ("configmaps",), ("get",)
+    return (
+        Rule(groups=("",), resources=resources, verbs=verbs, resource_names=(name,), namespace=namespace),
+    )
+
+
+def _pods_of_gang(context: MapContext, gang: Any) -> Iterable[Key]:
+    found = context.cache.lookup(Pod, PODS_BY_GANG(gang.metadata.name, gang.metadata.namespace))
+    return [pod.key for pod in found]

@@ -1,0 +1,168 @@
+"""The cluster as a scheduling cycle sees it, taken from the cache.
+
+What was read of an object is kept as long as its version lives: a cycle costs what changed since the last
+one, and a walk over the rest. Pods whose volumes matter are read anew, because their claims may have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from quarterdeck.api import Key, Resource, decode_json
+from quarterdeck.api.k8s import (
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    StorageClass,
+)
+from quarterdeck.client import AnyKind, metadata_of
+from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.logic.intake import (
+    bind_request_info,
+    pod_group_info,
+    priority_class_info,
+    queue_info,
+    topology_info,
+)
+from quarterdeck.operators.kai.logic.volume import claims_of, volume_demands
+from quarterdeck.operators.kai.settings import KaiSettings
+from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
+from quarterdeck.runtime.cache import Cache, Informer
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.rbac import watch_rules
+from quarterdeck.scheduler.intake import node_info, pod_info
+from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
+
+T = TypeVar("T")
+R = TypeVar("R", bound=Resource)
+NAMESPACES: Final = metadata_of(Namespace)
+KINDS: Final[tuple[AnyKind, ...]] = (
+    Node,
+    Pod,
+    PodGroup,
+    Queue,
+    BindRequest,
+    PriorityClass,
+    Topology,
+    PersistentVolumeClaim,
+    PersistentVolume,
+    StorageClass,
+    NAMESPACES,
+)
+"""What a snapshot is taken of."""
+RULES: Final = tuple(rule for kind in KINDS for rule in watch_rules(kind))
+
+
+class _Reading(Generic[T]):
+    """What was read of each object of a kind, as long as the object stays the same."""
+
+    def __init__(self, informer: Informer, read: Callable[[Entry], T]) -> None:
+        self._informer: Final = informer
+        self._read: Final = read
+        self._known: dict[Key, tuple[Entry, T]] = {}
+
+    def all(self) -> Iterable[tuple[Entry, T]]:
+        """Every object, with what is known of it."""
+        old, new = self._known, {}
+        for entry in self._informer.entries():
+            key = entry.key
+            known = old.get(key)
+            if known is None or known[0] is not entry:
+                known = (entry, self._read(entry))
+            new[key] = known
+        self._known = new
+        return new.values()
+
+    def values(self) -> tuple[T, ...]:
+        """What is known of every object."""
+        return tuple(value for _, value in self.all())
+
+
+class SnapshotTaker:
+    """Takes snapshots of one cluster, or of one node pool of it."""
+
+    def __init__(self, cache: Cache, settings: KaiSettings, clock: Clock) -> None:
+        """Declares ``KINDS`` to the cache."""
+        self._settings: Final = settings
+        self._clock: Final = clock
+        self._informers: Final = {kind: cache.informer(kind) for kind in KINDS}
+        self._nodes: Final = _Reading(self._informers[Node], lambda entry: node_info(_document(entry)))
+        self._pods: Final = _Reading(self._informers[Pod], self._read_pod)
+        self._groups: Final = self._typed(PodGroup, pod_group_info)
+        self._queues: Final = self._typed(Queue, queue_info)
+        self._requests: Final = self._typed(BindRequest, bind_request_info)
+        self._priorities: Final = self._typed(PriorityClass, priority_class_info)
+        self._topologies: Final = self._typed(Topology, topology_info)
+
+    def take(self) -> Snapshot:
+        """The cluster now, as far as the cache knows."""
+        return Snapshot(
+            now=self._clock.time(),
+            nodes=tuple(info for entry, info in self._nodes.all() if self._is_in_pool(entry)),
+            pods=tuple(self._with_volumes(*known) for _, known in self._pods.all()),
+            pod_groups=tuple(info for entry, info in self._groups.all() if self._is_in_pool(entry)),
+            queues=self._queues.values(),
+            bind_requests=tuple(
+                info for entry, info in self._requests.all() if not self._is_left_over(entry, info.pod)
+            ),
+            priority_classes=self._priorities.values(),
+            topologies=self._topologies.values(),
+            namespaces={entry.name: entry.labels for entry in self._informers[NAMESPACES].entries()},
+        )
+
+    def left_over_requests(self) -> list[Key]:
+        """Bind requests of pods whose name another pod has by now."""
+        return [entry.key for entry, info in self._requests.all() if self._is_left_over(entry, info.pod)]
+
+    def _typed(self, kind: type[R], read: Callable[[R], T]) -> _Reading[T]:
+        informer = self._informers[kind]
+        decode = informer.decoder(kind)
+        return _Reading(informer, lambda entry: read(decode(entry)))
+
+    def _is_in_pool(self, entry: Entry) -> bool:
+        wanted = self._settings.node_pool
+        if not wanted:
+            return True
+        return entry.labels.get(self._settings.node_pool_label, names.DEFAULT_NODE_POOL) == wanted
+
+    def _is_left_over(self, request: Entry, pod: str) -> bool:
+        present = self._informers[Pod].get(request.namespace, pod)
+        owners = request.owner_references
+        return present is not None and bool(owners) and all(owner.uid != present.uid for owner in owners)
+
+    # -- pods and their volumes -----------------------------------------------------------------------
+
+    def _read_pod(self, entry: Entry) -> tuple[PodInfo, tuple[str, ...]]:
+        document = _document(entry)
+        info = pod_info(document)
+        is_waiting = info.scheduler_name == self._settings.scheduler_name and not info.node
+        return info, tuple(claims_of(document)) if is_waiting else ()
+
+    def _with_volumes(self, pod: PodInfo, claims: tuple[str, ...]) -> PodInfo:
+        """A pod with what its claims demand now; pods that have a node need not be asked."""
+        if not claims:
+            return pod
+        demands = volume_demands(
+            claims,
+            claim=lambda name: self._find(PersistentVolumeClaim, name, pod.namespace),
+            volume=lambda name: self._find(PersistentVolume, name),
+            storage_class=lambda name: self._find(StorageClass, name),
+        )
+        constraints = replace(pod.constraints, volume_nodes=demands.nodes, volume_problem=demands.problem)
+        return replace(pod, constraints=constraints)
+
+    def _find(self, kind: type[Resource], name: str, namespace: str = "") -> Mapping[str, Any] | None:
+        entry = self._informers[kind].get(namespace, name)
+        return _document(entry) if entry is not None else None
+
+
+def _document(entry: Entry) -> dict[str, Any]:
+    document: dict[str, Any] = decode_json(entry.raw)
+    return document

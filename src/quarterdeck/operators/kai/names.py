@@ -1,0 +1,93 @@
+"""Names that others rely on: groups, labels, annotations, reasons, defaults. They are KAI-Scheduler's."""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "scheduling.run.ai"
+TOPOLOGY_GROUP: Final = "kai.scheduler"
+SCHEDULER_NAME: Final = "kai-scheduler"
+DEFAULT_NODE_POOL: Final = "default"
+
+# -- labels and annotations ----------------------------------------------------------------------------
+
+QUEUE_LABEL: Final = "kai.scheduler/queue"
+"""On an owner or a pod: the queue to run in."""
+POD_GROUP_ANNOTATION: Final = "pod-group-name"
+"""On a pod: the PodGroup, in its namespace, that it belongs to."""
+SUB_GROUP_LABEL: Final = "kai.scheduler/subgroup-name"
+"""On a pod: the leaf subgroup."""
+TASK_PRIORITY_LABEL: Final = "kai.scheduler/task-priority"
+PRIORITY_CLASS_LABEL: Final = "priorityClassName"
+PREEMPTIBILITY_LABEL: Final = "kai.scheduler/preemptibility"
+PREEMPTIBLE: Final = "preemptible"
+NON_PREEMPTIBLE: Final = "non-preemptible"
+TOPOLOGY_ANNOTATION: Final = "kai.scheduler/topology"
+TOPOLOGY_REQUIRED_ANNOTATION: Final = "kai.scheduler/topology-required-placement"
+TOPOLOGY_PREFERRED_ANNOTATION: Final = "kai.scheduler/topology-preferred-placement"
+SEGMENT_SIZE_ANNOTATION: Final = "kai.scheduler/segment-size"
+SEGMENT_REQUIRED_ANNOTATION: Final = "kai.scheduler/segment-topology-required-placement"
+SEGMENT_PREFERRED_ANNOTATION: Final = "kai.scheduler/segment-topology-preferred-placement"
+NODE_POOL_LABEL: Final = "kai.scheduler/node-pool"
+GPU_FRACTION_ANNOTATION: Final = "gpu-fraction"
+GPU_MEMORY_ANNOTATION: Final = "gpu-memory"
+GPU_FRACTION_DEVICES_ANNOTATION: Final = "gpu-fraction-num-devices"
+GPU_GROUP_LABEL: Final = "runai-gpu-group"
+RECEIVED_TYPE_ANNOTATION: Final = "received-resource-type"
+TOP_OWNER_ANNOTATION: Final = "kai.scheduler/top-owner-metadata"
+PROJECT_LABEL: Final = "project"
+USER_LABEL: Final = "user"
+LAST_START_ANNOTATION: Final = "kai.scheduler/last-start-timestamp"
+STALE_ANNOTATION: Final = "kai.scheduler/stale-podgroup-timestamp"
+SELECTED_NODE_LABEL: Final = "selected-node"
+"""On a BindRequest: the node chosen."""
+
+SKIP_GROUPER_ANNOTATION: Final = "kai.scheduler/skip-podgrouper"
+"""``"true"`` on a pod whose PodGroup somebody else makes."""
+
+GPU_RESOURCE: Final = "nvidia.com/gpu"
+
+# -- installed objects ---------------------------------------------------------------------------------
+
+DEFAULT_QUEUE: Final = "default-queue"
+DEFAULT_PARENT_QUEUE: Final = "default-parent-queue"
+TRAIN: Final = "train"
+INFERENCE: Final = "inference"
+PRIORITY_CLASSES: Final = {TRAIN: 50, "build-preemptible": 75, "build": 100, INFERENCE: 125}
+
+# -- webhooks ------------------------------------------------------------------------------------------
+
+WEBHOOK_CONFIGURATION: Final = "kai-scheduler"
+POD_GROUP_WEBHOOK: Final = "podgroup-validation.kai.scheduler"
+QUEUE_WEBHOOK: Final = "queue-validation.kai.scheduler"
+POD_WEBHOOK: Final = "pod-validation.kai.scheduler"
+
+# -- controllers ---------------------------------------------------------------------------------------
+
+POD_GROUPER: Final = "pod-grouper"
+BINDER: Final = "binder"
+POD_GROUP_CONTROLLER: Final = "podgroup"
+QUEUE_CONTROLLER: Final = "queue"
+SCHEDULER: Final = "scheduler"
+FIELD_MANAGER: Final = SCHEDULER_NAME
+
+# -- conditions and reasons ----------------------------------------------------------------------------
+
+UNSCHEDULABLE_ON_NODE_POOL: Final = "UnschedulableOnNodePool"
+UNSCHEDULABLE: Final = "Unschedulable"
+POD_SCHEDULED: Final = "PodScheduled"
+POD_BOUND: Final = "PodBound"
+BOUND: Final = "Bound"
+BINDING_ERROR: Final = "BindingError"
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"
+POD_GROUPER_WARNING: Final = "PodGrouperWarning"
+
+PENDING: Final = "Pending"
+RUNNING: Final = "Running"
+SUCCEEDED: Final = "Succeeded"
+FAILED: Final = "Failed"
+
+REGULAR: Final = "Regular"
+FRACTION: Final = "Fraction"
+MIG_INSTANCE: Final = "MigInstance"

@@ -1,0 +1,67 @@
+"""PodGroup: pods that start together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import UNSET, Enum, Ge, Int32, Len, Maybe, Model, Resource, Seq, omitempty
+from quarterdeck.operators.kai import names
+
+from .podgroupstatus import PodGroupStatus
+
+
+class TopologyConstraint(Model):
+    """Where pods should be near each other."""
+
+    topology: str = omitempty("")
+    """Name of a Topology."""
+    required_topology_level: str = omitempty("")
+    """Node label of the widest domain that may hold all pods; without room in one they do not start."""
+    preferred_topology_level: str = omitempty("")
+    """Node label of the domain to try first."""
+
+
+class SubGroup(Model):
+    """A part of the group with a minimum of its own: a leaf that holds pods, or a parent of others."""
+
+    name: Annotated[str, Len(min=1)]
+    """Unique in the group, and lowercase."""
+    min_member: Annotated[Maybe[int], Int32, Ge(1)] = UNSET
+    """Pods needed to start; ignored on a parent. 1 unless set."""
+    parent: Maybe[str] = UNSET
+    """Subgroup that this one is a part of; unset for a part of the whole group."""
+    topology_constraint: Maybe[TopologyConstraint] = UNSET
+    min_sub_group: Annotated[Maybe[int], Int32] = UNSET
+    """Direct children needed to start; all unless set. Not together with minMember."""
+
+
+class PodGroupSpec(Model):
+    """What the group needs to start, and where it stands in line."""
+
+    min_member: Annotated[Maybe[int], Int32, Ge(1)] = UNSET
+    """Pods needed to start, 1 unless set; ignored as soon as there are subgroups."""
+    queue: str = omitempty("")
+    """Queue that pays for the pods."""
+    priority_class_name: str = omitempty("")
+    """PriorityClass that orders groups inside a queue."""
+    preemptibility: Annotated[Maybe[str], Enum(names.PREEMPTIBLE, names.NON_PREEMPTIBLE)] = UNSET
+    """Whether running pods may be evicted for others; unset means that priorities below 100 may."""
+    parallelism: Annotated[Maybe[int], Int32] = UNSET
+    completions: Annotated[Maybe[int], Int32] = UNSET
+    backoff_limit: Annotated[Maybe[int], Int32] = UNSET
+    mark_unschedulable: Maybe[bool] = UNSET
+    """False keeps the PodScheduled condition off pods that do not fit; events are written all the same."""
+    scheduling_backoff: Annotated[Maybe[int], Int32] = UNSET
+    """-1, as unset, tries for ever; 1 stops after one failure until the group moves to another node pool."""
+    topology_constraint: TopologyConstraint = omitempty(TopologyConstraint())
+    """Constraint on the whole group."""
+    sub_groups: Seq[SubGroup] = omitempty(())
+    min_sub_group: Annotated[Maybe[int], Int32] = UNSET
+    """Direct child subgroups needed to start; all unless set. Not together with minMember."""
+
+
+class PodGroup(Resource, group=names.GROUP, version="v2alpha2", short_names=["pg"], status=True):
+    """Pods that start together or not at all."""
+
+    spec: PodGroupSpec = omitempty(PodGroupSpec())
+    status: PodGroupStatus = omitempty(PodGroupStatus())

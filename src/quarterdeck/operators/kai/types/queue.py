@@ -1,0 +1,97 @@
+"""Queue: a share of the cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import (
+    EMPTY_MAP,
+    UNSET,
+    Column,
+    Duration,
+    ListMap,
+    Map,
+    Maybe,
+    Model,
+    OptionalTime,
+    Quantity,
+    Resource,
+    Seq,
+    omitempty,
+)
+from quarterdeck.operators.kai import names
+
+
+class QueueResource(Model):
+    """The share of one resource."""
+
+    quota: Maybe[float] = UNSET
+    """What the queue is sure to get; -1 without bounds, 0 unless set."""
+    over_quota_weight: Maybe[float] = UNSET
+    """Its part, relative to its siblings, of what nobody has a quota for; 0 unless set."""
+    limit: Maybe[float] = UNSET
+    """What it never exceeds; -1 without bounds. Unset means 0: nothing runs."""
+
+
+class QueueResources(Model):
+    """Shares: GPUs in devices, CPU in thousandths of a core, memory in megabytes (10^6 bytes)."""
+
+    gpu: QueueResource = omitempty(QueueResource())
+    cpu: QueueResource = omitempty(QueueResource())
+    memory: QueueResource = omitempty(QueueResource())
+
+
+class QueueSpec(Model):
+    """The place of the queue in the tree, and its share."""
+
+    display_name: str = omitempty("")
+    """Stands for the name in messages."""
+    parent_queue: str = omitempty("")
+    resources: Maybe[QueueResources] = UNSET
+    priority: Maybe[int] = UNSET
+    """Queues of higher priority get what is over quota first; 100 unless set."""
+    preempt_min_runtime: Maybe[Duration] = UNSET
+    """How long a group of the queue runs before one of higher priority in the queue may evict it."""
+    reclaim_min_runtime: Maybe[Duration] = UNSET
+    """How long a group of the queue runs before another queue may evict it."""
+
+
+class QueueCondition(Model):
+    """A condition of the queue."""
+
+    type: str
+    """Orphan or OverQuota."""
+    status: str
+    last_probe_time: OptionalTime = UNSET
+    last_transition_time: OptionalTime = UNSET
+    reason: str = omitempty("")
+    message: str = omitempty("")
+
+
+class QueueStatus(Model):
+    """What runs in the queue and in the queues below it."""
+
+    conditions: Annotated[Seq[QueueCondition], ListMap("type")] = omitempty(())
+    child_queues: Seq[str] = omitempty(())
+    allocated: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    allocated_non_preemptible: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    requested: Map[str, Quantity] = omitempty(EMPTY_MAP)
+
+
+class Queue(
+    Resource,
+    group=names.GROUP,
+    version="v2",
+    scope="Cluster",
+    status=True,
+    columns=[
+        Column("Priority", ".spec.priority"),
+        Column("Parent", ".spec.parentQueue"),
+        Column("Children", ".status.childQueues"),
+        Column("DisplayName", ".spec.displayName"),
+    ],
+):
+    """A share of the cluster, for a team or for a department of teams."""
+
+    spec: QueueSpec = omitempty(QueueSpec())
+    status: QueueStatus = omitempty(QueueStatus())

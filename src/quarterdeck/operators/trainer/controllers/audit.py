@@ -1,0 +1,115 @@
+"""Variables of a JobSet that somebody changed: found, reported, put right.
+
+The repair touches exactly those variables. Where the API refuses it, the JobSet is made anew once nothing of
+it runs; what runs meanwhile cannot be changed, the repair protects restarts and resumes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from quarterdeck.api import is_condition_true, is_controlled_by
+from quarterdeck.api.jobset import JobSet
+from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.errors import Conflict, Forbidden, Invalid
+from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
+from quarterdeck.operators.trainer.logic.framework import Framework
+from quarterdeck.operators.trainer.logic.overriderule import active_jobs
+from quarterdeck.operators.trainer.logic.plugin import EnvOwner
+from quarterdeck.operators.trainer.settings import TrainerSettings
+from quarterdeck.operators.trainer.types import AnyRuntime, MLPolicy, TrainJob
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.result import Result
+
+from .ownership import read_live
+from .recreation import recreate
+from .report import Reporter
+
+__all__ = ["Auditor", "Finding"]
+
+_TRIES: Final = 5
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What an audit found."""
+
+    owner: EnvOwner
+    policy: MLPolicy
+    jobset: JobSet
+    drift: Sequence[Drift]
+
+    @property
+    def variables(self) -> list[str]:
+        """Which variables differ, sorted."""
+        return sorted({name for each in self.drift for name in each.names})
+
+
+class Auditor:
+    """Compares JobSets with what they should be, at every reconcile."""
+
+    def __init__(self, framework: Framework, settings: TrainerSettings, reporter: Reporter) -> None:
+        self._framework: Final = framework
+        self._settings: Final = settings
+        self._reporter: Final = reporter
+
+    async def find(self, ctx: Context[TrainJob], runtime: AnyRuntime, jobset: JobSet) -> Finding | None:
+        """What differs in a JobSet that has not ended; a suspicion is confirmed on the server."""
+        owner = self._framework.env_owner(runtime)
+        policy = runtime.spec.ml_policy if runtime.spec else None
+        if owner is None or not policy or _has_ended(jobset) or not find_drift(owner, policy, jobset):
+            return None
+        return await self._look_again(ctx, owner, policy)
+
+    async def _look_again(self, ctx: Context[TrainJob], owner: EnvOwner, policy: MLPolicy) -> Finding | None:
+        live = await read_live(ctx, JobSet, ctx.key.name)
+        if live is None or live.metadata.is_deleting or not is_controlled_by(ctx.obj, live.metadata):
+            return None
+        drift = find_drift(owner, policy, live)
+        return Finding(owner, policy, live, drift) if drift else None
+
+    async def repair(self, ctx: Context[TrainJob], found: Finding) -> Result | None:
+        """Put a JobSet right that must not be rendered anew; returns what to wait for if it is replaced."""
+        variables = found.variables
+        if self._settings.reserved_env_repair == "Off":
+            self._reporter.drift(ctx.obj, variables, "off")
+            return None
+        for _ in range(_TRIES):
+            try:
+                await ctx.update(repaired(found.jobset, found.drift))
+            except Conflict:
+                again = await self._look_again(ctx, found.owner, found.policy)
+                if again is None:
+                    return None
+                found = again
+            except (Invalid, Forbidden):
+                return await self._replace(ctx, found.jobset, variables)
+            else:
+                self._reporter.drift(ctx.obj, variables, "restored")
+                return None
+        raise Conflict(f"JobSet {ctx.key} is changed faster than it can be repaired")
+
+    async def _replace(
+        self, ctx: Context[TrainJob], jobset: JobSet, variables: Sequence[str]
+    ) -> Result | None:
+        if active_jobs(jobset) and self._settings.reserved_env_repair != "Force":
+            self._reporter.drift(ctx.obj, variables, "pending")
+            return None
+        self._reporter.drift(ctx.obj, variables, "recreated")
+        return await recreate(ctx, jobset)
+
+    async def settle(self, ctx: Context[TrainJob], found: Finding) -> None:
+        """After a JobSet was applied as a whole: what another manager added to variables is left to do."""
+        left = await self._look_again(ctx, found.owner, found.policy)
+        if left is not None and self._settings.reserved_env_repair != "Off":
+            await ctx.update(repaired(left.jobset, left.drift))
+        self._reporter.drift(ctx.obj, found.variables, "restored")
+
+
+def _has_ended(jobset: JobSet) -> bool:
+    conditions = jobset.status.conditions
+    return is_condition_true(conditions, jobset_names.COMPLETED) or is_condition_true(
+        conditions, jobset_names.FAILED
+    )

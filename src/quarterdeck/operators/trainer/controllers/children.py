@@ -1,0 +1,217 @@
+"""Keeps the objects of a TrainJob: reads what is there, renders, writes what differs, repairs.
+
+Every object is written only if it is absent or the TrainJob's own. A JobSet that runs is not rendered anew;
+of it only variables that somebody changed are put right.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quarterdeck.api import Resource, is_controlled_by
+from quarterdeck.api.jobset import JobSet
+from quarterdeck.api.k8s import ConfigMap, Secret
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, QuarterdeckError
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.logic import sshkey
+from quarterdeck.operators.trainer.logic.env import reserved_in
+from quarterdeck.operators.trainer.logic.framework import Framework, is_running
+from quarterdeck.operators.trainer.logic.info import spec_of
+from quarterdeck.operators.trainer.logic.overriderule import active_jobs
+from quarterdeck.operators.trainer.logic.plugin import Component, Present
+from quarterdeck.operators.trainer.lookup import RuntimeMissing, find_runtime
+from quarterdeck.operators.trainer.settings import TrainerSettings
+from quarterdeck.operators.trainer.types import (
+    AnyRuntime,
+    CoschedulingPodGroup,
+    MLPolicy,
+    PodGroupPolicy,
+    TrainJob,
+    VolcanoPodGroup,
+)
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.result import Result, Wait, until_gone
+
+from .audit import Auditor, Finding
+from .ownership import Foreign, claim, read, read_live
+from .recreation import recreate
+from .report import Reporter
+from .snapshot import load_snapshot, store_snapshot
+
+__all__ = ["Children"]
+
+
+class Children:
+    """What every reconcile of a TrainJob uses to bring its objects about."""
+
+    def __init__(self, framework: Framework, settings: TrainerSettings, reporter: Reporter) -> None:
+        self._framework: Final = framework
+        self._settings: Final = settings
+        self._reporter: Final = reporter
+        self._auditor: Final = Auditor(framework, settings, reporter)
+
+    async def keep(self, ctx: Context[TrainJob]) -> Result | None:
+        """Bring the objects of an unfinished TrainJob about.
+
+        Returns what to wait for if that is not possible now; raises what went wrong.
+        """
+        try:
+            return await self._keep(ctx)
+        except Foreign as error:
+            self._reporter.metrics.foreign.labelled(error.kind).inc()
+            raise
+
+    async def _keep(self, ctx: Context[TrainJob]) -> Result | None:
+        job = ctx.obj
+        jobset = await self._jobset(ctx)
+        runtime = await self._runtime(ctx)
+        if jobset is not None and jobset.metadata.is_deleting:
+            return Wait(until_gone(jobset, JobSet), reason="jobset-goes")
+        self._report_ignored(job, runtime)
+        finding = await self._auditor.find(ctx, runtime, jobset) if jobset is not None else None
+        present = await self._present(ctx, runtime, jobset)
+        self._report_key(job, present)
+        if finding is not None and is_running(job, jobset):
+            return await self._auditor.repair(ctx, finding) or await self._write(ctx, runtime, present)
+        return await self._write_all(ctx, runtime, present, finding)
+
+    async def _write_all(
+        self, ctx: Context[TrainJob], runtime: AnyRuntime, present: Present, finding: Finding | None
+    ) -> Result | None:
+        """Write a JobSet as a whole, which also puts right what was found."""
+        try:
+            waits = await self._write(ctx, runtime, present)
+        except (Invalid, Forbidden):
+            if finding is not None:
+                self._reporter.drift(ctx.obj, finding.variables, "pending")
+            raise
+        if finding is not None and waits is None:
+            await self._auditor.settle(ctx, finding)
+        elif finding is not None:
+            self._reporter.drift(ctx.obj, finding.variables, "recreated")
+        return waits
+
+    # -- what is there --------------------------------------------------------------------------------
+
+    async def _jobset(self, ctx: Context[TrainJob]) -> JobSet | None:
+        """The JobSet; read from the server unless it runs, because then it is about to be written."""
+        job = ctx.obj
+        cached = await read(ctx, JobSet, job.metadata.name)
+        if cached is not None and is_running(job, cached) and is_controlled_by(job, cached.metadata):
+            return cached
+        live = await read_live(ctx, JobSet, job.metadata.name)
+        return await claim(ctx, live) if live is not None else None
+
+    async def _runtime(self, ctx: Context[TrainJob]) -> AnyRuntime:
+        if not self._settings.runtime_snapshot:
+            return await self._find_runtime(ctx)
+        kept = await load_snapshot(ctx)
+        if kept is not None:
+            return kept
+        runtime = await self._find_runtime(ctx)
+        try:
+            await store_snapshot(ctx, runtime)
+        except AlreadyExists as error:
+            raise Conflict(str(error)) from error
+        return runtime
+
+    @staticmethod
+    async def _find_runtime(ctx: Context[TrainJob]) -> AnyRuntime:
+        try:
+            return await find_runtime(ctx.cache, ctx.obj)
+        except RuntimeMissing:
+            # The cache may be behind: a TrainJob is often created right after its runtime.
+            return await find_runtime(ctx.client, ctx.obj)
+
+    async def _present(self, ctx: Context[TrainJob], runtime: AnyRuntime, jobset: JobSet | None) -> Present:
+        policy = (runtime.spec.ml_policy if runtime.spec else None) or MLPolicy()
+        gang = (runtime.spec.pod_group_policy if runtime.spec else None) or PodGroupPolicy()
+        secret: Secret | None = None
+        if policy.mpi:
+            found = await read_live(ctx, Secret, names.ssh_secret_name(ctx.key.name))
+            secret = await claim(ctx, found) if found is not None else None
+        group: Resource | None = None
+        if gang.coscheduling:
+            group = await read(ctx, CoschedulingPodGroup, ctx.key.name)
+        elif gang.volcano:
+            group = await read(ctx, VolcanoPodGroup, ctx.key.name)
+        return Present(jobset=jobset, ssh_secret=secret, has_pod_group=group is not None)
+
+    # -- what users are told --------------------------------------------------------------------------
+
+    def _report_ignored(self, job: TrainJob, runtime: AnyRuntime) -> None:
+        owner = self._framework.env_owner(runtime)
+        ignored = reserved_in(job, owner.reserved) if owner is not None else []
+        if ignored:
+            self._reporter.ignored(job, ignored)
+
+    def _report_key(self, job: TrainJob, present: Present) -> None:
+        """A Secret that is not the one a running JobSet was made with."""
+        jobset, secret = present.jobset, present.ssh_secret
+        if jobset is None or secret is None or not is_running(job, jobset):
+            return
+        expected = jobset.metadata.annotations.get(names.SSH_KEY_DIGEST)
+        public = secret.data.get(names.SSH_PUBLIC_KEY, b"")
+        if expected is not None and expected != sshkey.digest(public) and active_jobs(jobset):
+            self._reporter.key_replaced(job)
+
+    # -- writing --------------------------------------------------------------------------------------
+
+    async def _write(self, ctx: Context[TrainJob], runtime: AnyRuntime, present: Present) -> Result | None:
+        for component in self._framework.render(ctx.obj, runtime, present):
+            if component.is_created_once:
+                await self._create(ctx, component, present)
+            elif isinstance(component.obj, JobSet):
+                return await self._apply_jobset(ctx, component.obj, present.jobset)
+            else:
+                await self._apply(ctx, component.obj)
+        return None
+
+    async def _create(self, ctx: Context[TrainJob], component: Component, present: Present) -> None:
+        try:
+            await ctx.create(component.obj)
+        except AlreadyExists as error:
+            # Somebody was faster. What was rendered with it (the digest of a key) is wrong: begin again.
+            raise Conflict(str(error)) from error
+        if isinstance(component.obj, Secret) and present.jobset is not None and active_jobs(present.jobset):
+            self._reporter.key_replaced(ctx.obj)
+
+    @staticmethod
+    async def _apply(ctx: Context[TrainJob], obj: Resource) -> None:
+        found = await read_live(ctx, type(obj), obj.metadata.name)
+        if found is not None:
+            await claim(ctx, found)
+        if isinstance(found, ConfigMap) and isinstance(obj, ConfigMap) and found.data == obj.data:
+            return  # no cache holds the data of ConfigMaps, so nothing else would tell
+        await ctx.apply(_guarded(obj, found))
+
+    async def _apply_jobset(
+        self, ctx: Context[TrainJob], obj: JobSet, present: JobSet | None
+    ) -> Result | None:
+        try:
+            await ctx.apply(_guarded(obj, present))
+        except (Invalid, Forbidden) as error:
+            if present is None or "immutable" not in str(error):
+                raise
+            return await self._recover(ctx, present, error)
+        return None
+
+    async def _recover(
+        self, ctx: Context[TrainJob], jobset: JobSet, refusal: QuarterdeckError
+    ) -> Result | None:
+        """The API does not let a JobSet be changed: make it anew once nothing of it runs."""
+        if active_jobs(jobset):
+            if spec_of(ctx.obj).suspend and not jobset.spec.suspend:
+                # Whatever else was edited meanwhile, the suspension itself must come about.
+                await ctx.patch(jobset, MergePatch({"spec": {"suspend": True}}))
+            raise refusal
+        self._reporter.recreated(ctx.obj, refusal)
+        return await recreate(ctx, jobset)
+
+
+def _guarded(obj: Resource, present: Resource | None) -> Resource:
+    """An object to apply that fits only the incarnation that was looked at."""
+    if present is None:
+        return obj
+    return obj.evolve(metadata=obj.metadata.evolve(uid=present.metadata.uid))

@@ -1,0 +1,132 @@
+"""Protects runtimes that TrainJobs use: a finalizer keeps them until the last TrainJob is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, TypeVar
+
+from quarterdeck.api import Key, add_finalizer, has_finalizer, remove_finalizer
+from quarterdeck.errors import ApiError, Conflict, NotFound
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.index import JOBS_BY_RUNTIME, runtime_value, values_of
+from quarterdeck.operators.trainer.logic.info import spec_of
+from quarterdeck.operators.trainer.lookup import RUNTIMES, runtime_namespace
+from quarterdeck.operators.trainer.settings import TrainerSettings
+from quarterdeck.operators.trainer.types import ClusterTrainingRuntime, TrainingRuntime, TrainJob
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.finalizer import change_finalizers
+from quarterdeck.runtime.handler import KeyMapper, MapContext, mapped
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.source import KindSource, SourceContext
+
+__all__ = ["cluster_training_runtime_controller", "training_runtime_controller"]
+
+R = TypeVar("R", TrainingRuntime, ClusterTrainingRuntime)
+
+
+class RuntimeReconciler(Reconciler[R]):
+    """Adds the finalizer to a runtime in use, and removes it from one that goes and is not.
+
+    It stays when the last TrainJob is gone: only a deletion asks for it.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder: Final = recorder
+
+    async def reconcile(self, ctx: Context[R]) -> Result | None:
+        """Look at one runtime."""
+        runtime = ctx.obj
+        metadata = runtime.metadata
+        is_used = len(ctx.index(TrainJob, JOBS_BY_RUNTIME(runtime_value(runtime)))) > 0
+        if is_used and not metadata.is_deleting and not has_finalizer(metadata, names.FINALIZER):
+            metadata = add_finalizer(metadata, names.FINALIZER)
+        elif metadata.is_deleting and has_finalizer(metadata, names.FINALIZER):
+            if is_used or await self._is_used_after_all(ctx):
+                return None
+            metadata = remove_finalizer(metadata, names.FINALIZER)
+        try:
+            await change_finalizers(ctx.client, runtime, metadata)
+        except NotFound:
+            ctx.note_gone()
+        except ApiError as error:
+            if not isinstance(error, Conflict):
+                note = f"finalizer {names.FINALIZER} could not be changed: {error}"
+                self._recorder.event(runtime, "Warning", names.FINALIZER_WRITE_FAILED, "Reconcile", note)
+            raise
+        return None
+
+    async def _is_used_after_all(self, ctx: Context[R]) -> bool:
+        """Ask the server: the cache may not know the newest TrainJob, and what is gone is gone."""
+        value = runtime_value(ctx.obj)
+        jobs = await ctx.client.list(TrainJob, namespace=ctx.key.namespace)
+        return any(value in values_of(job) for job in jobs)
+
+
+class DelayedSource(KindSource):
+    """Changes of a kind whose keys are looked at a while later, so that many changes are one look."""
+
+    def __init__(self, kind: type[TrainJob], mapper: KeyMapper, delay: float) -> None:
+        super().__init__(kind, mapper)
+        self._delay: Final = delay
+        self._controller: Controller[Any] | None = None
+
+    def attach(self, controller: Controller[Any]) -> None:
+        """The controller that is to be woken."""
+        self._controller = controller
+
+    async def run(self, context: SourceContext) -> None:
+        """Follow the kind until cancelled."""
+        assert self._controller is not None
+        queue = self._controller.queue
+        await super().run(
+            SourceContext(
+                cache=context.cache,
+                cluster=context.cluster,
+                enqueue=lambda key, priority: queue.add(key, after=self._delay, priority=priority),
+                predicates=context.predicates,
+                clock=context.clock,
+                rng=context.rng,
+                synced=context.synced,
+            )
+        )
+
+
+def _controller(kind: type[R], name: str, settings: TrainerSettings, recorder: Recorder) -> Controller[R]:
+    info = kind.type_info
+
+    def runtime_of(_: MapContext, job: TrainJob) -> Iterable[Key]:
+        ref = spec_of(job).runtime_ref
+        return (Key(runtime_namespace(job), ref.name),) if RUNTIMES.get(ref.key) is kind else ()
+
+    source = DelayedSource(TrainJob, mapped(runtime_of), settings.finalizer_delay_seconds)
+    controller = (
+        Builder(name=name)
+        .for_(kind)
+        .source(source)
+        .indexes(TrainJob, JOBS_BY_RUNTIME)
+        .rbac(
+            Rule(groups=(info.group,), resources=(info.plural,), verbs=("patch",)),
+            Rule(groups=(info.group,), resources=(f"{info.plural}/finalizers",), verbs=("update",)),
+        )
+        .options(field_manager=names.FIELD_MANAGER, max_concurrent_reconciles=settings.runtime_workers)
+        .build(RuntimeReconciler(recorder))
+    )
+    source.attach(controller)
+    return controller
+
+
+def training_runtime_controller(settings: TrainerSettings, recorder: Recorder) -> Controller[TrainingRuntime]:
+    """The controller of namespaced runtimes, for ``manager.add``."""
+    return _controller(TrainingRuntime, names.TRAINING_RUNTIME_CONTROLLER, settings, recorder)
+
+
+def cluster_training_runtime_controller(
+    settings: TrainerSettings, recorder: Recorder
+) -> Controller[ClusterTrainingRuntime]:
+    """The controller of cluster-wide runtimes, for ``manager.add``."""
+    return _controller(ClusterTrainingRuntime, names.CLUSTER_TRAINING_RUNTIME_CONTROLLER, settings, recorder)

@@ -1,0 +1,189 @@
+"""The extension points: what a plugin may do, and what it is told.
+
+A plugin is any object with a name that has the methods of one or more of these protocols. It decides on
+documents alone; what it needs to know of the cluster is read before and given to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, runtime_checkable
+
+import msgspec
+
+from quarterdeck.api import Resource
+from quarterdeck.api.jobset import JobSet
+from quarterdeck.api.k8s import Pod, Secret
+from quarterdeck.operators.trainer.types import MLPolicy, TrainJob, TrainJobStatus
+
+from .info import Info
+from .template import Json
+from .violation import Violation
+
+__all__ = [
+    "ClusterFacts",
+    "Component",
+    "ComponentBuilder",
+    "CustomValidation",
+    "EnvOwner",
+    "MLPolicyEnforcer",
+    "Plugin",
+    "PodGroupEnforcer",
+    "PodNetwork",
+    "Present",
+    "Shape",
+    "StatusSource",
+    "SystemEnv",
+    "Watch",
+    "WatchExtension",
+]
+
+
+class Present(msgspec.Struct, frozen=True, kw_only=True):
+    """Which objects of a TrainJob there are; only its own, what belongs to others is not shown to plugins."""
+
+    jobset: JobSet | None = None
+    has_pod_group: bool = False
+    ssh_secret: Secret | None = None
+
+
+class Component(msgspec.Struct, frozen=True):
+    """An object of a TrainJob as it should be."""
+
+    obj: Resource
+    is_created_once: bool = False
+    """Created if it is absent and never touched again; others are applied."""
+
+
+class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What validation needs to know of the cluster."""
+
+    jobset: JobSet | Exception | None = None
+    """The JobSet of an updated TrainJob, or why it could not be read."""
+    pods: Sequence[Pod] = ()
+    """Pods of that JobSet."""
+    missing_priorities: Mapping[str, str] = {}
+    """PriorityClasses that could not be read: name to error."""
+
+
+class Shape(msgspec.Struct, frozen=True, kw_only=True):
+    """What the values of system variables follow from."""
+
+    job_name: str
+    template: Json
+    """A JobSetSpec whose parallelism is set."""
+    policy: MLPolicy
+    processes: str
+    """Processes on each node, as the policy counts them."""
+    has_own_command: bool | None = None
+    """Whether the policy gave the trainer its command; ``None`` if that is not known any more."""
+
+
+class SystemEnv(msgspec.Struct, frozen=True):
+    """The variables that one container must have."""
+
+    job: str
+    """Name of the replicated job."""
+    container: str
+    entries: Sequence[Json]
+    processes_entry: str = ""
+    """Name of the variable that tells the processes per node: nothing else of a JobSet says how many."""
+
+
+class Watch(msgspec.Struct, frozen=True):
+    """A kind whose objects a TrainJob controls, and whose changes concern it."""
+
+    kind: type[Resource]
+    is_optional: bool = False
+    """The kind may not be installed."""
+    is_metadata_enough: bool = False
+
+
+class Plugin(Protocol):
+    """What all plugins have."""
+
+    @property
+    def name(self) -> str:
+        """As in logs and error texts."""
+        ...
+
+
+@runtime_checkable
+class EnvOwner(Protocol):
+    """Sets variables that nobody else may set."""
+
+    reserved: tuple[str, ...]
+    """Their names."""
+
+    def is_active(self, policy: MLPolicy) -> bool:
+        """Whether the ML policy of a runtime is this plugin's."""
+        ...
+
+    def system_env(self, shape: Shape) -> Sequence[SystemEnv]:
+        """The variables that a JobSet must have, whether it is about to be written or runs already."""
+        ...
+
+
+@runtime_checkable
+class MLPolicyEnforcer(Protocol):
+    """Sizes the pods and gives them what the framework needs."""
+
+    def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
+        """Complete ``info``; does nothing if the policy is another plugin's."""
+        ...
+
+
+@runtime_checkable
+class PodGroupEnforcer(Protocol):
+    """Marks pods for a gang scheduler."""
+
+    def enforce_pod_group_policy(self, info: Info, job: TrainJob) -> None:
+        """Complete ``info``; does nothing if the policy is another plugin's."""
+        ...
+
+
+@runtime_checkable
+class PodNetwork(Protocol):
+    """Knows the addresses of pods."""
+
+    def identify_pods(self, info: Info) -> None:
+        """Fill in the endpoints."""
+        ...
+
+
+@runtime_checkable
+class ComponentBuilder(Protocol):
+    """Makes objects."""
+
+    def build(self, info: Info, job: TrainJob, present: Present) -> Sequence[Component]:
+        """The objects as they should be now; an object that must stay as it is, is left out."""
+        ...
+
+
+@runtime_checkable
+class CustomValidation(Protocol):
+    """Judges TrainJobs."""
+
+    def validate(
+        self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
+    ) -> Sequence[Violation]:
+        """What is wrong; ``info`` has the overrides and nothing of other plugins."""
+        ...
+
+
+@runtime_checkable
+class WatchExtension(Protocol):
+    """Wants to know about changes."""
+
+    def watches(self) -> Sequence[Watch]:
+        """Kinds of objects that it makes."""
+        ...
+
+
+@runtime_checkable
+class StatusSource(Protocol):
+    """Knows how far a TrainJob is; there is exactly one."""
+
+    def status(self, job: TrainJob, jobset: JobSet) -> TrainJobStatus:
+        """The status with what the JobSet says."""
+        ...

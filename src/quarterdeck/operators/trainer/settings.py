@@ -1,0 +1,26 @@
+"""What can be set about the operator: ``operators: {trainer: {...}}`` of the configuration file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+
+class TrainerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Settings, with the values that are used unless set."""
+
+    reserved_env_audit_seconds: float = 60.0
+    """Seconds between two audits of an unfinished TrainJob, give or take a tenth; 0 audits only when
+    something changes."""
+    reserved_env_repair: Literal["Auto", "Force", "Off"] = "Auto"
+    """What is done about reserved variables that somebody changed in a JobSet which the API does not let be
+    repaired in place: Auto makes the JobSet anew once nothing of it runs, Force at once, Off only reports."""
+    runtime_snapshot: bool = False
+    """Keep the runtime as a TrainJob first saw it, and go on with that when the runtime changes or goes."""
+    validate_training_runtime_updates: bool = False
+    """Check TrainingRuntimes on update as well; upstream checks only ClusterTrainingRuntimes."""
+    finalizer_delay_seconds: float = 1.0
+    """How long after a change of a TrainJob its runtime is looked at, so that many changes are one look."""
+    train_job_workers: int = 4
+    runtime_workers: int = 2

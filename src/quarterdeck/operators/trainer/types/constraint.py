@@ -1,0 +1,12 @@
+"""Constraints that several types share."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quarterdeck.api import Cel, Len
+
+IMMUTABLE: Final = Cel("self == oldSelf", message="field is immutable")
+NAME: Final = Len(1)
+FEW: Final = Len(max=128)
+"""The longest lists of variables, commands and arguments that are taken."""

@@ -1,0 +1,173 @@
+"""``podTemplateOverrides`` and ``runtimePatches``: what a TrainJob changes of its runtime's pods."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from quarterdeck.api import (
+    EMPTY_MAP,
+    UNSET,
+    Atomic,
+    Int64,
+    Len,
+    ListMap,
+    Map,
+    Maybe,
+    Model,
+    ObjectMeta,
+    OptionalTime,
+    Pattern,
+    Required,
+    Seq,
+    omitempty,
+)
+from quarterdeck.api.k8s import (
+    Affinity,
+    EnvVar,
+    SecurityContext,
+    Toleration,
+    Volume,
+    VolumeMount,
+)
+from quarterdeck.api.k8s.pod import PodSchedulingGate, PodSecurityContext
+
+from .constraint import FEW, IMMUTABLE, NAME
+
+_DOMAIN_PATH: Final = Pattern(
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
+    r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$"
+)
+_NODE_SELECTOR: Final = Len(max=64)
+_SOME: Final = Len(max=64)
+_JOBS: Final = Len(max=16)
+
+
+class TargetJob(Model):
+    """A replicated job of the runtime."""
+
+    name: Annotated[str, Required(), NAME] = omitempty("")
+
+
+class PullSecret(Model):
+    """A Secret with the credentials of an image registry."""
+
+    name: Annotated[str, Required()] = omitempty("")
+
+
+class ContainerOverride(Model):
+    """What is changed of a container that the runtime has."""
+
+    name: Annotated[str, Required(), NAME] = omitempty("")
+    env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
+    """Variables, merged by name; not for containers that the TrainJob configures itself."""
+    volume_mounts: Annotated[Seq[VolumeMount], ListMap("name"), FEW] = omitempty(())
+    """Mounts, merged by path."""
+
+
+class PodTemplateSpecOverride(Model):
+    """What is changed of a pod."""
+
+    service_account_name: Maybe[str] = UNSET
+    node_selector: Map[str, str] = omitempty(EMPTY_MAP)
+    affinity: Maybe[Affinity] = UNSET
+    tolerations: Annotated[Seq[Toleration], Atomic()] = omitempty(())
+    """Replace those of the runtime."""
+    volumes: Annotated[Seq[Volume], ListMap("name")] = omitempty(())
+    init_containers: Annotated[Seq[ContainerOverride], ListMap("name")] = omitempty(())
+    containers: Annotated[Seq[ContainerOverride], ListMap("name")] = omitempty(())
+    scheduling_gates: Annotated[Seq[PodSchedulingGate], ListMap("name")] = omitempty(())
+    image_pull_secrets: Annotated[Seq[PullSecret], ListMap("name")] = omitempty(())
+
+
+class PodTemplateOverride(Model):
+    """Changes of the pods of some replicated jobs; later overrides win."""
+
+    target_jobs: Annotated[Seq[TargetJob], Atomic(), Required()] = omitempty(())
+    metadata: ObjectMeta = omitempty(ObjectMeta())
+    """Labels and annotations of the pods."""
+    spec: Maybe[PodTemplateSpecOverride] = UNSET
+
+
+# -- runtimePatches ------------------------------------------------------------------------------------
+
+
+class ContainerPatch(Model):
+    """What is changed of a container that the runtime has."""
+
+    name: Annotated[str, Required(), NAME] = omitempty("")
+    env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
+    volume_mounts: Annotated[Seq[VolumeMount], ListMap("mountPath"), FEW] = omitempty(())
+    security_context: Maybe[SecurityContext] = UNSET
+
+
+class PodSpecPatch(Model):
+    """What is changed of a pod; where it runs may change while the TrainJob is suspended, the rest not."""
+
+    service_account_name: Annotated[Maybe[str], IMMUTABLE, Len(max=253)] = UNSET
+    node_selector: Annotated[Map[str, str], _NODE_SELECTOR] = omitempty(EMPTY_MAP)
+    affinity: Maybe[Affinity] = UNSET
+    tolerations: Annotated[Seq[Toleration], Atomic(), _SOME] = omitempty(())
+    volumes: Annotated[Seq[Volume], ListMap("name"), _SOME] = omitempty(())
+    init_containers: Annotated[Seq[ContainerPatch], ListMap("name"), _JOBS] = omitempty(())
+    containers: Annotated[Seq[ContainerPatch], ListMap("name"), _JOBS] = omitempty(())
+    scheduling_gates: Annotated[Seq[PodSchedulingGate], ListMap("name"), _SOME] = omitempty(())
+    image_pull_secrets: Annotated[Seq[PullSecret], ListMap("name"), _SOME] = omitempty(())
+    security_context: Maybe[PodSecurityContext] = UNSET
+    termination_grace_period_seconds: Annotated[Maybe[int], Int64, IMMUTABLE] = UNSET
+
+
+class PodTemplatePatch(Model):
+    """Changes of a pod template."""
+
+    metadata: ObjectMeta = omitempty(ObjectMeta())
+    spec: Maybe[PodSpecPatch] = UNSET
+
+
+class JobSpecPatch(Model):
+    """Changes of a Job."""
+
+    template: Maybe[PodTemplatePatch] = UNSET
+
+
+class JobTemplatePatch(Model):
+    """Changes of the template of a replicated job."""
+
+    metadata: ObjectMeta = omitempty(ObjectMeta())
+    spec: Maybe[JobSpecPatch] = UNSET
+
+
+class ReplicatedJobPatch(Model):
+    """Changes of a replicated job that the runtime has."""
+
+    name: Annotated[str, Required(), NAME] = omitempty("")
+    template: Maybe[JobTemplatePatch] = UNSET
+
+
+class JobSetSpecPatch(Model):
+    """Changes of the JobSet."""
+
+    replicated_jobs: Annotated[Seq[ReplicatedJobPatch], ListMap("name"), _JOBS] = omitempty(())
+
+
+class JobSetTemplatePatch(Model):
+    """Changes of the runtime's template."""
+
+    metadata: ObjectMeta = omitempty(ObjectMeta())
+    """Labels and annotations of the JobSet."""
+    spec: Maybe[JobSetSpecPatch] = UNSET
+
+
+class TrainingRuntimeSpecPatch(Model):
+    """Changes of the runtime."""
+
+    template: Maybe[JobSetTemplatePatch] = UNSET
+
+
+class RuntimePatch(Model):
+    """What one manager changes of the runtime for this TrainJob."""
+
+    manager: Annotated[str, Required(), Len(1, 253), _DOMAIN_PATH] = omitempty("")
+    """Who makes the change: a domain and a path."""
+    time: OptionalTime = UNSET
+    """When the patch was changed; filled in on admission."""
+    training_runtime_spec: Maybe[TrainingRuntimeSpecPatch] = UNSET

@@ -1,0 +1,174 @@
+"""TrainingRuntime and ClusterTrainingRuntime: how TrainJobs are run, in one namespace or in all."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import (
+    UNSET,
+    Atomic,
+    Cel,
+    Default,
+    Enum,
+    Int32,
+    IntOrString,
+    Len,
+    ListMap,
+    Maybe,
+    Model,
+    ObjectMeta,
+    Required,
+    Resource,
+    Seq,
+    omitempty,
+)
+from quarterdeck.api.jobset import JobSetSpec
+from quarterdeck.api.k8s import MetricSpec
+from quarterdeck.operators.trainer import names
+
+from .constraint import NAME
+
+
+class ElasticPolicy(Model):
+    """Accepted, without effect."""
+
+    max_restarts: Annotated[Maybe[int], Int32] = UNSET
+    min_nodes: Annotated[Maybe[int], Int32] = UNSET
+    max_nodes: Annotated[Maybe[int], Int32] = UNSET
+    metrics: Annotated[Seq[MetricSpec], Atomic()] = omitempty(())
+
+
+class EnvInjectionTarget(Model):
+    """More containers that get the variables of the policy."""
+
+    job_name: Annotated[str, Required(), NAME] = omitempty("")
+    container_names: Annotated[
+        Seq[str],
+        Required(),
+        Atomic(),
+        Len(1, 8),
+        Cel(
+            f"!self.exists(name, name == '{names.NODE}')",
+            message="containerNames must not include the main node container because PET_* envs are "
+            "always injected into it",
+        ),
+    ] = omitempty(())
+
+
+class EnvInjection(Model):
+    """Who gets the variables of the policy beside the main container."""
+
+    targets: Annotated[Seq[EnvInjectionTarget], ListMap("jobName"), Len(max=16)] = omitempty(())
+
+
+class TorchPolicy(Model):
+    """Torch: variables for torchrun."""
+
+    num_proc_per_node: Annotated[
+        Maybe[IntOrString],
+        Default(names.AUTO),
+        Cel(
+            "self > 0 || self in ['auto', 'cpu', 'gpu']",
+            message="NumProcPerNode must be equal to auto, cpu, gpu, or int value",
+        ),
+    ] = UNSET
+    elastic_policy: Maybe[ElasticPolicy] = UNSET
+    env_injection: Maybe[EnvInjection] = UNSET
+
+
+class MpiPolicy(Model):
+    """MPI: a launcher that reaches the nodes by SSH."""
+
+    num_proc_per_node: Annotated[Maybe[int], Int32, Default(1)] = UNSET
+    mpi_implementation: Annotated[Maybe[str], Enum(names.OPEN_MPI, ""), Default(names.OPEN_MPI)] = UNSET
+    ssh_auth_mount_path: Annotated[Maybe[str], Default("/root/.ssh")] = UNSET
+    run_launcher_as_node: Annotated[Maybe[bool], Default(False)] = UNSET
+    """Train on the launcher, too."""
+
+
+class JaxPolicy(Model):
+    """JAX: variables for its distributed runtime."""
+
+
+class XGBoostPolicy(Model):
+    """XGBoost: variables for its tracker."""
+
+
+class MLPolicy(
+    Model,
+    rules=[
+        Cel(
+            "!(has(self.numNodes) && (has(self.torch) && has(self.torch.elasticPolicy)))",
+            message="numNodes should not be set if torch.elasticPolicy is configured",
+        ),
+        Cel(
+            "(has(self.torch) ? 1 : 0) + (has(self.mpi) ? 1 : 0) + (has(self.jax) ? 1 : 0)"
+            " + (has(self.xgboost) ? 1 : 0) <= 1",
+            message="Only one of the policy can be configured",
+        ),
+    ],
+):
+    """How many nodes, and the framework that needs to know them."""
+
+    num_nodes: Annotated[Maybe[int], Int32] = UNSET
+    """Nodes of the trainer, unless the TrainJob says; 1 when neither does."""
+    torch: Maybe[TorchPolicy] = UNSET
+    mpi: Maybe[MpiPolicy] = UNSET
+    jax: Maybe[JaxPolicy] = UNSET
+    xgboost: Maybe[XGBoostPolicy] = UNSET
+
+
+class CoschedulingPolicy(Model):
+    """A PodGroup of the coscheduling plugin."""
+
+    schedule_timeout_seconds: Annotated[Maybe[int], Int32, Default(60)] = UNSET
+
+
+class NetworkTopology(Model):
+    """How near the pods must be to each other."""
+
+    mode: Annotated[Maybe[str], Enum("hard", "soft"), Default("hard")] = UNSET
+    highest_tier_allowed: Annotated[Maybe[int], Default(1)] = UNSET
+
+
+class VolcanoPolicy(Model):
+    """A PodGroup of Volcano."""
+
+    network_topology: Maybe[NetworkTopology] = UNSET
+
+
+class PodGroupPolicy(Model):
+    """The gang scheduler; at most one."""
+
+    coscheduling: Maybe[CoschedulingPolicy] = UNSET
+    volcano: Maybe[VolcanoPolicy] = UNSET
+
+
+class JobSetTemplate(Model):
+    """The JobSet that TrainJobs become."""
+
+    metadata: ObjectMeta = omitempty(ObjectMeta())
+    spec: JobSetSpec = omitempty(JobSetSpec())
+
+
+class TrainingRuntimeSpec(Model):
+    """How TrainJobs are run."""
+
+    ml_policy: Maybe[MLPolicy] = UNSET
+    pod_group_policy: Maybe[PodGroupPolicy] = UNSET
+    template: Annotated[Maybe[JobSetTemplate], Len(1)] = UNSET
+
+
+class TrainingRuntime(Resource, group=names.GROUP, version=names.VERSION):
+    """How TrainJobs of a namespace are run."""
+
+    spec: Annotated[Maybe[TrainingRuntimeSpec], Len(1)] = UNSET
+
+
+class ClusterTrainingRuntime(Resource, group=names.GROUP, version=names.VERSION, scope="Cluster"):
+    """How TrainJobs of any namespace are run."""
+
+    spec: Annotated[Maybe[TrainingRuntimeSpec], Len(1)] = UNSET
+
+
+AnyRuntime = TrainingRuntime | ClusterTrainingRuntime

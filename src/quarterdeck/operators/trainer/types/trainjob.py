@@ -1,0 +1,170 @@
+"""TrainJob: one training, run as a runtime says."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from quarterdeck.api import (
+    EMPTY_MAP,
+    UNSET,
+    Atomic,
+    Cel,
+    Column,
+    Condition,
+    Default,
+    Ge,
+    Int32,
+    Int64,
+    IntOrString,
+    Le,
+    Len,
+    ListMap,
+    Map,
+    Maybe,
+    Model,
+    OptionalTime,
+    Required,
+    Resource,
+    Seq,
+    field,
+    omitempty,
+)
+from quarterdeck.api.k8s import EnvVar, LocalObjectReference, ResourceRequirements
+from quarterdeck.operators.trainer import names
+
+from .constraint import FEW, IMMUTABLE, NAME
+from .override import PodTemplateOverride, RuntimePatch
+
+_STORAGE_URI: Final = Cel(
+    r"self.size() == 0 || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')",
+    message="storageUri may be empty, or it must be a valid URI (scheme://...)",
+)
+_COUNTER: Final = Ge(0)
+
+
+class RuntimeRef(Model):
+    """The runtime, by kind and name; a TrainingRuntime is looked for in the TrainJob's namespace."""
+
+    name: Annotated[str, Required(), Len(1, 253)] = omitempty("")
+    api_group: Annotated[Maybe[str], Default(names.GROUP)] = UNSET
+    kind: Annotated[Maybe[str], Default(names.CLUSTER_TRAINING_RUNTIME)] = UNSET
+
+    @property
+    def key(self) -> str:
+        """What its implementation is registered as."""
+        kind = self.kind or names.CLUSTER_TRAINING_RUNTIME
+        return names.registry_key(kind, self.api_group or names.GROUP)
+
+
+class InitializerStep(Model):
+    """What a job fetches before training begins."""
+
+    storage_uri: Annotated[Maybe[str], _STORAGE_URI, Len(max=2048)] = field(name="storageUri", default=UNSET)
+    env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
+    secret_ref: Maybe[LocalObjectReference] = UNSET
+    """Secret whose keys become variables of the container."""
+
+
+class Initializer(Model):
+    """Dataset and model."""
+
+    dataset: Maybe[InitializerStep] = UNSET
+    model: Maybe[InitializerStep] = UNSET
+
+
+class Trainer(Model):
+    """The container that trains, and how often it runs."""
+
+    image: Maybe[str] = UNSET
+    command: Annotated[Seq[str], Atomic(), FEW] = omitempty(())
+    args: Annotated[Seq[str], Atomic(), FEW] = omitempty(())
+    env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
+    num_nodes: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    resources_per_node: Maybe[ResourceRequirements] = UNSET
+    num_proc_per_node: Maybe[IntOrString] = UNSET
+    """Processes on each node: a number or, for Torch, auto, cpu or gpu."""
+
+
+class TrainJobSpec(Model):
+    """What is to be trained, and with which runtime."""
+
+    runtime_ref: Annotated[
+        RuntimeRef, Required(), Cel("self == oldSelf", message="runtimeRef is immutable")
+    ] = omitempty(RuntimeRef())
+    initializer: Maybe[Initializer] = UNSET
+    trainer: Maybe[Trainer] = UNSET
+    labels: Map[str, str] = omitempty(EMPTY_MAP)
+    """Labels of the JobSet."""
+    annotations: Map[str, str] = omitempty(EMPTY_MAP)
+    """Annotations of the JobSet."""
+    pod_template_overrides: Annotated[Seq[PodTemplateOverride], Atomic()] = omitempty(())
+    """Changes of the runtime's pods; may change while the TrainJob is suspended and nothing of it runs."""
+    runtime_patches: Annotated[Seq[RuntimePatch], ListMap("manager"), Len(max=16)] = omitempty(())
+    """The same by manager, as newer releases have it; applied after podTemplateOverrides."""
+    suspend: Annotated[Maybe[bool], Default(False)] = UNSET
+    active_deadline_seconds: Annotated[Maybe[int], Int64, Ge(1), IMMUTABLE] = UNSET
+    """Seconds the TrainJob may run before it is ended; time spent suspended does not count."""
+    managed_by: Annotated[
+        Maybe[str],
+        Default(names.CONTROLLER),
+        Cel(
+            f"self in ['{names.CONTROLLER}', '{names.MULTIKUEUE}']",
+            message=f"ManagedBy must be {names.CONTROLLER} or {names.MULTIKUEUE} if set",
+        ),
+        Cel("self == oldSelf", message="ManagedBy value is immutable"),
+    ] = UNSET
+
+
+class JobStatus(Model):
+    """Jobs of one replicated job, counted."""
+
+    name: Annotated[str, Required(), NAME] = omitempty("")
+    ready: Annotated[int, Int32, Required(), _COUNTER] = 0
+    succeeded: Annotated[int, Int32, Required(), _COUNTER] = 0
+    failed: Annotated[int, Int32, Required(), _COUNTER] = 0
+    active: Annotated[int, Int32, Required(), _COUNTER] = 0
+    suspended: Annotated[int, Int32, Required(), _COUNTER] = 0
+
+
+class TrainerMetric(Model):
+    """A number that the training reports."""
+
+    name: Annotated[str, Required(), NAME] = omitempty("")
+    value: Annotated[str, Required()] = omitempty("")
+
+
+class TrainerStatus(Model):
+    """What the training reports about itself."""
+
+    progress_percentage: Annotated[Maybe[int], Int32, Ge(0), Le(100)] = UNSET
+    estimated_remaining_seconds: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    metrics: Annotated[Seq[TrainerMetric], Atomic(), Len(max=256)] = omitempty(())
+    last_updated_time: Annotated[OptionalTime, Required()] = UNSET
+
+
+class TrainJobStatus(Model):
+    """What became of the TrainJob."""
+
+    conditions: Annotated[Seq[Condition], ListMap("type"), Len(max=8)] = omitempty(())
+    jobs_status: Annotated[Seq[JobStatus], ListMap("name"), Len(max=100)] = omitempty(())
+    trainer_status: Maybe[TrainerStatus] = UNSET
+
+
+class TrainJob(
+    Resource,
+    group=names.GROUP,
+    version=names.VERSION,
+    status=True,
+    columns=[Column("State", ".status.conditions[-1:].type"), Column.age()],
+    rules=[
+        Cel(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            message="metadata.name must match RFC 1035 DNS label format",
+        ),
+        Cel("size(self.metadata.name) <= 63", message="metadata.name must be no more than 63 characters"),
+    ],
+):
+    """A training of a model, by a runtime."""
+
+    spec: Maybe[TrainJobSpec] = UNSET
+    status: Annotated[Maybe[TrainJobStatus], Len(1)] = UNSET

@@ -1,0 +1,8 @@
+"""Answers to the API server: what TrainJobs and runtimes may be."""
+
+from .denial import deny
+from .runtime import runtime_webhooks
+from .stamp import stamp_webhook
+from .trainjob import TrainJobGuard
+
+__all__ = ["TrainJobGuard", "deny", "runtime_webhooks", "stamp_webhook"]

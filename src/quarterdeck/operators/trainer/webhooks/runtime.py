@@ -1,0 +1,48 @@
+"""The validation of runtimes. Upstream checks updates of ClusterTrainingRuntimes only."""
+
+from __future__ import annotations
+
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, runtime_warning, validate_runtime
+from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime
+from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
+from quarterdeck.runtime.webhook.admission import Admission
+
+from .denial import deny
+
+__all__ = ["runtime_webhooks"]
+
+
+def runtime_webhooks(*, checks_updates: bool) -> tuple[AdmissionWebhook, ...]:
+    """What to serve; ``checks_updates`` is about TrainingRuntimes."""
+    return (
+        Validator(
+            TrainingRuntime,
+            create=_check,
+            update=_check_update if checks_updates else None,
+            name=f"validator.trainingruntime.{names.GROUP}",
+        ),
+        Validator(
+            ClusterTrainingRuntime,
+            create=_check_created,
+            update=_check_update,
+            name=f"validator.clustertrainingruntime.{names.GROUP}",
+        ),
+    )
+
+
+def _check(admission: Admission, runtime: AnyRuntime) -> None:
+    deny(validate_runtime(runtime))
+
+
+def _check_created(admission: Admission, runtime: ClusterTrainingRuntime) -> None:
+    if is_deprecated(runtime):
+        # Not by ``warn``, which would cut off the address at the end.
+        admission.warnings.append(runtime_warning(runtime.metadata.name))
+    deny(validate_runtime(runtime))
+
+
+def _check_update(admission: Admission, old: AnyRuntime, new: AnyRuntime) -> None:
+    """While a runtime is being deleted its finalizers must be free to go."""
+    if not new.metadata.is_deleting:
+        deny(validate_runtime(new))

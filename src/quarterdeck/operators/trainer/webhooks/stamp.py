@@ -1,0 +1,46 @@
+"""The date of runtime patches: when a manager has last changed its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from quarterdeck.api import Time
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.logic.info import spec_of
+from quarterdeck.operators.trainer.types import RuntimePatch, TrainJob
+from quarterdeck.runtime.clock import Clock, time_now
+from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter
+from quarterdeck.runtime.webhook.admission import Admission
+
+__all__ = ["stamp_webhook", "stamped"]
+
+
+def stamp_webhook(clock: Clock) -> AdmissionWebhook:
+    """What to serve."""
+
+    def stamp(admission: Admission, job: TrainJob) -> TrainJob:
+        old = admission.read_old(TrainJob) if admission.operation == "UPDATE" else None
+        return stamped(job, old, time_now(clock))
+
+    return Defaulter(TrainJob, stamp, name=f"defaulter.trainjob.{names.GROUP}")
+
+
+def stamped(new: TrainJob, old: TrainJob | None, now: Time) -> TrainJob:
+    """A TrainJob whose new and changed patches carry a date; others keep theirs."""
+    patches = spec_of(new).runtime_patches
+    if not patches or not new.spec:
+        return new
+    known = {each.manager: each for each in spec_of(old).runtime_patches} if old is not None else {}
+    dated = tuple(_dated(patch, known, now, is_new=old is None) for patch in patches)
+    return new.evolve(spec=new.spec.evolve(runtime_patches=dated))
+
+
+def _dated(
+    patch: RuntimePatch, known: Mapping[str, RuntimePatch], now: Time, *, is_new: bool
+) -> RuntimePatch:
+    if is_new:
+        return patch if patch.time else patch.evolve(time=now)
+    before = known.get(patch.manager)
+    if before is not None and before.training_runtime_spec == patch.training_runtime_spec:
+        return patch.evolve(time=before.time)
+    return patch.evolve(time=now)

@@ -1,0 +1,130 @@
+"""The validation of TrainJobs.
+
+Runtimes are read from the server, not from a cache: a TrainJob is often created right after its runtime.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from quarterdeck.api import UnsetType
+from quarterdeck.api.jobset import JobSet
+from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.api.k8s import Pod, PriorityClass
+from quarterdeck.client import Client
+from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.operators.trainer import lookup, names
+from quarterdeck.operators.trainer.logic.framework import Framework
+from quarterdeck.operators.trainer.logic.info import Info, spec_of
+from quarterdeck.operators.trainer.logic.overriderule import have_overrides_changed
+from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
+from quarterdeck.operators.trainer.logic.plugins.gang import priority_of
+from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, reference_warning
+from quarterdeck.operators.trainer.logic.violation import Violation
+from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainJob
+from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
+from quarterdeck.runtime.webhook.admission import Admission
+
+from .denial import deny
+
+__all__ = ["TrainJobGuard"]
+
+_WORDS: Final = {
+    names.TRAINING_RUNTIME: ("spec.runtimeRef", "trainingRuntime"),
+    names.CLUSTER_TRAINING_RUNTIME: ("spec.RuntimeRef", "clusterTrainingRuntime"),
+}
+"""Upstream spells the path differently for the two kinds."""
+
+
+class TrainJobGuard:
+    """Judges TrainJobs, with what the cluster has."""
+
+    def __init__(self, client: Client, framework: Framework) -> None:
+        self._client: Final = client
+        self._framework: Final = framework
+
+    def webhook(self) -> AdmissionWebhook:
+        """What to serve."""
+        return Validator(
+            TrainJob,
+            create=self.check_create,
+            update=self.check_update,
+            name=f"validator.trainjob.{names.GROUP}",
+        )
+
+    async def check_create(self, admission: Admission, job: TrainJob) -> None:
+        """A new TrainJob; its runtime must be there to stay."""
+        runtime = await self._runtime(job)
+        if runtime.metadata.is_deleting:
+            deny([_going(job, runtime)])
+        await self._check(admission, runtime, None, job)
+
+    async def check_update(self, admission: Admission, old: TrainJob, new: TrainJob) -> None:
+        """A changed one; while it is being deleted its finalizers must be free to go."""
+        if new.metadata.is_deleting:
+            return
+        await self._check(admission, await self._runtime(new), old, new)
+
+    async def _runtime(self, job: TrainJob) -> AnyRuntime:
+        if not lookup.is_supported(job):
+            text = f"unsupported runtime: {spec_of(job).runtime_ref.key}"
+            deny([Violation("", "FieldValueNotSupported", text)])
+        try:
+            return await lookup.find_runtime(self._client, job)
+        except lookup.RuntimeMissing as error:
+            deny([_missing(job, error.kind, str(error.error))])
+            raise
+
+    async def _check(
+        self, admission: Admission, runtime: AnyRuntime, old: TrainJob | None, new: TrainJob
+    ) -> None:
+        if isinstance(runtime, ClusterTrainingRuntime) and is_deprecated(runtime):
+            # Not by ``warn``, which would cut off the address at the end.
+            admission.warnings.append(reference_warning(runtime.metadata.name))
+        info = self._framework.info(new, runtime)
+        facts = await self._facts(info, old, new)
+        deny(self._framework.validate(info, old, new, facts))
+
+    # -- what the cluster has -------------------------------------------------------------------------
+
+    async def _facts(self, info: Info, old: TrainJob | None, new: TrainJob) -> ClusterFacts:
+        jobset: JobSet | Exception | None = None
+        pods: list[Pod] = []
+        if old is not None and have_overrides_changed(spec_of(old), spec_of(new)):
+            jobset = await self._jobset(new)
+            if isinstance(jobset, JobSet) and not jobset.spec.suspend:
+                labels = {jobset_names.JOBSET_NAME: new.metadata.name}
+                pods = list(await self._client.list(Pod, namespace=new.metadata.namespace, labels=labels))
+        return ClusterFacts(jobset=jobset, pods=pods, missing_priorities=await self._missing_priorities(info))
+
+    async def _jobset(self, job: TrainJob) -> JobSet | Exception | None:
+        try:
+            return await self._client.get(JobSet, job.metadata.name, job.metadata.namespace)
+        except NotFound:
+            return None
+        except QuarterdeckError as error:
+            return error
+
+    async def _missing_priorities(self, info: Info) -> dict[str, str]:
+        priority = priority_of(info.template) if info.pod_group_policy.volcano else ""
+        if not priority or priority in names.SYSTEM_PRIORITIES:
+            return {}
+        try:
+            await self._client.get(PriorityClass, priority)
+        except QuarterdeckError as error:
+            return {priority: str(error)}
+        return {}
+
+
+def _missing(job: TrainJob, kind: str, error: str) -> Violation:
+    path, word = _WORDS[kind]
+    detail = f"{error}: specified {word} must be created before the TrainJob is created"
+    return Violation.invalid(path, spec_of(job).runtime_ref, detail)
+
+
+def _going(job: TrainJob, runtime: AnyRuntime) -> Violation:
+    since = runtime.metadata.deletion_timestamp
+    when = "" if isinstance(since, UnsetType) else f" since {since}"
+    info = type(runtime).type_info
+    text = f'{info.plural}.{info.group} "{runtime.metadata.name}" is being deleted{when}'
+    return _missing(job, info.kind, text)

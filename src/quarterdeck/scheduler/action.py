@@ -1,0 +1,185 @@
+"""The actions of a cycle that place jobs, with or without victims."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from quarterdeck.scheduler.capacity import is_within_quota
+from quarterdeck.scheduler.cluster import Cluster
+from quarterdeck.scheduler.decision import PodState, SetLastStart
+from quarterdeck.scheduler.eviction import Evictions
+from quarterdeck.scheduler.job import Job
+from quarterdeck.scheduler.joborder import JobOrder, as_victim, as_waiting
+from quarterdeck.scheduler.ledger import Ledger
+from quarterdeck.scheduler.minruntime import is_protected_from_preemption, is_protected_from_reclaim
+from quarterdeck.scheduler.placing import Placer
+from quarterdeck.scheduler.protection import ConsolidationRules, PreemptionRules
+from quarterdeck.scheduler.reclaim import ReclaimRules, may_reclaim
+from quarterdeck.scheduler.replacing import Replacing
+from quarterdeck.scheduler.search import Rules, VictimSearch
+from quarterdeck.scheduler.settings import Action, Settings
+from quarterdeck.scheduler.signature import FailedJobs
+from quarterdeck.scheduler.state import ACTIVE, HOLDING
+
+__all__ = ["Actions", "is_backed_off", "is_considered"]
+
+_SINGLE_ATTEMPT: Final = 1
+
+
+def is_backed_off(job: Job, settings: Settings) -> bool:
+    """Whether the job gave up on this node pool after one failure."""
+    if job.info.scheduling_backoff != _SINGLE_ATTEMPT or not job.info.scheduling_conditions:
+        return False
+    return job.info.scheduling_conditions[-1].node_pool == settings.node_pool
+
+
+def is_considered(job: Job, settings: Settings) -> bool:
+    """Whether the job waits for nodes and may get some."""
+    if job.queue is None or not job.queue.is_leaf or not job.count(PodState.PENDING):
+        return False
+    return job.is_ready and not is_backed_off(job, settings)
+
+
+class Actions:
+    """Runs actions on a cluster; decisions gather in the ledger."""
+
+    def __init__(self, cluster: Cluster, ledger: Ledger, placer: Placer) -> None:
+        self._cluster: Final = cluster
+        self._ledger: Final = ledger
+        self._placer: Final = placer
+        self._replacing: Final = Replacing(cluster, ledger)
+
+    def allocate(self) -> None:
+        """Place what fits, job by job in the order of queues."""
+        order = self._waiting(Action.ALLOCATE)
+        while (queued := order.pop()) is not None:
+            job = queued.job
+            had_quota = any(job.count(state) for state in HOLDING)
+            position = self._ledger.checkpoint()
+            if not self._placer.allocate(job):
+                self._ledger.rollback(position)
+                continue
+            must_wait = _must_wait(job)
+            if must_wait:
+                self._ledger.promise_all(job)
+            self._ledger.commit()
+            if not must_wait and not had_quota:
+                self._ledger.decisions.append(SetLastStart(job.key, self._cluster.now))
+            if job.count(PodState.PENDING):
+                order.push(as_waiting(job))
+
+    def consolidate(self) -> None:
+        """Move pods together to make room for jobs that would fit if the room were in one place."""
+        if self._cluster.settings.max_consolidation_preemptees:
+            self._evict_for(
+                Action.CONSOLIDATION,
+                lambda job: job.is_preemptible and self._has_gpus_for(job),
+                lambda job: self._search(job, Action.CONSOLIDATION, self._movable(job), ConsolidationRules()),
+            )
+
+    def reclaim(self) -> None:
+        """Take back from other queues what a queue is entitled to."""
+        self._evict_for(Action.RECLAIM, may_reclaim, self._reclaim_for)
+
+    def _reclaim_for(self, job: Job) -> bool:
+        candidates = (
+            victim
+            for victim in self._evictable()
+            if victim.queue is not job.queue
+            and (victim.is_elastic or not is_protected_from_reclaim(self._cluster, victim, job))
+        )
+        return self._search(job, Action.RECLAIM, candidates, ReclaimRules(self._cluster, job))
+
+    def preempt(self) -> None:
+        """Take from jobs of lower priority in the same queue."""
+        self._evict_for(
+            Action.PREEMPT,
+            lambda job: job.is_preemptible or is_within_quota(job, job.wanted()),
+            self._preempt_for,
+        )
+
+    def _preempt_for(self, job: Job) -> bool:
+        candidates = (
+            victim
+            for victim in self._evictable()
+            if victim.queue is job.queue
+            and victim.priority < job.priority
+            and (victim.is_elastic or not self._is_preemption_protected(victim))
+        )
+        return self._search(job, Action.PREEMPT, candidates, PreemptionRules(self._is_preemption_protected))
+
+    def _is_preemption_protected(self, victim: Job) -> bool:
+        return is_protected_from_preemption(self._cluster, victim)
+
+    def _evict_for(
+        self, action: Action, may_try: Callable[[Job], bool], attempt: Callable[[Job], bool]
+    ) -> None:
+        """Try to place each job that waits by evicting others."""
+        failed = FailedJobs()
+        order = self._waiting(action)
+        while (queued := order.pop()) is not None:
+            job = queued.job
+            # Victims of a consolidation are the same for all queues.
+            scope = None if action is Action.CONSOLIDATION else job.queue
+            if not may_try(job):
+                continue
+            if self._cluster.settings.use_scheduling_signatures and failed.covers(job, scope):
+                continue
+            if not attempt(job):
+                failed.add(job, scope)
+
+    def _search(self, job: Job, action: Action, candidates: Iterable[Job], rules: Rules) -> bool:
+        eviction = Evictions(self._cluster, job, action)
+        search = VictimSearch(
+            self._cluster,
+            self._ledger,
+            self._placer,
+            self._replacing,
+            job=job,
+            candidates=candidates,
+            rules=rules,
+        )
+        if not search.run():
+            return False
+        self._ledger.commit(eviction)
+        return True
+
+    def _waiting(self, action: Action) -> JobOrder:
+        settings = self._cluster.settings
+        jobs = (as_waiting(job) for job in self._cluster.jobs.values() if is_considered(job, settings))
+        return JobOrder(jobs, self._cluster.total, depth=dict(settings.queue_depth).get(action))
+
+    def _evictable(self) -> Iterable[Job]:
+        """Jobs that may lose pods, unless something protects them."""
+        return (
+            job
+            for job in self._cluster.jobs.values()
+            if job.is_preemptible and not job.error and job.active and job.queue and job.queue.is_leaf
+        )
+
+    def _movable(self, job: Job) -> Iterable[Job]:
+        """The first jobs in victim order that may be moved for another."""
+        most = self._cluster.settings.max_consolidation_preemptees
+        others = [victim for victim in self._evictable() if victim is not job]
+        if most < 0 or len(others) <= most:
+            return others
+        victims = (
+            as_victim(victim, [task for task in victim.tasks if task.state in ACTIVE]) for victim in others
+        )
+        order = JobOrder(victims, self._cluster.total, is_victims=True)
+        return [queued.job for queued in itertools.islice(iter(order.pop, None), most)]
+
+    def _has_gpus_for(self, job: Job) -> bool:
+        spare = sum(node.spare_gpus() for node in self._cluster.all_nodes.nodes if node.is_available)
+        return spare >= job.wanted()[2]
+
+
+def _must_wait(job: Job) -> bool:
+    """Whether a leaf has its minimum only with pods that are promised a node."""
+    for leaf in job.leaves.values():
+        promised = leaf.counts[PodState.PIPELINED]
+        if promised and leaf.active - promised < leaf.minimum:
+            return True
+    return False

@@ -1,0 +1,65 @@
+"""One cycle: from a snapshot to decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from quarterdeck.scheduler.action import Actions
+from quarterdeck.scheduler.capacity import resources_from
+from quarterdeck.scheduler.cluster import Cluster
+from quarterdeck.scheduler.decision import (
+    CycleResult,
+    DeleteBindRequest,
+    PodOutcome,
+    QueueShare,
+)
+from quarterdeck.scheduler.ledger import Ledger
+from quarterdeck.scheduler.placing import Placer
+from quarterdeck.scheduler.queue import QueueState
+from quarterdeck.scheduler.report import reports
+from quarterdeck.scheduler.settings import Action, Settings
+from quarterdeck.scheduler.snapshot import Snapshot
+from quarterdeck.scheduler.stale import evict_stale_gangs
+from quarterdeck.scheduler.task import Task
+
+__all__ = ["schedule"]
+
+
+def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResult:
+    """Decide what to do about a cluster; equal snapshots give equal decisions."""
+    cluster = Cluster(snapshot, settings or Settings())
+    ledger = Ledger(cluster)
+    placer = Placer(cluster, ledger)
+    actions = Actions(cluster, ledger, placer)
+    run: dict[Action, Callable[[], None]] = {
+        Action.ALLOCATE: actions.allocate,
+        Action.CONSOLIDATION: actions.consolidate,
+        Action.RECLAIM: actions.reclaim,
+        Action.PREEMPT: actions.preempt,
+        Action.STALE_GANG_EVICTION: lambda: evict_stale_gangs(cluster, ledger),
+    }
+    for action in cluster.settings.actions:
+        run[action]()
+    return CycleResult(
+        decisions=(
+            *map(DeleteBindRequest, cluster.obsolete_bind_requests),
+            *ledger.settled(),
+            *reports(cluster, placer.refusals),
+        ),
+        pods={task.key: _outcome(task) for task in (*cluster.tasks.values(), *cluster.ignored)},
+        queues={name: _share(queue) for name, queue in cluster.queues.items()},
+        ignored_pods=tuple(task.key for task in cluster.ignored),
+    )
+
+
+def _outcome(task: Task) -> PodOutcome:
+    return PodOutcome(task.state, task.node.name if task.node is not None else task.info.node)
+
+
+def _share(queue: QueueState) -> QueueShare:
+    return QueueShare(
+        fair_share=resources_from(queue.fair_share),
+        allocated=resources_from(queue.allocated),
+        allocated_non_preemptible=resources_from(queue.non_preemptible),
+        requested=resources_from(queue.requested),
+    )

@@ -1,0 +1,138 @@
+"""Nodes and pods of the API as the snapshot wants them.
+
+The functions read plain documents, as they come from a cache that keeps bytes. They depend on nothing but
+the object, so the caller may keep a result for as long as the object's version lives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from quarterdeck.api import Quantity, Time, from_dict
+from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
+from quarterdeck.api.quota import amounts_of, pod_requests
+from quarterdeck.scheduler.resource import resources_of
+from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints, PodInfo
+
+__all__ = ["constraints_of", "node_info", "pod_info"]
+
+Document = Mapping[str, Any]
+
+_PRESSURES: Final = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
+_GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
+_GPU_GROUP_LABEL: Final = "runai-gpu-group"
+_NO_CONSTRAINTS: Final = PodConstraints()
+_MEBIBYTE: Final = 1 << 20
+
+
+def node_info(node: Document) -> NodeInfo:
+    """A node."""
+    metadata, spec, status = node["metadata"], node.get("spec") or {}, node.get("status") or {}
+    amounts = amounts_of(status.get("allocatable"))
+    conditions = {each["type"]: each.get("status") for each in status.get("conditions") or ()}
+    labels = metadata.get("labels") or {}
+    return NodeInfo(
+        name=metadata["name"],
+        allocatable=resources_of(amounts),
+        pods=amounts.get("pods", Quantity(0)).value,
+        labels=labels,
+        taints=tuple(from_dict(each, Taint) for each in spec.get("taints") or ()),
+        is_ready=conditions.get("Ready", "True") == "True",
+        is_unschedulable=bool(spec.get("unschedulable")),
+        pressures=tuple(
+            sorted(kind for kind, value in conditions.items() if kind in _PRESSURES and value != "False")
+        ),
+        gpu_memory=_gpu_memory(labels.get(_GPU_MEMORY_LABEL, "")),
+    )
+
+
+def _gpu_memory(text: str) -> int:
+    """MiB in whole hundreds, so that two shares of a device never need its last odd bytes."""
+    if not text.isdecimal():
+        return 0
+    amount = int(text)
+    if amount >= _MEBIBYTE:  # a device has no terabytes: some versions of the labeller write bytes
+        amount //= _MEBIBYTE
+    return amount - amount % 100
+
+
+def pod_info(pod: Document, volume_nodes: tuple[NodeSelector, ...] = (), volume_problem: str = "") -> PodInfo:
+    """A pod; what its volumes demand is known to the caller."""
+    metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
+    created = metadata.get("creationTimestamp")
+    return PodInfo(
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+        uid=metadata.get("uid", ""),
+        created=Time(created).timestamp() if created else 0.0,
+        labels=labels,
+        scheduler_name=spec.get("schedulerName") or "default-scheduler",
+        phase=status.get("phase") or "Pending",
+        node=spec.get("nodeName") or "",
+        nominated_node=status.get("nominatedNodeName") or "",
+        is_deleted=metadata.get("deletionTimestamp") is not None,
+        is_gated=bool(spec.get("schedulingGates")),
+        pod_group=annotations.get("pod-group-name") or "",
+        subgroup=labels.get("kai.scheduler/subgroup-name") or "",
+        request=resources_of(pod_requests(pod)),
+        gpu_share=_gpu_share(annotations),
+        gpu_groups=_gpu_groups(labels),
+        constraints=constraints_of(spec, volume_nodes, volume_problem),
+    )
+
+
+def constraints_of(
+    spec: Document, volume_nodes: tuple[NodeSelector, ...] = (), volume_problem: str = ""
+) -> PodConstraints:
+    """Where a pod with this spec may run."""
+    selector = spec.get("nodeSelector")
+    affinity = spec.get("affinity")
+    tolerations = spec.get("tolerations")
+    ports = _host_ports(spec)
+    if not (selector or affinity or tolerations or ports or volume_nodes or volume_problem):
+        return _NO_CONSTRAINTS
+    return PodConstraints(
+        node_selector=tuple(sorted((selector or {}).items())),
+        affinity=from_dict(affinity, Affinity) if affinity else None,
+        tolerations=tuple(from_dict(each, Toleration) for each in tolerations or ()),
+        host_ports=ports,
+        volume_nodes=volume_nodes,
+        volume_problem=volume_problem,
+    )
+
+
+def _host_ports(spec: Document) -> tuple[HostPort, ...]:
+    containers: Iterable[Document] = (
+        *(spec.get("containers") or ()),
+        *(each for each in spec.get("initContainers") or () if each.get("restartPolicy") == "Always"),
+    )
+    return tuple(
+        HostPort(port["hostPort"], port.get("protocol") or "TCP", port.get("hostIP") or HostPort.ANY)
+        for container in containers
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    )
+
+
+def _gpu_share(annotations: Mapping[str, str]) -> GpuShare | None:
+    """The shared GPU a pod asks for; requests that admission would refuse count as none."""
+    fraction, memory = annotations.get("gpu-fraction"), annotations.get("gpu-memory")
+    devices = annotations.get("gpu-fraction-num-devices", "1")
+    try:
+        portion = float(fraction) if fraction is not None else 0.0
+        share = GpuShare(portion, int(memory) if memory is not None else 0, int(devices))
+    except ValueError:
+        return None
+    is_valid = 0 <= share.portion < 1 and share.memory >= 0 and share.devices > 0
+    return share if is_valid and (share.portion or share.memory) else None
+
+
+def _gpu_groups(labels: Mapping[str, str]) -> tuple[str, ...]:
+    prefix = f"{_GPU_GROUP_LABEL}/"
+    several = sorted(value for key, value in labels.items() if key.startswith(prefix))
+    if several:
+        return tuple(several)
+    single = labels.get(_GPU_GROUP_LABEL)
+    return (single,) if single else ()

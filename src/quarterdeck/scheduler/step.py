@@ -1,0 +1,53 @@
+"""A step of the search for victims."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
+
+from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.job import Job
+from quarterdeck.scheduler.task import Amounts, Task
+
+__all__ = ["Fate", "Step", "fate_of", "total_charge"]
+
+
+class Step:
+    """Pods of a job that are evicted together: one that is above the minimum, or all."""
+
+    __slots__ = ("held", "job", "tasks")
+
+    def __init__(self, job: Job, tasks: list[Task]) -> None:
+        self.job: Final = job
+        self.tasks: Final = tasks
+        self.held: Final = total_charge(tasks)
+        """What their queue is charged for them."""
+
+
+class Fate(NamedTuple):
+    """What becomes of the victims of a scenario."""
+
+    lost: Collection[Task]
+    """Pods that are left without a place."""
+    disturbed: Collection[Task]
+    """These, and those that have to move."""
+
+
+def fate_of(steps: Iterable[Step]) -> Fate:
+    """What has become of the victims in memory."""
+    tasks = [task for step in steps for task in step.tasks]
+    return Fate(
+        {task for task in tasks if task.state is PodState.RELEASING},
+        {task for task in tasks if task.is_evicted},
+    )
+
+
+def total_charge(tasks: Iterable[Task]) -> Amounts:
+    """What queues are charged for pods."""
+    cpu = memory = gpu = 0.0
+    for task in tasks:
+        charge = task.charge
+        cpu += charge[0]
+        memory += charge[1]
+        gpu += charge[2]
+    return (cpu, memory, gpu)

@@ -1,0 +1,98 @@
+"""Jobs and JobSets while the line of their controllers to the server is bad: nothing lost, nothing twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from workloadkit import NAMESPACE, job, pods_of, read_job
+
+from quarterdeck.api.jobset import JobSet
+from quarterdeck.api.k8s import Job
+from quarterdeck.cluster.controllers import add_controllers
+from quarterdeck.cluster.jobset.defaults import with_defaults
+from quarterdeck.cluster.node.behavior import Behavior
+from quarterdeck.cluster.node.kubelet import Kubelet
+from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.workload import Workloads
+from quarterdeck.testing import FaultPlan, TestCluster, eventually
+
+pytestmark = pytest.mark.cluster(crds=[JobSet])
+
+
+def unplaced() -> dict[str, Any]:
+    """A pod that the scheduler has to find a node for."""
+    return {"nodeName": None}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_every_index_succeeds_once_in_spite_of_faults(cluster: TestCluster, seed: int) -> None:
+    client = cluster.client
+    manager = cluster.manager(plan=FaultPlan.storm(seed))
+    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=3)))
+    await cluster.start(manager)
+    await client.create(job(completions=12, parallelism=4, completionMode="Indexed", pod=unplaced()))
+
+    async def is_complete() -> Job | None:
+        found = await read_job(client)
+        return found if any(each.type == "Complete" for each in found.status.conditions) else None
+
+    done = await eventually(is_complete, timeout=900)
+    assert done is not None
+    assert (done.status.succeeded, done.status.completed_indexes) == (12, "0-11")
+    assert not done.status.failed
+    succeeded = [pod for pod in await pods_of(client) if pod.status.phase == "Succeeded"]
+    assert len({pod.spec.hostname for pod in succeeded}) == 12
+
+    async def all_are_free() -> bool:
+        return all(not pod.metadata.finalizers for pod in await pods_of(client))
+
+    await eventually(all_are_free, timeout=900)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_failed_pods_are_counted_once_in_spite_of_faults(cluster: TestCluster, seed: int) -> None:
+    client = cluster.client
+    manager = cluster.manager(plan=FaultPlan.storm(seed))
+    workloads = Workloads(nodes=NodeSettings(count=1), kubelet=Kubelet(Behavior(exit_code=1)))
+    add_controllers(manager, root_ca=b"", workloads=workloads)
+    await cluster.start(manager)
+    await client.create(job(backoffLimit=2))
+
+    async def has_failed() -> Job | None:
+        found = await read_job(client)
+        return found if any(each.type == "Failed" for each in found.status.conditions) else None
+
+    done = await eventually(has_failed, timeout=900)
+    assert done is not None
+    # A pod whose making was answered too late may be one too many; each of those that ended counts once.
+    ended = [pod for pod in await pods_of(client) if pod.status.phase == "Failed"]
+    assert done.status.failed == len(ended)
+    assert done.status.failed is not None
+    assert done.status.failed >= 3
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_a_jobset_restarts_and_completes_in_spite_of_faults(cluster: TestCluster, seed: int) -> None:
+    client = cluster.client
+    manager = cluster.manager(plan=FaultPlan.storm(seed))
+    kubelet = Kubelet(Behavior(fail_first_attempts=1))
+    workloads = Workloads(nodes=NodeSettings(count=3), kubelet=kubelet)
+    add_controllers(manager, root_ca=b"", workloads=workloads)
+    await cluster.start(manager)
+    template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
+    part = {"name": "w", "replicas": 3, "template": {"spec": {"backoffLimit": 0, "template": template}}}
+    document = {
+        "metadata": {"name": "js", "namespace": NAMESPACE},
+        "spec": {"replicatedJobs": [part], "failurePolicy": {"maxRestarts": 3}},
+    }
+    await client.create(with_defaults(JobSet.from_dict(document)))
+
+    async def is_done() -> JobSet | None:
+        found = await client.get(JobSet, "js", NAMESPACE)
+        return found if found.status.terminal_state else None
+
+    done = await eventually(is_done, timeout=900)
+    assert done is not None
+    assert (done.status.terminal_state, done.status.restarts) == ("Completed", 1)
+    assert len((await client.list(Job, namespace=NAMESPACE)).items) == 3

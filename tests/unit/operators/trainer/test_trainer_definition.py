@@ -1,0 +1,200 @@
+"""The definitions: names, columns, defaults, rules; on the embedded server with its own schema and CEL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from trainerkit import runtime, train_job
+
+from quarterdeck.api import DynamicObject, UnsetType, crd, to_dict
+from quarterdeck.errors import ApiError, Invalid
+from quarterdeck.operators.trainer.types import KINDS, ClusterTrainingRuntime, TrainingRuntime, TrainJob
+from quarterdeck.testing import TestCluster
+
+Json = dict[str, Any]
+
+
+def version(kind: Any) -> Json:
+    made: Json = crd(kind)["spec"]["versions"][0]
+    return made
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural", "scope", "has_status"),
+    [
+        (TrainJob, "trainjobs", "Namespaced", True),
+        (TrainingRuntime, "trainingruntimes", "Namespaced", False),
+        (ClusterTrainingRuntime, "clustertrainingruntimes", "Cluster", False),
+    ],
+)
+def test_names_and_scope(kind: Any, plural: str, scope: str, has_status: bool) -> None:
+    spec = crd(kind)["spec"]
+    assert (spec["group"], spec["names"]["plural"], spec["scope"]) == ("trainer.kubeflow.org", plural, scope)
+    assert not spec["names"].keys() & {"shortNames", "categories"}
+    (only,) = spec["versions"]
+    assert (only["name"], only["served"], only["storage"]) == ("v1alpha1", True, True)
+    assert ("status" in (only.get("subresources") or {})) is has_status
+
+
+def test_columns() -> None:
+    assert version(TrainJob)["additionalPrinterColumns"] == [
+        {"jsonPath": ".status.conditions[-1:].type", "name": "State", "type": "string"},
+        {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
+    ]
+    assert "additionalPrinterColumns" not in version(TrainingRuntime)
+
+
+async def refusal(cluster: TestCluster, document: Json) -> str:
+    """Why the server does not take a document; empty if it does."""
+    try:
+        await cluster.client.create(DynamicObject(document), dry_run=True)
+    except Invalid as error:
+        return error.message
+    return ""
+
+
+def job(name: str = "job", **spec: Any) -> Json:
+    document = to_dict(train_job(**spec))
+    return {**document, "metadata": {"name": name, "namespace": "default"}}
+
+
+def made_of(**parts: Any) -> Json:
+    document = to_dict(runtime())
+    document["spec"].update(parts)
+    return document
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_names_of_jobs(cluster: TestCluster) -> None:
+    rule = "metadata.name must match RFC 1035 DNS label format"
+    for name in ("a", "a-1", "a" * 63):
+        assert await refusal(cluster, job(name)) == ""
+    for name in ("1a", "a.b"):
+        assert rule in await refusal(cluster, job(name))
+    assert "must be no more than 63 characters" in await refusal(cluster, job("a" * 64))
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_what_jobs_may_say(cluster: TestCluster) -> None:
+    taken: list[Json] = [
+        {"managedBy": "kueue.x-k8s.io/multikueue"},
+        {"initializer": {"dataset": {"storageUri": ""}, "model": {"storageUri": "s3://bucket/x"}}},
+        {"trainer": {"numNodes": 0, "numProcPerNode": "auto"}},
+        {"trainer": {"numProcPerNode": 4, "resourcesPerNode": {"requests": {"cpu": "1.5"}}}},
+        {"runtimePatches": [{"manager": "kueue.x-k8s.io/manager"}]},
+    ]
+    for spec in taken:
+        assert await refusal(cluster, job(**spec)) == ""
+    refused: list[tuple[Json, str]] = [
+        ({"managedBy": "me"}, "ManagedBy must be trainer.kubeflow.org/trainjob-controller or kueue"),
+        (
+            {"initializer": {"model": {"storageUri": "bucket"}}},
+            "storageUri may be empty, or it must be a valid",
+        ),
+        ({"trainer": {"numNodes": -1}}, "spec.trainer.numNodes"),
+        ({"trainer": {"resourcesPerNode": {"requests": {"cpu": "much"}}}}, "resourcesPerNode"),
+        ({"trainer": {"env": [{"name": "A"}, {"name": "A"}]}}, "Duplicate value"),
+        ({"podTemplateOverrides": [{"spec": {}}]}, "targetJobs"),
+        ({"podTemplateOverrides": [{"targetJobs": [{"name": ""}]}]}, "targetJobs[0].name"),
+        ({"activeDeadlineSeconds": 0}, "activeDeadlineSeconds"),
+        ({"runtimePatches": [{"manager": "nobody"}]}, "runtimePatches[0].manager"),
+        ({"runtimePatches": [{"manager": "a.b/c"}, {"manager": "a.b/c"}]}, "Duplicate value"),
+    ]
+    for spec, text in refused:
+        assert text in await refusal(cluster, job(**spec)), spec
+    empty = {**job(), "spec": {"runtimeRef": {"name": ""}}}
+    assert "spec.runtimeRef.name" in await refusal(cluster, empty)
+    assert "spec.runtimeRef" in await refusal(cluster, {**job(), "spec": {}})
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_defaults_of_jobs_are_filled_in_and_are_no_change(cluster: TestCluster) -> None:
+    document = {**job(), "spec": {"runtimeRef": {"name": "x"}}}
+    stored = await cluster.client.create(TrainJob.from_dict(document))
+    assert to_dict(stored.spec) == {
+        "runtimeRef": {"name": "x", "apiGroup": "trainer.kubeflow.org", "kind": "ClusterTrainingRuntime"},
+        "suspend": False,
+        "managedBy": "trainer.kubeflow.org/trainjob-controller",
+    }
+    again = {
+        **document,
+        "metadata": {**document["metadata"], "resourceVersion": stored.metadata.resource_version},
+    }
+    await cluster.client.update(TrainJob.from_dict(again))
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_what_jobs_cannot_change(cluster: TestCluster) -> None:
+    stored = await cluster.client.create(TrainJob.from_dict(job(activeDeadlineSeconds=5, suspend=True)))
+    assert stored.spec
+    ref = stored.spec.runtime_ref
+    for change, text in (
+        ({"runtime_ref": ref.evolve(name="other")}, "runtimeRef is immutable"),
+        ({"runtime_ref": ref.evolve(kind="TrainingRuntime", api_group="x")}, "runtimeRef is immutable"),
+        ({"managed_by": "kueue.x-k8s.io/multikueue"}, "ManagedBy value is immutable"),
+        ({"active_deadline_seconds": 6}, "field is immutable"),
+    ):
+        with pytest.raises(ApiError, match=text) as caught:
+            await cluster.client.update(stored.evolve(spec=stored.spec.evolve(**change)))
+        assert caught.value.code == 422
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_what_runtimes_may_say(cluster: TestCluster) -> None:
+    for value in ("auto", "cpu", "gpu", 3):
+        assert await refusal(cluster, made_of(mlPolicy={"torch": {"numProcPerNode": value}})) == ""
+    word = "NumProcPerNode must be equal to auto, cpu, gpu, or int value"
+    for value in (0, -1, "npu", "4"):
+        assert word in await refusal(cluster, made_of(mlPolicy={"torch": {"numProcPerNode": value}}))
+    one = "Only one of the policy can be configured"
+    for pair in (("torch", "mpi"), ("jax", "xgboost"), ("mpi", "jax")):
+        assert one in await refusal(cluster, made_of(mlPolicy={name: {} for name in pair}))
+    elastic = made_of(mlPolicy={"numNodes": 1, "torch": {"elasticPolicy": {"maxNodes": 2}}})
+    assert "numNodes should not be set if torch.elasticPolicy is configured" in await refusal(
+        cluster, elastic
+    )
+    assert "mpiImplementation" in await refusal(
+        cluster, made_of(mlPolicy={"mpi": {"mpiImplementation": "x"}})
+    )
+    assert "spec" in await refusal(cluster, {**made_of(), "spec": {}})
+    assert "spec.template" in await refusal(cluster, made_of(template={}))
+    injection = {"targets": [{"jobName": "j", "containerNames": ["node"]}]}
+    policy = {"torch": {"envInjection": injection}}
+    assert "must not include the main node container" in await refusal(cluster, made_of(mlPolicy=policy))
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_defaults_of_runtimes(cluster: TestCluster) -> None:
+    document = made_of(
+        mlPolicy={"mpi": {}}, podGroupPolicy={"coscheduling": {}, "volcano": {"networkTopology": {}}}
+    )
+    stored = (await cluster.client.create(TrainingRuntime.from_dict(document))).spec
+    assert not isinstance(stored, UnsetType)
+    assert to_dict(stored.ml_policy) == {
+        "mpi": {
+            "numProcPerNode": 1,
+            "mpiImplementation": "OpenMPI",
+            "sshAuthMountPath": "/root/.ssh",
+            "runLauncherAsNode": False,
+        }
+    }
+    assert to_dict(stored.pod_group_policy) == {
+        "coscheduling": {"scheduleTimeoutSeconds": 60},
+        "volcano": {"networkTopology": {"mode": "hard", "highestTierAllowed": 1}},
+    }
+
+
+@pytest.mark.cluster(crds=KINDS)
+async def test_rules_of_jobsets_hold_inside_runtimes(cluster: TestCluster) -> None:
+    document = made_of()
+    document["spec"]["template"]["spec"]["network"] = {"subdomain": "a"}
+    stored = await cluster.client.create(TrainingRuntime.from_dict(document))
+    changed = stored.to_dict()
+    changed["spec"]["template"]["spec"]["network"]["subdomain"] = "b"
+    with pytest.raises(ApiError, match="Value is immutable") as caught:
+        await cluster.client.update(TrainingRuntime.from_dict(changed))
+    assert {cause.field for cause in caught.value.details.causes} == {"spec.template.spec.network"}
+    free = stored.to_dict()
+    free["spec"]["mlPolicy"] = {"numNodes": 5}
+    await cluster.client.update(TrainingRuntime.from_dict(free))
