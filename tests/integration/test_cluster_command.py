@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     kubeconfig = tmp_path_factory.mktemp("up") / "kubeconfig"
-    command = [*COMMAND, "up", "--port", "0", "--kubeconfig", str(kubeconfig)]
+    command = [*COMMAND, "up", "--port", "0", "--kubeconfig", str(kubeconfig), "--nodes", "2"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None
     line = process.stdout.readline()
@@ -65,6 +65,31 @@ def test_namespaces_get_what_every_namespace_has(connection: Connection) -> None
     while not all(connection.request("GET", path).status == 200 for path in wanted):
         assert time.monotonic() < deadline, wanted
         time.sleep(0.05)
+
+
+def test_a_jobset_runs_on_simulated_nodes(connection: Connection) -> None:
+    nodes = json.loads(connection.request("GET", "/api/v1/nodes").body)["items"]
+    assert {"node-0", "node-1"} <= {each["metadata"]["name"] for each in nodes}
+    pod = {"spec": {"containers": [{"name": "c", "image": "x"}]}}
+    part = {"name": "w", "replicas": 2, "template": {"spec": {"template": pod}}}
+    document = {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "js"},
+        "spec": {"replicatedJobs": [part]},
+    }
+    root = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+    headers = {"Content-Type": "application/json"}
+    made = connection.request("POST", root, body=json.dumps(document).encode(), headers=headers)
+    assert made.status == 201, made.body
+    assert json.loads(made.body)["spec"]["successPolicy"] == {"operator": "All"}
+    deadline = time.monotonic() + 20
+    while (
+        json.loads(connection.request("GET", f"{root}/js").body).get("status", {}).get("terminalState")
+        != "Completed"
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def test_a_second_signal_is_not_needed_during_the_start() -> None:

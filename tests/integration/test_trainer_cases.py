@@ -130,7 +130,7 @@ STATUS = [
     scenario(
         "many-jobs-of-one-runtime",
         [runtime()],
-        {"op": "createMany", "count": 5, "object": train_job("job-${i}")},
+        {"op": "createMany", "count": 5, "parallel": 2, "object": train_job("job-${i}")},
         expect(count={"apiVersion": JOBSET, "kind": "JobSet", "namespace": "default", "equals": 5}),
     ),
 ]
@@ -564,8 +564,37 @@ CLUSTER = [
             "steps": [[spec(suspend=False), spec(suspend=True)], [spec(podTemplateOverrides=overrides("b"))]],
         },
         {"op": "expectAlways", "pods": pods(live=True, allEqualAt="spec.nodeSelector")},
+        {
+            "op": "expectAlways",
+            "count": [
+                {"kind": "JobSet", "namespace": "default", "atMost": 1, "ownedBy": ref()},
+                {"JobSet": 1, "TrainJob": 1},
+                {"ref": {"kind": "Job"}, "labels": {"jobset.sigs.k8s.io/jobset-name": "test-job"}, "max": 1},
+            ],
+        },
         controllers=ALL,
         **WITH_JOBSET_ADMISSION,
+    ),
+    scenario(
+        "a-key-stays-the-same-while-everything-moves",
+        [mpi_runtime()],
+        create(train_job(suspend=True)),
+        expect(ssh_secret(), jobset(suspend=True)),
+        remember("key", KEY, "data"),
+        {
+            "op": "parallel",
+            "repeat": 5,
+            "steps": [
+                [spec(suspend=False), spec(suspend=True)],
+                [spec(trainer={"numNodes": 2}), spec(trainer={"numNodes": 3})],
+            ],
+        },
+        {
+            "op": "expectAlways",
+            "objects": [ssh_secret()],
+            "same": compared("key", KEY, "data"),
+            "count": {"Secret": 1},
+        },
     ),
 ]
 
@@ -578,6 +607,13 @@ UNKNOWN: list[Json] = [
     scenario("an-unknown-controller", [], controllers=["riddle"]),
     scenario("an-unknown-environment", [], riddle=1),
     scenario("an-unknown-simulator", [], controllers=ALL, simulator={"riddle": 1}),
+    scenario(
+        "an-invariant-that-does-not-hold",
+        [runtime()],
+        {"op": "parallel", "steps": [[create(train_job())]]},
+        {"op": "expectAlways", "count": {"TrainJob": 0}},
+    ),
+    scenario("an-invariant-without-events", [], {"op": "expectAlways", "count": {"TrainJob": 0}}),
     scenario("a-step-that-does-not-hold", [runtime()], hold(train_job(), seconds=1)),
 ]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from trainercases import job as replicated
-from trainerkit import LIGHT, SPACE, Operator, jobset, mpi_runtime, runtime, train_job, trainer_cluster
+from trainercluster import LIGHT, SPACE, Operator, jobset, mpi_runtime, runtime, train_job, trainer_cluster
 
 from quarterdeck.api import ObjectMeta, is_controlled_by
 from quarterdeck.api.jobset import JobSet

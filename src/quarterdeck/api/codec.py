@@ -46,7 +46,8 @@ def decode(raw: bytes | bytearray | memoryview | msgspec.Raw, kind: type[T]) -> 
     if decoder is None:
         decoder = _decoders[kind] = msgspec.json.Decoder(kind, dec_hook=from_wire).decode
     try:
-        return cast("T", decoder(raw))
+        made: T = decoder(raw)
+        return made
     except msgspec.ValidationError:
         return _decode_tolerant(decode_json(raw), kind, decoder)
     except UNREADABLE as error:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import GroupVersionKind
-from quarterdeck.client import Bookmark, Client
+from quarterdeck.client import Client
 from quarterdeck.errors import ApiError, TransportError
 
 __all__ = ["History", "Record"]
@@ -21,6 +21,7 @@ _KINDS: Final = (
     GroupVersionKind("scheduler.grove.io", "v1alpha1", "PodGang"),
     GroupVersionKind("grove.io", "v1alpha1", "PodCliqueSet"),
 )
+_CHANGES: Final = ("ADDED", "MODIFIED", "DELETED")
 _PAUSE: Final = 0.01
 
 
@@ -51,12 +52,13 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class History:
-    """Watches for the time of a case."""
+    """Watches for the time of a case; what was seen is read only when a check asks for it."""
 
     def __init__(self, client: Client, version: str) -> None:
         """``version`` is where it begins."""
         self._client: Final = client
         self._begin: Final = version
+        self._unread: list[tuple[str, str, bytes]] = []
         self._records: list[Record] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -76,23 +78,34 @@ class History:
         version = self._begin
         while True:
             try:
-                async with self._client.watch(kind, namespace="default", resource_version=version) as events:
-                    async for event in events:
-                        if isinstance(event, Bookmark):
-                            continue
-                        document = event.object.to_dict()
-                        version = document["metadata"]["resourceVersion"]
-                        self._records.append(Record(int(version), event.type, kind.kind, document))
+                async with self._client.watch_raw(
+                    kind, namespace="default", resource_version=version
+                ) as batches:
+                    async for batch in batches:
+                        seen = [event for event in batch if event.type in _CHANGES]
+                        self._unread += [(kind.kind, event.type, bytes(event.object)) for event in seen]
             except (ApiError, TransportError):
                 pass
             await asyncio.sleep(_PAUSE)
+            version = self._last(kind.kind) or version
+
+    def _last(self, kind: str) -> str:
+        return next((str(record.version) for record in reversed(self._read()) if record.kind == kind), "")
+
+    def _read(self) -> list[Record]:
+        for kind, type, raw in self._unread:
+            document = msgspec.json.decode(raw)
+            version = int(document["metadata"]["resourceVersion"])
+            self._records.append(Record(version, type, kind, document))
+        self._unread.clear()
+        return self._records
 
     def since(self, version: int = 0, kinds: Iterable[str] = ()) -> list[Record]:
         """What happened after a version, in order."""
         wanted = set(kinds)
         found = [
             record
-            for record in self._records
+            for record in self._read()
             if record.version > version and (not wanted or record.kind in wanted)
         ]
         return sorted(found, key=lambda record: record.version)

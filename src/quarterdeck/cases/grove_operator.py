@@ -122,7 +122,8 @@ class OperatorRun:
             webhooks = operator.setup(manager, environment)
         except ConfigError as error:
             raise Refusal(error) from error
-        self._stage.answer_with(webhooks.admission)
+        parts = (webhooks, *webhooks.others)
+        self._stage.answer_with([hook for part in parts for hook in part.admission])
         self.manager = manager
         self._task = asyncio.create_task(_serve(manager), name="grove")
         while not self._task.done() and not manager.is_leading:  # noqa: ASYNC110  nobody signals it

@@ -36,6 +36,7 @@ Json = dict[str, Any]
 T = TypeVar("T")
 
 _TIMEOUT: Final = 30.0
+_CONFIGURATION: Final = "grove-cases"
 _WEBHOOK_PATIENCE: Final = 5.0
 """Seconds of real time that virtual time stands still for a webhook's answer."""
 _GUARDED: Final = frozenset({"PodCliqueSet", "PodCliqueScalingGroup", "ClusterTopologyBinding", "Scale"})
@@ -215,7 +216,7 @@ class Stage:
         target = UrlTarget(self.webhook_url, self.webhook_authority)
         # The authorizer is asked directly: its cases are about users and objects that do not exist.
         hooks = [each for each in self._switches.values() if each.path != names.AUTHORIZER_PATH]
-        for made in webhook_configurations(names.WEBHOOK_CONFIGURATION, hooks, target):
+        for made in webhook_configurations(_CONFIGURATION, hooks, target):
             with ignore_not_found():
                 await self.cluster.client.delete(made)
             await self.cluster.client.create(made)
@@ -223,7 +224,7 @@ class Stage:
 
     async def _unregister(self) -> None:
         for made in webhook_configurations(
-            names.WEBHOOK_CONFIGURATION, self._switches.values(), UrlTarget(self.webhook_url)
+            _CONFIGURATION, self._switches.values(), UrlTarget(self.webhook_url)
         ):
             with suppress(ApiError):
                 await self.cluster.client.delete(made)

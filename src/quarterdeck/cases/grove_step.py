@@ -30,6 +30,7 @@ _QUIET: Final = 3.0
 """Seconds without a write after which whoever still looks is waiting for something."""
 _LONGEST: Final = 600.0
 _TICK: Final = 0.001
+_LONGEST_PAUSE: Final = 0.02
 _JSON_PATCH: Final = "application/json-patch+json"
 
 
@@ -140,11 +141,13 @@ class Steps:
         raise CaseFailure(f"not settled after {_LONGEST:g} s")
 
     async def _run_until_idle(self) -> None:
-        quiet = 0
-        for _ in range(100_000):
+        quiet, pause = 0, _TICK
+        for _ in range(10_000):
             # A virtual loop moves its clock only when nobody can run: behind this line everybody has.
-            await asyncio.sleep(_TICK)
-            quiet = 0 if self._world.stage.left(self._managers) else quiet + 1
+            await asyncio.sleep(pause)
+            is_idle = not self._world.stage.left(self._managers)
+            quiet = quiet + 1 if is_idle else 0
+            pause = _TICK if is_idle else min(pause * 2, _LONGEST_PAUSE)
             if quiet >= 2:
                 return
         raise CaseFailure(*self._world.stage.left(self._managers))

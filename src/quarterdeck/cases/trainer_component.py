@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any, Final
 
-from quarterdeck.api import Key, ObjectMeta
+from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Binding, Node, ObjectReference, Pod
 from quarterdeck.client import Client
 from quarterdeck.cluster import garbage
@@ -175,8 +175,3 @@ def behavior_of(simulator: Json) -> Behavior:
     if "run_seconds" in known:
         known["run_seconds"] = float(known["run_seconds"])
     return Behavior(**known)
-
-
-def key_of(ref: Json, namespace: str) -> Key:
-    """The key of an object that a case names."""
-    return Key(namespace, ref["name"])

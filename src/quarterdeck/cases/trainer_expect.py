@@ -32,8 +32,12 @@ _POD_WORDS: Final = frozenset(
     }
 )
 _EVENT_WORDS: Final = frozenset({"about", "type", "reason", "messageContains"})
-_COUNT_WORDS: Final = frozenset({"apiVersion", "kind", "namespace", "selector", "namePattern"})
-_NUMBERS: Final = ("equals", "count", "is", "value", "n")
+_COUNT_WORDS: Final = frozenset(
+    {"apiVersion", "kind", "namespace", "selector", "labels", "labelSelector", "namePattern", "ownedBy"}
+)
+_EXACTLY: Final = ("equals", "count", "is", "value", "n", "number", "expected")
+_AT_LEAST: Final = ("atLeast", "min")
+_AT_MOST: Final = ("atMost", "max")
 
 
 class Expectation:
@@ -102,21 +106,10 @@ class Expectation:
         return [f"no event like {show(wanted)} among {show(seen)}"]
 
     async def _count(self, wanted: Json) -> list[str]:
-        wanted = {**(wanted.get("ref") or {}), **{key: each for key, each in wanted.items() if key != "ref"}}
-        unknown = wanted.keys() - _COUNT_WORDS - {*_NUMBERS, "atLeast", "atMost"}
-        if unknown:
-            raise CaseFailure(f"count.{min(unknown)} is not understood")
-        items = await self._world.list(wanted, wanted.get("selector"))
-        if "namePattern" in wanted:
-            items = [each for each in items if re.search(wanted["namePattern"], each["metadata"]["name"])]
-        exact = next((wanted[key] for key in _NUMBERS if key in wanted), None)
-        low, high = wanted.get("atLeast", exact), wanted.get("atMost", exact)
-        if low is None and high is None:
-            raise CaseFailure("count says no number")
-        if (low is None or len(items) >= low) and (high is None or len(items) <= high):
-            return []
-        names = sorted(each["metadata"]["name"] for each in items)
-        return [f"expected {show(wanted)}, got {len(items)}: {names}"]
+        found: list[str] = []
+        for each in counts_of(wanted):
+            found += count_mismatches(each, await self._world.list(each, selector_of(each)))
+        return found
 
     async def _compare(self, wanted: Json, *, is_same: bool) -> list[str]:
         before = self._remembered.get(wanted["remembered"], MISSING)
@@ -136,6 +129,49 @@ class Expectation:
     async def _pods(self, wanted: Json) -> list[str]:
         ref = {"apiVersion": "v1", "kind": "Pod", "namespace": wanted.get("namespace")}
         return pod_mismatches(wanted, await self._world.list(ref, wanted.get("selector")))
+
+
+# -- numbers -------------------------------------------------------------------------------------------
+
+
+def counts_of(wanted: Json) -> list[Json]:
+    """The single counts of a `count`: one that names its kind, or numbers by kind."""
+    merged = {**(wanted.get("ref") or {}), **{key: each for key, each in wanted.items() if key != "ref"}}
+    if "kind" in merged:
+        return [merged]
+    return [{"kind": kind, "equals": number} for kind, number in merged.items()]
+
+
+def selector_of(wanted: Json) -> Json:
+    """The labels by which a count chooses."""
+    return next((wanted[key] for key in ("selector", "labels", "labelSelector") if key in wanted), {})
+
+
+def count_mismatches(wanted: Json, items: list[Json]) -> list[str]:
+    """Whether there are as many objects as there should be."""
+    unknown = wanted.keys() - _COUNT_WORDS - {*_EXACTLY, *_AT_LEAST, *_AT_MOST}
+    if unknown:
+        raise CaseFailure(f"count.{min(unknown)} is not understood")
+    if "namePattern" in wanted:
+        items = [each for each in items if re.search(wanted["namePattern"], each["metadata"]["name"])]
+    if "ownedBy" in wanted:
+        items = [each for each in items if _is_owned(each, wanted["ownedBy"])]
+    exact = next((wanted[key] for key in _EXACTLY if key in wanted), None)
+    low = next((wanted[key] for key in _AT_LEAST if key in wanted), exact)
+    high = next((wanted[key] for key in _AT_MOST if key in wanted), exact)
+    if low is None and high is None:
+        raise CaseFailure("count says no number")
+    if (low is None or len(items) >= low) and (high is None or len(items) <= high):
+        return []
+    names = sorted(each["metadata"]["name"] for each in items)
+    return [f"expected {show(wanted)}, got {len(items)}: {names}"]
+
+
+def _is_owned(item: Json, owner: Json) -> bool:
+    references = item["metadata"].get("ownerReferences") or ()
+    return any(
+        (each.get("kind"), each.get("name")) == (owner.get("kind"), owner.get("name")) for each in references
+    )
 
 
 def _listed(value: Any) -> list[Any]:

@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
-from quarterdeck.testing import FaultPlan, Latency, Refuse, Rule
+from quarterdeck.testing import FaultPlan, Latency, Refuse, RequestTarget, Rule
+from quarterdeck.testing.fault import RequestFault
 
 from .case import CaseFailure
 from .trainer_component import (
@@ -46,7 +47,6 @@ class Scene:
         self._environment: Final = environment
         self._admission: Final = tuple(environment.get("admission") or ())
         self._components: Final[dict[str, Component]] = {}
-        self._rules: Final[list[Rule]] = []
 
     @property
     def has_admission(self) -> bool:
@@ -97,6 +97,7 @@ class Scene:
             if self.has_admission
             else cluster.link(user=BYPASS, groups=(MASTERS,), name=name)
         )
+        link.plan = Disturbances()
         self._components[name] = Component(name, cluster, link, self._world.namespaces.values(), fill)
 
     async def _stop(self) -> None:
@@ -151,9 +152,30 @@ class Scene:
         return frozenset({await self._world.resource(kind)}) if kind else frozenset()
 
     def _plan(self, rule: Rule) -> None:
-        self._rules.append(rule)
         for component in self._components.values():
-            component.link.plan = FaultPlan(0, *self._rules)
+            plan = component.link.plan
+            assert isinstance(plan, Disturbances)
+            plan.add(rule)
+
+
+class Disturbances(FaultPlan):
+    """A plan to which rules are added while it is in force; those that are there go on counting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: Final[list[FaultPlan]] = []
+
+    def add(self, rule: Rule) -> None:
+        """One more rule."""
+        self._parts.append(FaultPlan(0, rule))
+
+    def delay(self, target: RequestTarget, now: float) -> float:
+        """Seconds to hold a request back."""
+        return sum(part.delay(target, now) for part in self._parts)
+
+    def fault(self, target: RequestTarget, now: float) -> RequestFault | None:
+        """What happens to a request."""
+        return next((found for part in self._parts if (found := part.fault(target, now)) is not None), None)
 
 
 def _verbs(verb: str) -> frozenset[str]:

@@ -12,9 +12,10 @@ from quarterdeck.client import apply_merge_patch
 
 from .case import CaseFailure
 from .matching import MISSING
-from .trainer_expect import WORDS, Expectation, pod_mismatches
+from .trainer_always import check_always
+from .trainer_expect import WORDS, Expectation
 from .trainer_scene import Scene
-from .trainer_watch import PodLog
+from .trainer_watch import WATCHED, ObjectLog
 from .trainer_world import Outcome, World
 
 Json = dict[str, Any]
@@ -37,7 +38,7 @@ class Steps:
         self._scene: Final = scene
         self._remembered: Final[dict[str, Any]] = {}
         self._expectation: Final = Expectation(world, self._remembered)
-        self._observed: list[PodLog] = []
+        self._observed: list[ObjectLog] = []
         self._read: Json = {}
         self._waits_for_finalizer = "wait until the finalizer is present" in note
 
@@ -64,11 +65,15 @@ class Steps:
         return await self._world.create(step["object"], bypasses=self._bypasses(step))
 
     async def _create_many(self, step: Json) -> None:
-        _understand(step, "object", "template", "count")
-        for index in range(step["count"]):
+        _understand(step, "object", "template", "count", "parallel")
+        width = int(step.get("parallel") or 1)
+
+        async def create(index: int) -> None:
             document = _numbered(step.get("object") or step["template"], index)
-            outcome = await self._world.create(document, bypasses=self._bypasses(step))
-            _check_outcome(step, outcome)
+            _check_outcome(step, await self._world.create(document, bypasses=self._bypasses(step)))
+
+        for first in range(0, step["count"], width):
+            await asyncio.gather(*(create(each) for each in range(first, min(first + width, step["count"]))))
 
     async def _patch(self, step: Json) -> Outcome:
         _understand(step, "ref", "mergePatch", "fieldManager")
@@ -131,11 +136,11 @@ class Steps:
 
     async def _update_stale(self, step: Json) -> Outcome:
         """PUT what was read earlier, changed, with the version it had then."""
-        _understand(step, "ref", "as", "name", "from", "remembered", "mergePatch", "patch")
+        _understand(step, "ref", "as", "name", "from", "remembered", "mergePatch", "patch", "set")
         old = self._remembered.get(_name_of(step), self._read)
         if not isinstance(old, dict) or not old:
             raise CaseFailure("nothing was read to be updated")
-        document = apply_merge_patch(copy.deepcopy(old), step.get("mergePatch") or step.get("patch") or {})
+        document = apply_merge_patch(copy.deepcopy(old), _change_of(step))
         metadata = document["metadata"]
         place = {"kind": document["kind"], "apiVersion": document["apiVersion"], "name": metadata["name"]}
         original = next(
@@ -209,7 +214,7 @@ class Steps:
     # -- at the same time -----------------------------------------------------------------------------
 
     async def _parallel(self, step: Json) -> None:
-        """Lists of steps side by side, again and again; what happens to pods meanwhile is written down."""
+        """Lists of steps side by side, again and again; what happens meanwhile is written down."""
         _understand(step, "steps", "repeat", "ignoreRejections")
         ignores = bool(step.get("ignoreRejections"))
 
@@ -218,7 +223,9 @@ class Steps:
                 for each in steps:
                     await self._run_beside(each, ignores=ignores)
 
-        self._observed = [PodLog(self._world, name) for name in self._world.namespaces.values()]
+        self._observed = [
+            ObjectLog(self._world, kind, name) for kind in WATCHED for name in self._world.namespaces.values()
+        ]
         for log in self._observed:
             await log.begin()
         try:
@@ -241,20 +248,10 @@ class Steps:
 
     async def _expect_always(self, step: Json) -> None:
         """Something that held after every event of the parallel step."""
-        _understand(step, "pods")
-        wanted = step["pods"]
-        namespace = self._world.namespace(wanted.get("namespace"))
-        log = next((each for each in self._observed if each.namespace == namespace), None)
-        if log is None:
+        _understand(step, "pods", "objects", "count", "same", "differs")
+        if not self._observed:
             raise CaseFailure("there was no parallel step to look at")
-        selector = wanted.get("selector") or {}
-        for moment, pods in enumerate(log.states()):
-            chosen = [
-                pod for pod in pods if selector.items() <= (pod["metadata"].get("labels") or {}).items()
-            ]
-            lines = pod_mismatches(wanted, chosen)
-            if lines:
-                raise CaseFailure(f"not after event {moment}:", *lines)
+        await check_always(step, self._world, self._observed, self._remembered)
 
 
 def _snake(name: str) -> str:
@@ -273,6 +270,11 @@ def _wanted(step: Json) -> Json:
 
 def _name_of(step: Json) -> str:
     return str(next((step[key] for key in ("from", "remembered", "as", "name") if key in step), ""))
+
+
+def _change_of(step: Json) -> Json:
+    change: Json = next((step[key] for key in ("mergePatch", "patch", "set") if key in step), {})
+    return change
 
 
 def _check_outcome(step: Json, outcome: Outcome) -> None:

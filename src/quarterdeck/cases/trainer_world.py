@@ -37,6 +37,9 @@ _KINDS: Final = {
     "ClusterTrainingRuntime": "trainer.kubeflow.org/v1alpha1",
     "JobSet": "jobset.x-k8s.io/v1alpha2",
     "Job": "batch/v1",
+    "PodGroup": "scheduling.x-k8s.io/v1alpha1",
+    "PriorityClass": "scheduling.k8s.io/v1",
+    "RuntimeClass": "node.k8s.io/v1",
 }
 """Kinds that cases name without a version; others are of the core group."""
 _JSON: Final = "application/json"
@@ -69,7 +72,7 @@ class World:
         self._bypass: Final = stage.cluster.link(user=BYPASS, groups=(MASTERS,), name="bypass").client
         prefix = f"t{next(_numbers)}-{secrets.token_hex(3)}"
         self.namespaces: Final = {name: f"{prefix}-{name}" for name in sorted(_namespaces_in(case.raw))}
-        self._cluster_wide: Final[list[tuple[str, Json]]] = []
+        self._cluster_wide: Final[list[str]] = []
 
     async def open(self) -> None:
         """Make the namespaces."""
@@ -78,7 +81,7 @@ class World:
 
     async def close(self) -> None:
         """Remove what is not in a namespace."""
-        for path, _ in reversed(self._cluster_wide):
+        for path in reversed(self._cluster_wide):
             await self.force_delete(path)
 
     # -- names ----------------------------------------------------------------------------------------
@@ -153,7 +156,7 @@ class World:
         made = await self.resolved(self.real(document))
         path = await self.collection(document)
         if not (document.get("metadata") or {}).get("namespace"):
-            self._cluster_wide.append((await self.path(document), document))
+            self._cluster_wide.append(await self.path(document))
         return await self._unchecked("POST", path, made, bypasses=bypasses)
 
     async def replace(self, document: Json, *, version: str = "", bypasses: bool = False) -> Outcome:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
-from . import apiserver, bench, convert, demo, ipam, manifests, run, up
+from . import apiserver, bench, convert, demo, grove, ipam, manifests, run, up
 from .error import CommandError
 
 
@@ -29,6 +29,6 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (up, apiserver, run, manifests, demo, bench, convert, ipam):
+    for command in (up, apiserver, run, manifests, demo, bench, convert, grove, ipam):
         command.add_command(commands)
     return parser

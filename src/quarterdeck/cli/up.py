@@ -17,8 +17,10 @@ from .operators import add_operator_arguments, chosen_operators, operator_settin
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
+    from quarterdeck.cluster.node.lifecycle import InitGate
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.runtime.operator import Operator
+    from quarterdeck.runtime.program import Program
 
 DESCRIPTION = """\
 Run a whole cluster in this process: the embedded API server, the controllers every cluster has, the
@@ -84,6 +86,7 @@ async def cluster(
     from quarterdeck.client import Client, InProcessTransport
     from quarterdeck.cluster.controllers import ClusterControllers
     from quarterdeck.cluster.jobset.assembly import JobSetAdmission
+    from quarterdeck.cluster.node.kubelet import Kubelet
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.cluster.workload import Workloads
     from quarterdeck.errors import ConfigError
@@ -109,7 +112,10 @@ async def cluster(
                 Client.over(InProcessTransport(server.local()), on_warning=lambda _: None),
                 root_ca=server.credentials.authority.certificate_pem,
                 sign_token=server.sign_token,
-                workloads=Workloads(nodes=nodes if nodes is not None else NodeSettings()),
+                workloads=Workloads(
+                    nodes=nodes if nodes is not None else NodeSettings(),
+                    kubelet=Kubelet(init_gate=_init_gate(program, operators)),
+                ),
                 metrics=program.metrics,
             )
         )
@@ -128,6 +134,15 @@ async def cluster(
         raise CommandError(str(error)) from error
     finally:
         await server.stop()
+
+
+def _init_gate(program: Program, operators: list[Operator]) -> InitGate | None:
+    """What init containers wait for that no container program waits for here; see Grove's startup order."""
+    if all(operator.name != "grove" for operator in operators):
+        return None
+    from quarterdeck.operators.grove.initc.gate import StartupGate
+
+    return StartupGate(program.manager.cache)
 
 
 async def _first(*steps: Coroutine[Any, Any, Any]) -> None:

@@ -10,6 +10,12 @@
     token            Secrets that hold tokens of service accounts
     aggregation      ClusterRoles that gather the rules of others
     event            events that have had their time
+    workload         what runs Jobs and pods, each part of which can be left out:
+    job              Jobs
+    jobset           JobSets
+    placement        the default scheduler
+    node             nodes without machines
+    podgc            pods whose node is gone
 
 They run on the controller runtime, against any API server.
 """

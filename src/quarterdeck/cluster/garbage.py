@@ -318,7 +318,7 @@ def _node(gvk: GroupVersionKind, entry: Entry) -> Node:
         entry.name,
         entry.uid,
         entry.owner_references,
-        _read_finalizers(entry.raw).metadata.finalizers,
+        _read_finalizers(entry.raw).metadata.finalizers if b'"finalizers"' in entry.raw else (),
         entry.is_deleting,
     )
 

@@ -20,6 +20,7 @@ from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
 from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
+from quarterdeck.cluster.podgc import pod_gc_controller
 from quarterdeck.runtime.manager import Manager
 
 __all__ = ["Workloads"]
@@ -48,6 +49,7 @@ class Workloads:
             manager.add(placement.scheduler_controller(self.scheduler, recorder))
         if self.kubelet is not None:
             manager.add(self.kubelet.controller())
+            manager.add(pod_gc_controller())
         registration = NodeRegistration(self.nodes)
         if self.nodes.count:
             manager.add(registration.controller())

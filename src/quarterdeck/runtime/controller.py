@@ -480,6 +480,7 @@ class Controller(Generic[T]):
 
     async def _serve(self, worker: Worker[T], metrics: ReconcileMetrics | None) -> None:
         queue, tracker = self.queue, self._tracker
+        park = tracker.park if tracker is not None else None
         owns = self._need_environment().owns if self.needs_leader_election else None
         while True:
             try:
@@ -490,7 +491,7 @@ class Controller(Generic[T]):
             try:
                 if owns is not None and not owns(key):
                     continue  # another replica's; it finds the object by itself
-                if tracker is not None and tracker.park(key, priority):
+                if park is not None and park(key, priority):
                     continue
                 self._active += 1
                 if metrics is not None:
@@ -502,7 +503,8 @@ class Controller(Generic[T]):
                     if metrics is not None:
                         metrics.active_workers.dec()
             finally:
-                queue.done(key)
+                # A key that was woken by its own writes mostly has to wait until the cache shows them.
+                queue.done(key, takes_over=park)
 
     def take_over(self, mine: Callable[[Key], bool]) -> None:
         """Queue every object among these keys: they were another replica's until now."""

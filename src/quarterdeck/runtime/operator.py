@@ -70,6 +70,8 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Handlers by path, served beside the metrics to those whom the API server allows the path."""
     checks: Mapping[str, Check] = {}
     """What readiness depends on beside the manager's own checks, by name."""
+    others: tuple[OperatorWebhooks, ...] = ()
+    """More of the same, registered under other names."""
 
 
 class Operator(Protocol):

@@ -110,7 +110,7 @@ class Program:
             metrics=self.metrics,
             options=self.options.manager,
         )
-        self.registrations: Final = tuple(self._set_up(operator) for operator in operators)
+        self.registrations: Final = tuple(part for operator in operators for part in self._set_up(operator))
         self.webhooks.bind(self.manager.client, self._publish)
         self._add_servers()
         follow_process(self.metrics.registry)
@@ -124,7 +124,7 @@ class Program:
         names = ("localhost", "127.0.0.1") if options.webhook_url else ()
         return SelfSigned(options.webhook_service, options.namespace, dns_names=names)
 
-    def _set_up(self, operator: Operator) -> OperatorWebhooks:
+    def _set_up(self, operator: Operator) -> tuple[OperatorWebhooks, ...]:
         environment = OperatorEnvironment(
             name=operator.name,
             settings=self.options.settings.get(operator.name, {}),
@@ -133,8 +133,10 @@ class Program:
             registers_webhooks=not self.options.certificate_directory,
         )
         webhooks = operator.setup(self.manager, environment)
-        self.manager.add_webhook(*webhooks.admission)
-        return webhooks
+        parts = (webhooks, *webhooks.others)
+        for part in parts:
+            self.manager.add_webhook(*part.admission)
+        return parts
 
     def _add_servers(self) -> None:
         health = HealthServer(self.options.health_address)

@@ -208,18 +208,26 @@ class WorkQueue(Generic[K]):
             await self._wait()
         raise QueueClosed("the work queue was shut down")
 
-    def done(self, key: K) -> None:
-        """Give a key back; if it was added meanwhile it can be taken again."""
+    def done(self, key: K, *, takes_over: Callable[[K, int], bool] | None = None) -> None:
+        """Give a key back; if it was added meanwhile it can be taken again.
+
+        ``takes_over(key, priority)`` is asked first, if given: on a yes the key counts as taken once more,
+        and whoever said so adds it again later.
+        """
         taken = self._processing.pop(key, None)
         if taken is None:
             return
         if self._metrics is not None:
             self._metrics.finished(self._now() - taken.at)
         entry = self._items.get(key)
-        if entry is not None and entry.held == _HELD:
-            entry.held = _READY
-            heappush(self._ready, (entry.order, entry.seq, entry))
-            self._wake()
+        if entry is None or entry.held != _HELD:
+            return
+        if takes_over is not None and not self._closed and takes_over(key, entry.priority):
+            self._remove(entry)
+            return
+        entry.held = _READY
+        heappush(self._ready, (entry.order, entry.seq, entry))
+        self._wake()
 
     def forget(self, key: K) -> None:
         """Reset the failure count of a key; a queued entry stays."""
@@ -377,15 +385,18 @@ class WorkQueue(Generic[K]):
                 return
 
     def _take(self, entry: _Entry[K]) -> K:
-        key = entry.key
-        del self._items[key]
+        entry.at = self._remove(entry)
+        self._processing[entry.key] = entry
+        return entry.key
+
+    def _remove(self, entry: _Entry[K]) -> float:
+        """A ready entry leaves the queue; returns when."""
+        del self._items[entry.key]
         self._ready_count -= 1
         now = self._now()
         if self._metrics is not None:
             self._metrics.taken(entry.priority, now - entry.at)
-        entry.at = now
-        self._processing[key] = entry
-        return key
+        return now
 
     def _wake(self) -> None:
         getters = self._getters

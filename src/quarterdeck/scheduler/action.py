@@ -11,7 +11,7 @@ from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.decision import PodState, SetLastStart
 from quarterdeck.scheduler.eviction import Evictions
 from quarterdeck.scheduler.job import Job
-from quarterdeck.scheduler.joborder import JobOrder, as_victim, as_waiting
+from quarterdeck.scheduler.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.ledger import Ledger
 from quarterdeck.scheduler.minruntime import is_protected_from_preemption, is_protected_from_reclaim
 from quarterdeck.scheduler.placing import Placer
@@ -49,7 +49,8 @@ class Actions:
         self._cluster: Final = cluster
         self._ledger: Final = ledger
         self._placer: Final = placer
-        self._replacing: Final = Replacing(cluster, ledger)
+        self._keys: Final = QueueKeys(cluster.total)
+        self._replacing: Final = Replacing(cluster, ledger, self._keys)
 
     def allocate(self) -> None:
         """Place what fits, job by job in the order of queues."""
@@ -127,7 +128,9 @@ class Actions:
                 continue
             if self._cluster.settings.use_scheduling_signatures and failed.covers(job, scope):
                 continue
-            if not attempt(job):
+            if attempt(job):
+                order.refresh()
+            else:
                 failed.add(job, scope)
 
     def _search(self, job: Job, action: Action, candidates: Iterable[Job], rules: Rules) -> bool:
@@ -149,7 +152,7 @@ class Actions:
     def _waiting(self, action: Action) -> JobOrder:
         settings = self._cluster.settings
         jobs = (as_waiting(job) for job in self._cluster.jobs.values() if is_considered(job, settings))
-        return JobOrder(jobs, self._cluster.total, depth=dict(settings.queue_depth).get(action))
+        return JobOrder(jobs, self._keys, depth=dict(settings.queue_depth).get(action))
 
     def _evictable(self) -> Iterable[Job]:
         """Jobs that may lose pods, unless something protects them."""
@@ -168,7 +171,7 @@ class Actions:
         victims = (
             as_victim(victim, [task for task in victim.tasks if task.state in ACTIVE]) for victim in others
         )
-        order = JobOrder(victims, self._cluster.total, is_victims=True)
+        order = JobOrder(victims, self._keys, is_victims=True)
         return [queued.job for queued in itertools.islice(iter(order.pop, None), most)]
 
     def _has_gpus_for(self, job: Job) -> bool:

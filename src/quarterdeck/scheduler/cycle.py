@@ -11,6 +11,7 @@ from quarterdeck.scheduler.decision import (
     CycleResult,
     DeleteBindRequest,
     PodOutcome,
+    PodState,
     QueueShare,
 )
 from quarterdeck.scheduler.ledger import Ledger
@@ -53,6 +54,8 @@ def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResul
 
 
 def _outcome(task: Task) -> PodOutcome:
+    if task.state is PodState.RELEASING and task.info.node:
+        return PodOutcome(task.state, task.info.node)  # it may have lost the promise of another one
     return PodOutcome(task.state, task.node.name if task.node is not None else task.info.node)
 
 

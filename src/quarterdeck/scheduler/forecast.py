@@ -15,6 +15,7 @@ from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.job import Job
 from quarterdeck.scheduler.joborder import QueuedJob, as_waiting_without
 from quarterdeck.scheduler.nodeset import NodeSet
+from quarterdeck.scheduler.queue import QueueState, plus
 from quarterdeck.scheduler.replacing import Replacing
 from quarterdeck.scheduler.room import Room
 from quarterdeck.scheduler.step import Step
@@ -39,7 +40,7 @@ _HOPELESS: Final = Prospect(True)
 class Forecast:
     """Forecasts of one search; asked while nothing is evicted."""
 
-    __slots__ = ("_cluster", "_replacing", "_room", "_slots", "_usable")
+    __slots__ = ("_cluster", "_in_line", "_replacing", "_room", "_shapes", "_slots", "_usable")
 
     def __init__(self, cluster: Cluster, replacing: Replacing, usable: NodeSet, room: Room) -> None:
         """``usable`` are the nodes for pods besides those of the victims, ``room`` the GPUs there are."""
@@ -48,24 +49,27 @@ class Forecast:
         self._usable: Final = usable
         self._room: Final = room
         self._slots: dict[Shape, int] = {}
+        self._shapes: dict[Step, Shape | None] = {}
+        self._in_line: dict[tuple[Step, ...], QueuedJob] = {}
 
     def of(self, preemptor: QueuedJob, steps: Sequence[Step]) -> Prospect:
         """What becomes of the preemptor and of the victims."""
         shape = self._common_shape(steps)
         if shape is None:
             return _UNKNOWN
-        evicted = _in_line_again(steps)
+        evicted = self._in_line_again(steps)
         if any(task.shape is not shape for queued in evicted for task in queued.tasks):
             return _UNKNOWN
         is_alike = preemptor.job.is_plain and all(task.shape is shape for task in preemptor.tasks)
-        for step in steps:
-            _charge(step.job, step.held, -1)
+        held = _held_by_queue(steps)
+        for queue, amounts in held.items():
+            queue.charge(amounts, True, -1)
         placed: list[QueuedJob] = []
         is_possible = self._place(preemptor, steps, evicted, shape if is_alike else None, placed)
         for queued in placed:
-            _charge(queued.job, queued.amounts, -1)
-        for step in steps:
-            _charge(step.job, step.held, 1)
+            _charge(queued, -1)
+        for queue, amounts in held.items():
+            queue.charge(amounts, True, 1)
         if not is_possible:
             return _HOPELESS
         if not is_alike:
@@ -96,17 +100,14 @@ class Forecast:
             if is_placed:
                 slots -= len(queued.tasks)
                 taken += queued.amounts[2]
-                _charge(queued.job, queued.amounts, 1)
+                _charge(queued, 1)
                 placed.append(queued)
             elif queued is preemptor:
                 return False
         return True
 
     def _has_gpus(self, preemptor: QueuedJob, steps: Sequence[Step], taken: float) -> bool:
-        room = self._room.alone()
-        for step in steps:
-            room.add(step.tasks)
-        return room.has_enough(len(preemptor.tasks), besides=taken)
+        return self._room.has_enough(len(preemptor.tasks), sum(step.gpus for step in steps) - taken)
 
     def _count_slots(self, shape: Shape, steps: Sequence[Step]) -> int:
         """Places for pods of a shape once the victims are gone."""
@@ -115,7 +116,7 @@ class Forecast:
             objections = self._cluster.predicates.objections_to
             slots = sum(node.copies(shape) for node in self._usable.nodes if not objections(shape, node))
             self._slots[shape] = slots
-        nodes = {task.node for step in steps for task in step.tasks if task.node is not None}
+        nodes = {node for step in steps for node in step.freed}
         more = sum(node.copies(shape) for node in nodes if node not in self._usable)
         return slots + more + sum(len(step.tasks) for step in steps)
 
@@ -123,28 +124,51 @@ class Forecast:
         """The shape of all victims, if they have one and nothing speaks against the places they have."""
         if self._cluster.affinities.is_needed or not steps:
             return None
-        shape = steps[0].tasks[0].shape
-        if not shape.is_simple or not all(step.job.is_plain for step in steps):
-            return None
-        predicates = self._cluster.predicates
+        shape = self._shape_of(steps[0])
+        return shape if all(self._shape_of(step) is shape for step in steps) else None
+
+    def _shape_of(self, step: Step) -> Shape | None:
+        if step not in self._shapes:
+            shape = step.shape
+            if (
+                shape is None
+                or not shape.is_simple
+                or not step.job.is_plain
+                or any(
+                    not node.is_sound or self._cluster.predicates.objections_to(shape, node)
+                    for node in step.freed
+                )
+            ):
+                shape = None
+            self._shapes[step] = shape
+        return self._shapes[step]
+
+    def _in_line_again(self, steps: Sequence[Step]) -> list[QueuedJob]:
+        """The victims as they will wait once they are evicted."""
+        by_job: dict[Job, list[Step]] = {}
         for step in steps:
-            for task in step.tasks:
-                node = task.node
-                if task.shape is not shape or node is None or not node.is_sound:
-                    return None
-                if predicates.objections_to(shape, node):
-                    return None
-        return shape
+            by_job.setdefault(step.job, []).append(step)
+        waiting = []
+        for job, its in by_job.items():
+            key = tuple(its)
+            queued = self._in_line.get(key)
+            if queued is None:
+                gone = {task for step in its for task in step.tasks}
+                queued = self._in_line[key] = as_waiting_without(job, gone)
+            waiting.append(queued)
+        return waiting
 
 
-def _in_line_again(steps: Sequence[Step]) -> list[QueuedJob]:
-    """The victims as they will wait once they are evicted."""
-    gone: dict[Job, set[Task]] = {}
+def _held_by_queue(steps: Sequence[Step]) -> dict[QueueState, Amounts]:
+    """What victims hold; they can all be preempted."""
+    held: dict[QueueState, Amounts] = {}
     for step in steps:
-        gone.setdefault(step.job, set()).update(step.tasks)
-    return [as_waiting_without(job, tasks) for job, tasks in gone.items()]
+        queue = step.job.queue
+        assert queue is not None
+        held[queue] = plus(held[queue], step.held) if queue in held else step.held
+    return held
 
 
-def _charge(job: Job, amounts: Amounts, sign: int) -> None:
-    assert job.queue is not None
-    job.queue.charge(amounts, job.is_preemptible, sign)
+def _charge(queued: QueuedJob, sign: int) -> None:
+    assert queued.job.queue is not None
+    queued.job.queue.charge(queued.amounts, queued.job.is_preemptible, sign)

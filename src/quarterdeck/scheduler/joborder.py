@@ -1,7 +1,7 @@
 """Which job comes next: the best queue at each level of the tree, then the best job of the leaf.
 
 Queues are compared together with what their next job would take (or, among victims, with what would be
-left once the next victim is gone). Only the queues on the way to the job that was taken can change their
+left once the next victim is gone). When a job is placed only the queues on the way to it change their
 position, and they are on top of their heaps then: putting those in order again is enough.
 """
 
@@ -18,7 +18,7 @@ from quarterdeck.scheduler.queue import NO_AMOUNTS, QueueState, at_most, plus
 from quarterdeck.scheduler.state import HOLDING
 from quarterdeck.scheduler.task import Amounts, Task
 
-__all__ = ["JobOrder", "QueuedJob", "as_victim", "as_waiting", "as_waiting_without"]
+__all__ = ["JobOrder", "QueueKeys", "QueuedJob", "as_victim", "as_waiting", "as_waiting_without"]
 
 JobKey = tuple[int, int, float, str, str]
 QueueKey = tuple[bool, bool, int, bool, float, float]
@@ -27,10 +27,11 @@ QueueKey = tuple[bool, bool, int, bool, float, float]
 class QueuedJob:
     """A job in line: for its next pods, or as a victim for those that are left of it."""
 
-    __slots__ = ("amounts", "job", "key", "tasks")
+    __slots__ = ("amounts", "job", "key", "tasks", "version")
 
     def __init__(self, job: Job, rank: int, amounts: Amounts, tasks: list[Task]) -> None:
         self.job: Final = job
+        self.version: Final = job.version
         self.key: Final[JobKey] = (-job.priority, rank, job.created, job.key.name, job.key.namespace)
         self.amounts: Final = amounts
         """What its pods would take, or hold."""
@@ -69,12 +70,39 @@ def as_victim(job: Job, tasks: list[Task]) -> QueuedJob:
     return QueuedJob(job, rank, held, tasks)
 
 
+class QueueKeys:
+    """Sort keys of queues; a search for victims asks for the same ones over and over."""
+
+    __slots__ = ("_known", "_total")
+
+    def __init__(self, total: Amounts) -> None:
+        """``total`` is what the cluster has."""
+        self._total: Final = total
+        self._known: dict[tuple[QueueState, Amounts, Amounts, Amounts], QueueKey] = {}
+
+    def of(self, queue: QueueState, allocated: Amounts, asked: Amounts, after: Amounts) -> QueueKey:
+        """The key of a queue that has so much; ``asked`` counts what its next job wants, ``after`` as well,
+        or what is left when the next victim is gone."""
+        place = (queue, allocated, asked, after)
+        key = self._known.get(place)
+        if key is None:
+            key = self._known[place] = (
+                queue.is_over_fair_share(),
+                not at_most(asked, queue.quota),
+                -queue.info.priority,
+                any(has > 0 and not may for has, may in zip(asked, queue.allocatable, strict=True)),
+                queue.dominant_share(after, self._total),
+                queue.dominant_share(allocated, self._total),
+            )
+        return key
+
+
 class _Place:
     """A queue in the order: a leaf has jobs, an inner queue has the places of its children."""
 
-    __slots__ = ("_is_victims", "_total", "children", "jobs", "key", "parent", "queue", "taken")
+    __slots__ = ("_is_victims", "_keys", "children", "jobs", "key", "parent", "queue", "taken")
 
-    def __init__(self, queue: QueueState, parent: _Place | None, total: Amounts, is_victims: bool) -> None:
+    def __init__(self, queue: QueueState, parent: _Place | None, keys: QueueKeys, is_victims: bool) -> None:
         self.queue: Final = queue
         self.parent: Final = parent
         self.children: list[_Place] = []
@@ -83,7 +111,7 @@ class _Place:
         self.taken: Amounts = NO_AMOUNTS
         """Held by the victims that were taken from this leaf."""
         self.key: QueueKey = (False, False, 0, False, 0.0, 0.0)
-        self._total: Final = total
+        self._keys: Final = keys
         self._is_victims: Final = is_victims
 
     @property
@@ -102,25 +130,15 @@ class _Place:
 
     def measure(self) -> None:
         """Compute the key anew, from what the best job of the subtree would change."""
-        leaf, queue = self.best_leaf(), self.queue
-        allocated = queue.allocated
+        leaf, allocated = self.best_leaf(), self.queue.allocated
         amounts = leaf.next.amounts
         if self._is_victims:
-            wanted = NO_AMOUNTS
             gone = plus(leaf.taken, amounts)
             after = (allocated[0] - gone[0], allocated[1] - gone[1], allocated[2] - gone[2])
+            asked = (allocated[0], allocated[1], allocated[2])
         else:
-            wanted = amounts
-            after = plus(allocated, amounts)
-        asked = plus(allocated, wanted)
-        self.key = (
-            queue.is_over_fair_share(),
-            not at_most(asked, queue.quota),
-            -queue.info.priority,
-            any(has > 0 and not may for has, may in zip(asked, queue.allocatable, strict=True)),
-            queue.dominant_share(after, self._total),
-            queue.dominant_share(allocated, self._total),
-        )
+            asked = after = plus(allocated, amounts)
+        self.key = self._keys.of(self.queue, (allocated[0], allocated[1], allocated[2]), asked, after)
 
     def __lt__(self, other: _Place) -> bool:
         return _precedes(other, self) if self._is_victims else _precedes(self, other)
@@ -141,18 +159,18 @@ def _precedes(left: _Place, right: _Place) -> bool:
 class JobOrder:
     """Jobs in the order of their queues; as victims in the reverse order."""
 
-    __slots__ = ("_changed", "_is_victims", "_places", "_roots", "_total")
+    __slots__ = ("_changed", "_is_victims", "_keys", "_places", "_roots")
 
     def __init__(
         self,
         jobs: Iterable[QueuedJob],
-        total: Amounts,
+        keys: QueueKeys,
         *,
         is_victims: bool = False,
         depth: int | None = None,
     ) -> None:
-        """``total`` is what the cluster has; ``depth`` bounds the number of jobs of one queue."""
-        self._total: Final = total
+        """``depth`` bounds the number of jobs of one queue."""
+        self._keys: Final = keys
         self._is_victims: Final = is_victims
         self._places: dict[QueueState, _Place] = {}
         self._roots: list[_Place] = []
@@ -170,7 +188,7 @@ class JobOrder:
         place = self._places.get(queue)
         if place is None:
             parent = self._place_of(queue.parent) if queue.parent is not None else None
-            place = self._places[queue] = _Place(queue, parent, self._total, self._is_victims)
+            place = self._places[queue] = _Place(queue, parent, self._keys, self._is_victims)
             (parent.children if parent is not None else self._roots).append(place)
         return place
 
@@ -197,6 +215,14 @@ class JobOrder:
         assert self._changed is not None
         assert self._changed.queue is queued.job.queue
         insort(self._changed.jobs, queued, key=_by_key)
+
+    def refresh(self) -> None:
+        """More has changed than the job taken last: all find their positions anew, as they are now."""
+        self._settle()
+        for place in self._places.values():
+            if any(queued.version != queued.job.version for queued in place.jobs):
+                place.jobs = sorted((as_waiting(queued.job) for queued in place.jobs), key=_by_key)
+        self._arrange(self._roots)
 
     def _settle(self) -> None:
         """The queues of the job taken last find their new positions, from the leaf up."""

@@ -164,28 +164,30 @@ class _Search:
     def _candidates(
         self, by_depth: Sequence[Sequence[Domain]], depths: range, required: int | None
     ) -> list[Domain]:
-        allowed = self._occupied(required) if required is not None else set()
+        allowed = self._occupied(required) if required is not None else None
         return [
             domain
             for depth in depths
             for domain in by_depth[depth]
-            if (not allowed or domain.above(required or 0) in allowed) and self._fits(domain)
+            if (allowed is None or domain.above(required or 0) in allowed) and self._fits(domain)
         ]
 
-    def _occupied(self, required: int) -> set[Domain]:
-        """The domains of the required level that already have active pods of the group."""
+    def _occupied(self, required: int) -> set[Domain | None] | None:
+        """The domains of the required level that have active pods of the group; none if it has no such pods.
+
+        Pods on nodes outside the topology are in no domain, and nothing can be near them.
+        """
         group = self._group
         leaves = (group,) if isinstance(group, Leaf) else group.all_leaves()
-        found = set()
+        found: set[Domain | None] = set()
         for leaf in leaves:
             if not leaf.active:
                 continue
             for task in leaf.tasks:
                 if task.state in ACTIVE and task.node is not None:
                     domain = self._tree.lowest(task.node)
-                    if domain is not None:
-                        found.add(domain.above(required))
-        return found
+                    found.add(domain.above(required) if domain is not None else None)
+        return found or None
 
     def _fits(self, domain: Domain) -> bool:
         if self._sample is not None:
@@ -206,7 +208,8 @@ class _Search:
         return known
 
     def _too_small(self, domains: Sequence[Domain]) -> tuple[FitError, ...]:
-        return (*(self._shortage(domain) for domain in domains), _error(self._mismatch()))
+        small = [domain for domain in domains if not self._fits(domain)]
+        return (*map(self._shortage, small), _error(self._mismatch()))
 
     def _shortage(self, domain: Domain) -> FitError:
         if self._sample is not None:

@@ -65,15 +65,25 @@ class ReclaimRules:
             for queue in step.job.queue.chain:
                 if queue in after:
                     after[queue] = _minus(after[queue], step.held)
-        return [step for step in steps if self._is_losable(step, request, after)]
+        involved = _involved(request)
+        known: dict[QueueState, bool] = {}
+        found = []
+        for step in steps:
+            victim = step.job.queue
+            assert victim is not None
+            if victim not in known:
+                known[victim] = self._is_losable(victim, request, involved, after)
+            if known[victim]:
+                found.append(step)
+        return found
 
-    def _is_losable(self, step: Step, request: Amounts, after: dict[QueueState, Amounts]) -> bool:
-        assert step.job.queue is not None
-        mine, theirs = parting(self._queue, step.job.queue)
+    def _is_losable(
+        self, victim: QueueState, request: Amounts, involved: set[int], after: dict[QueueState, Amounts]
+    ) -> bool:
+        mine, theirs = parting(self._queue, victim)
         left = self._allocated[theirs]
         return self._is_takeable(mine, theirs, left, request) and not any(
-            self._is_unfair(mine, after[mine], theirs, left, resource)
-            for resource in _involved(request) | _involved(step.held)
+            self._is_unfair(mine, after[mine], theirs, left, resource) for resource in involved
         )
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:

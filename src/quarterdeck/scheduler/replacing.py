@@ -12,7 +12,7 @@ from typing import Final
 from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.job import Job
-from quarterdeck.scheduler.joborder import JobOrder, QueuedJob, as_waiting
+from quarterdeck.scheduler.joborder import JobOrder, QueuedJob, QueueKeys, as_waiting
 from quarterdeck.scheduler.ledger import Ledger
 from quarterdeck.scheduler.queue import QueueState
 
@@ -22,9 +22,10 @@ __all__ = ["Replacing"]
 class Replacing:
     """Orders jobs for scenarios."""
 
-    __slots__ = ("_cluster", "_ledger", "_version", "_waiting")
+    __slots__ = ("_cluster", "_ledger", "_version", "_waiting", "keys")
 
-    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+    def __init__(self, cluster: Cluster, ledger: Ledger, keys: QueueKeys) -> None:
+        self.keys: Final = keys
         self._cluster: Final = cluster
         self._ledger: Final = ledger
         self._version = -1
@@ -58,7 +59,7 @@ class Replacing:
             for queued in self._waiting.get(queue, ())
             if queued.job not in left
         ]
-        jobs = JobOrder((*concerned, *waiting), self._cluster.total)
+        jobs = JobOrder((*concerned, *waiting), self.keys)
         while left:
             queued = jobs.pop()
             assert queued is not None

@@ -108,7 +108,7 @@ class VictimSearch:
         self._candidates = [as_victim(each, _active(each)) for each in candidates]
         self._rules = rules
         self._tasks = job.tasks_to_allocate()
-        self._room = Room.of(cluster.all_nodes.nodes, self._tasks)
+        self._room = Room(cluster.all_nodes.nodes, self._tasks)
         self._usable = self._usable_nodes()
         self._forecast = Forecast(cluster, replacing, self._usable, self._room)
         self._recorded: list[Step] = []
@@ -148,15 +148,11 @@ class VictimSearch:
         What the pods need beyond the GPUs that are free somebody will lack in the end: there must be that
         much among the victims that may lose their place.
         """
-        room = self._room.alone()
-        for step in steps:
-            room.add(step.tasks)
-        if not room.may_hold(len(tasks)):
+        count = len(tasks)
+        if not self._room.has_enough(count, sum(step.gpus for step in steps)):
             return False
-        for_good = self._room.alone()
-        for step in self._rules.losable(tasks, steps):
-            for_good.add(step.tasks)
-        return for_good.has_enough(len(tasks))
+        losable = sum(step.gpus for step in self._rules.losable(tasks, steps))
+        return self._room.has_enough(count, losable) and self._room.has_slots(count, steps)
 
     def _solve(self, tasks: Sequence[Task]) -> bool:
         """Find a scenario for the first pods; the victims it needs are recorded."""
@@ -164,18 +160,17 @@ class VictimSearch:
         if recorded and self._try(tasks, ()):
             return True
         considered = _Considered()
-        self._room.reset()
-        self._room.add(recorded)
+        gpus = sum(step.gpus for step in self._recorded)
         for step in self._steps(recorded):
             considered.add(step)
-            self._room.add(step.tasks)
-            if self._room.may_hold(len(tasks)) and self._try_nodes(tasks, considered):
+            gpus += step.gpus
+            if self._room.has_enough(len(tasks), gpus) and self._try_nodes(tasks, considered):
                 return True
         return False
 
     def _steps(self, recorded: set[Task]) -> Iterable[Step]:
         """Victims in order, one step at a time, without those that are recorded."""
-        order = JobOrder(self._candidates, self._cluster.total, is_victims=True)
+        order = JobOrder(self._candidates, self._replacing.keys, is_victims=True)
         while True:
             queued = order.pop()
             if queued is None:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.job import Job
+from quarterdeck.scheduler.node import NodeState
 from quarterdeck.scheduler.task import Amounts, Task
 
 __all__ = ["Fate", "Step", "fate_of", "total_charge"]
@@ -15,13 +16,26 @@ __all__ = ["Fate", "Step", "fate_of", "total_charge"]
 class Step:
     """Pods of a job that are evicted together: one that is above the minimum, or all."""
 
-    __slots__ = ("held", "job", "tasks")
+    __slots__ = ("freed", "gpus", "held", "job", "shape", "tasks")
 
     def __init__(self, job: Job, tasks: list[Task]) -> None:
         self.job: Final = job
         self.tasks: Final = tasks
         self.held: Final = total_charge(tasks)
         """What their queue is charged for them."""
+        freed: dict[NodeState, float] = {}
+        for task in tasks:
+            node, gpus = task.node, task.shape.gpu
+            if task.shape.share is not None:
+                gpus += task.shape.share.devices
+            if node is not None:
+                freed[node] = freed.get(node, 0) + gpus
+        self.freed: Final = freed
+        """GPUs that they leave on each node; for a part of a GPU at most the whole one."""
+        self.gpus: Final = sum(freed.values())
+        shape = tasks[0].shape
+        self.shape: Final = shape if all(task.shape is shape for task in tasks) else None
+        """Of all pods, if they have the same."""
 
 
 class Fate(NamedTuple):

@@ -36,7 +36,7 @@ def kubelet() -> Kubelet:
 async def nodes(cluster: TestCluster, manager: Manager, kubelet: Kubelet) -> None:
     capacity = {"cpu": "8", "memory": "32Gi", "pods": "20", "nvidia.com/gpu": "4"}
     settings = NodeSettings(count=2, capacity=capacity, labels={"zone": "a"})
-    Workloads(jobs=None, jobsets=False, kubelet=kubelet, nodes=settings).add_to(manager)
+    Workloads(jobs=None, jobsets=False, scheduler=None, kubelet=kubelet, nodes=settings).add_to(manager)
     await cluster.start(manager)
     await asyncio.sleep(1)
 
@@ -89,6 +89,21 @@ async def test_a_node_that_is_deleted_stays_away(client: Client) -> None:
     await client.delete(Node, NODE)
     await asyncio.sleep(30)
     assert not await exists(client, Node, NODE)
+
+
+async def test_pods_of_a_node_that_is_gone_fail_and_go(client: Client) -> None:
+    held = pod("p").to_dict()
+    held["metadata"]["finalizers"] = ["example.com/hold"]
+    await client.create(type(pod("p"))(held))
+    await asyncio.sleep(1)
+    await client.delete(Node, NODE)
+    await asyncio.sleep(30)
+    assert (await read(client)).status.phase == "Running"
+    await asyncio.sleep(15)
+    found = await read(client)
+    assert found.status.phase == "Failed"
+    assert found.metadata.is_deleting
+    assert conditions(found)["DisruptionTarget"] == "True DeletionByPodGC"
 
 
 # -- running -----------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from controlkit import Script, manager_on, serving, until
 from fakeapi import FakeApi, status
 from runtimewidget import Widget, WidgetSpec
 
-from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta
+from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, UnsetType
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
 from quarterdeck.errors import Conflict
@@ -88,6 +88,23 @@ async def test_fail_sets_a_condition_emits_an_event_and_rests() -> None:
     condition = stored(api, "widgets", "a")["status"]["conditions"][0]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Ready", "False", "BadSpec")
     assert events.seen[0] == ("Warning", "BadSpec", "replicas must be odd")
+
+
+async def test_a_status_written_in_the_middle_of_a_run_is_seen_in_its_object() -> None:
+    api = widgets("a")
+
+    async def work(ctx: Context[Widget]) -> tuple[str, int, str]:
+        before = ctx.obj.metadata.resource_version
+        ctx.status.ready = 4
+        assert await ctx.write_status()
+        status = ctx.obj.status
+        assert not isinstance(status, UnsetType)
+        assert not await ctx.write_status()
+        return before, status.ready, ctx.obj.metadata.resource_version
+
+    [(before, ready, after)] = await run_in_context(api, work)
+    assert ready == 4
+    assert int(after) > int(before)
 
 
 async def test_status_of_an_object_that_went_away_is_no_error() -> None:

@@ -92,6 +92,32 @@ async def test_item_2_add_during_processing_yields_exactly_one_more_run_after_do
     assert len(queue) == 0
 
 
+async def test_a_key_added_during_processing_may_be_taken_over_when_it_is_given_back() -> None:
+    queue = exact_queue()
+    asked: list[tuple[str, int]] = []
+
+    def takes_over(key: str, priority: int) -> bool:
+        asked.append((key, priority))
+        return key == "a"
+
+    for key in ("a", "b", "c"):
+        queue.add(key)
+    assert [await queue.get() for _ in range(3)] == ["a", "b", "c"]
+    queue.add("a", priority=5)
+    queue.add("b")
+    for key in ("a", "b", "c"):
+        queue.done(key, takes_over=takes_over)
+    assert asked == [("a", 5), ("b", 0)]
+    assert len(queue) == 1
+    assert await queue.get() == "b"
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.shut_down()
+    queue.done("a", takes_over=takes_over)
+    assert len(asked) == 2
+
+
 async def test_item_3_merge_takes_the_earliest_due_time() -> None:
     loop = asyncio.get_running_loop()
     queue = exact_queue()

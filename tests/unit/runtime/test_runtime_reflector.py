@@ -6,6 +6,7 @@ import asyncio
 import random
 from typing import Any
 
+import msgspec
 import pytest
 from cachekit import Recorder, running, until
 from fakeapi import REFUSED, Call, FakeApi, status
@@ -204,6 +205,23 @@ async def test_item_7_429_in_the_stream_backs_off_and_resumes_without_a_list() -
         api.put("widgets", "b")
         await until(lambda: len(recorder.deltas) == 2)
         assert cache.informer(Widget).statistics().shards[0].lists == 1
+
+
+async def test_what_came_in_one_piece_with_an_error_is_not_asked_for_again() -> None:
+    api = filled("a")
+    async with running(api) as cache:
+        recorder = await start(cache)
+        await until(lambda: api.open("widgets"))
+        [watch] = api.open("widgets")
+        watch.is_silent = True
+        written = api.put("widgets", "b")
+        await asyncio.sleep(0)
+        events = [{"type": "ADDED", "object": written}, {"type": "ERROR", "object": BUSY}]
+        watch.queue.put_nowait(b"".join(msgspec.json.encode(event) + b"\n" for event in events))
+        api.watches.remove(watch)
+        await until(lambda: api.open("widgets"))
+        assert recorder.texts == ["+ai", "+b"]
+        assert api.calls[-1].query["resourceVersion"] == written["metadata"]["resourceVersion"]
 
 
 async def test_item_7_short_watch_backs_off_and_lists() -> None:

@@ -19,6 +19,7 @@ from quarterdeck.api.k8s import Secret
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import NotFound, Unauthorized
+from quarterdeck.runtime._logfield import LazyFields
 from quarterdeck.runtime.certificate import FileCertificates, SelfSigned
 from quarterdeck.runtime.health import AccessReviewer, MetricsServer
 from quarterdeck.runtime.log import (
@@ -93,6 +94,25 @@ def test_a_library_logging_inside_a_task_inherits_its_fields(output: Output) -> 
         library.warning("retrying %s", "x", extra={"attempt": 3})
     [line] = output.records
     assert (line["msg"], line["reconcileID"], line["attempt"]) == ("retrying x", "r-2", 3)
+
+
+def test_fields_that_nobody_logs_are_never_made(output: Output) -> None:
+    made: list[str] = []
+
+    def fields() -> dict[str, object]:
+        made.append("once")
+        return {"reconcileID": "r-3"}
+
+    log = logger_on(output)
+    with bound_fields(controller="gang"), LazyFields(fields):
+        assert made == []
+        log.info("first")
+        log.info("second")
+    log.info("after")
+    assert made == ["once"]
+    first, second, after = output.records
+    assert (first["controller"], first["reconcileID"], second["reconcileID"]) == ("gang", "r-3", "r-3")
+    assert "reconcileID" not in after
 
 
 def test_errors_carry_their_traceback_and_odd_values_their_text(output: Output) -> None:

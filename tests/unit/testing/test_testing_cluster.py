@@ -15,8 +15,11 @@ from kitwidget import Lamp, LampSpec, lamp
 
 import quarterdeck.testing
 from quarterdeck.api import DynamicObject, GroupVersionKind, Key, ObjectMeta, crd
+from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.core import ConfigMap, Namespace
 from quarterdeck.client import Client, Config
+from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import ConfigError, Conflict, Forbidden, NotFound
 from quarterdeck.runtime import Context, LeaderElectionLost, Manager, Requeue, Result
 from quarterdeck.runtime.builder import Builder
@@ -118,6 +121,20 @@ async def test_controllers_of_every_cluster_can_run(cluster: TestCluster) -> Non
         return all(each.metadata.name != "shop" for each in await cluster.client.list(Namespace))
 
     await eventually(is_gone, timeout=120)
+
+
+@pytest.mark.cluster(controllers=Workloads(nodes=NodeSettings(count=1)))
+async def test_pods_can_run_on_simulated_nodes(cluster: TestCluster) -> None:
+    pod = {
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "x"}]},
+    }
+    await cluster.client.create(Pod.from_dict(pod))
+
+    async def is_running() -> bool:
+        return (await cluster.client.get(Pod, "p", "default")).status.phase == "Running"
+
+    await eventually(is_running)
 
 
 @pytest.mark.real_time

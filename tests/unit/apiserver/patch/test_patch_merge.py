@@ -103,3 +103,20 @@ def test_malformed_bodies(body: bytes, message: str) -> None:
         merge.decode(body)
     assert caught.value.code == 400
     assert caught.value.message == message + ("map[string]interface {}" if message.endswith(" ") else "")
+
+
+@settings(deadline=None)
+@given(DOCUMENTS, PATCHES)
+def test_a_patch_may_be_applied_again_whatever_becomes_of_the_result(document: Json, patch: Json) -> None:
+    def scribble(node: Any) -> None:
+        for item in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+            scribble(item)
+        if isinstance(node, dict | list):
+            node.clear()
+
+    before = copy.deepcopy(patch)
+    first = merge.apply(copy.deepcopy(document), patch)
+    expected = copy.deepcopy(first)
+    scribble(first)
+    assert same(patch, before)
+    assert same(merge.apply(document, patch), expected)

@@ -157,3 +157,22 @@ def test_strict_problems_of_built_in_kinds_come_in_document_order() -> None:
         )
 
     run(scenario)
+
+
+def test_a_new_pod_gets_the_default_priority_class_of_the_moment() -> None:
+    classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+    async def priority(api: Api, name: str) -> tuple[int, str | None]:
+        code, pod = await api.call("POST", PODS, {"metadata": {"name": name}, "spec": POD_SPEC})
+        assert code == 201
+        return pod["spec"]["priority"], pod["spec"].get("priorityClassName")
+
+    async def scenario(api: Api) -> None:
+        assert await priority(api, "before") == (0, None)
+        usual = {"metadata": {"name": "usual"}, "value": 7, "globalDefault": True}
+        assert (await api.call("POST", classes, usual))[0] == 201
+        assert await priority(api, "during") == (7, "usual")
+        assert (await api.call("DELETE", f"{classes}/usual"))[0] == 200
+        assert await priority(api, "after") == (0, None)
+
+    run(scenario)

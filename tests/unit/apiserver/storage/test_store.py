@@ -39,6 +39,20 @@ def test_a_new_object_gets_the_next_revision_and_carries_it_in_its_text():
     run(scenario())
 
 
+def test_who_is_told_of_a_write_finds_its_mark():
+    async def scenario():
+        store, schema = Store(), object()
+        bucket = store.bucket("", "things", namespaced=True)
+        seen: list[object] = []
+        bucket.subscribers["test"] = lambda events: seen.extend(event.entry.mark for event in events)
+        entry = await store.put(bucket, "a", "x", value("x"), expected=0, mark=schema)
+        assert seen == [schema]
+        assert entry.at(7).mark is schema
+        await store.close()
+
+    run(scenario())
+
+
 def test_an_object_that_exists_is_not_created_again():
     async def scenario():
         store = Store()

@@ -1,0 +1,110 @@
+"""Pods whose node is gone have failed, and go after 40 seconds: nobody is there to run or to end them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from quarterdeck.api import Key
+from quarterdeck.api.k8s import Node, Pod
+from quarterdeck.client import StrategicMergePatch, metadata_of
+from quarterdeck.cluster.names import FIELD_MANAGER
+from quarterdeck.errors import NotFound, ignore_not_found
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import node_name
+from quarterdeck.runtime.change import ObjectEvent
+from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.context import Context, DeleteContext
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import Predicate
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+
+__all__ = ["NAME", "QUARANTINE", "pod_gc_controller"]
+
+NAME: Final = "pod-garbage-collector-controller"
+QUARANTINE: Final = 40.0
+"""Seconds a node may be missing: one that is replaced comes back under its name."""
+_BOUND: Final = b'"nodeName":"'
+_TERMINAL: Final = ("Succeeded", "Failed")
+
+
+class _Collector(Reconciler[Pod]):
+    def __init__(self) -> None:
+        self._clock: Final = LoopClock()
+        self._missing: dict[Key, float] = {}
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        self._missing.pop(ctx.key, None)
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        pod = ctx.obj
+        if not pod.spec.node_name or await _is_there(ctx, pod.spec.node_name, live=False):
+            self._missing.pop(ctx.key, None)
+            return None
+        now = self._clock.time()
+        left = self._missing.setdefault(ctx.key, now) + QUARANTINE - now
+        if left > 0:
+            return Requeue(after=left)
+        if await _is_there(ctx, pod.spec.node_name, live=True):
+            return None
+        with ignore_not_found():
+            if pod.status.phase not in _TERMINAL:
+                condition = {
+                    "type": "DisruptionTarget",
+                    "status": "True",
+                    "lastTransitionTime": ctx.now(),
+                    "reason": "DeletionByPodGC",
+                    "message": "PodGC: node no longer exists",
+                }
+                status = {"phase": "Failed", "conditions": [condition]}
+                patch = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+                await ctx.client.status.patch(pod, StrategicMergePatch(patch))
+            await ctx.delete(pod, grace_period=0)
+        return None
+
+
+async def _is_there(ctx: Context[Pod], node: str, *, live: bool) -> bool:
+    try:
+        await ctx.get(metadata_of(Node), node, live=live)
+    except NotFound:
+        return False
+    return True
+
+
+def _pods_on_node(ctx: MapContext, node: Node) -> Iterable[Key]:
+    return [pod.key for pod in ctx.cache.lookup(Pod, node_name(node.metadata.name))]
+
+
+def _is_bound(event: ObjectEvent[Any]) -> bool:
+    return _BOUND in event.entry.raw
+
+
+def _was_bound_now(event: ObjectEvent[Any]) -> bool:
+    assert event.old is not None
+    return _is_bound(event) and _BOUND not in event.old.raw
+
+
+_NEW_ON_A_NODE: Final = Predicate(
+    "new_on_a_node", create=_is_bound, update=_was_bound_now, delete=lambda _: False
+)
+_GONE: Final = Predicate("gone", create=lambda _: False, update=lambda _: False)
+
+
+def pod_gc_controller() -> Controller[Pod]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(name=NAME)
+        .for_(Pod, predicates=[_NEW_ON_A_NODE])
+        .watches(Node, to=_pods_on_node, predicates=[_GONE])
+        .indexes(Pod, node_name)
+        .rbac(
+            Rule(groups=("",), resources=("pods",), verbs=("delete",)),
+            Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
+            Rule(groups=("",), resources=("nodes",), verbs=("get",)),
+        )
+        .options(field_manager=FIELD_MANAGER)
+        .build(_Collector())
+    )

@@ -1,0 +1,173 @@
+"""The operator put together: what ``quarterdeck up``, ``run`` and ``manifests`` know of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.api import Resource
+from quarterdeck.api.k8s import HorizontalPodAutoscaler, Role, RoleBinding, Service, ServiceAccount
+from quarterdeck.errors import ConfigError
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.cache import KindOptions
+from quarterdeck.runtime.clock import LoopClock, time_now
+from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.webhook.http import Handler, Request, Response
+
+from . import names
+from .backends.contract import HookContext
+from .backends.guard import guarded_client
+from .backends.manager import BackendManager
+from .backends.registry import BackendRegistry, default_registry
+from .backends.report import BackendReport
+from .configuration import OperatorConfiguration, load_configuration
+from .controllers import (
+    Office,
+    OperatorStatus,
+    Startup,
+    clique_controller,
+    gang_controller,
+    group_controller,
+    set_controller,
+    topology_controller,
+)
+from .metrics import GroveMetrics
+from .types import definitions
+from .webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, SyncedReader, TopologyGuard
+
+_EMBEDDED_IMAGE: Final = "quarterdeck/grove-initc"
+"""What simulated pods say they run."""
+_OURS: Final = KindOptions(labels={names.MANAGED_BY: names.OPERATOR})
+
+
+class GroveOperator:
+    """PodCliqueSets."""
+
+    name: Final = "grove"
+
+    def __init__(
+        self, registry: BackendRegistry = default_registry, environ: Mapping[str, str] | None = None
+    ) -> None:
+        """``registry`` knows the backends, ``environ`` is the environment of the process."""
+        self._registry: Final = registry
+        self._environ: Final = environ if environ is not None else os.environ
+
+    def definitions(self) -> Sequence[Mapping[str, Any]]:
+        """The five definitions."""
+        return definitions()
+
+    def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
+        """Of kinds that everybody has, only what this operator has made."""
+        kinds: Sequence[type[Resource]] = (
+            Service,
+            ServiceAccount,
+            Role,
+            RoleBinding,
+            HorizontalPodAutoscaler,
+        )
+        return dict.fromkeys(kinds, _OURS)
+
+    def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
+        """Add the start of the backends, controllers and webhooks."""
+        try:
+            configuration = load_configuration(environment.settings, self._registry)
+        except ConfigError as error:
+            raise ConfigError(f"operators.{environment.name}: {error}") from error
+        measured, clock = manager.metrics, LoopClock()
+        registry = measured.registry if isinstance(measured, RuntimeMetrics) else Registry()
+        recorder = manager.recorder(names.OPERATOR)
+        report = BackendReport(
+            GroveMetrics(registry), recorder, now=lambda: time_now(clock), clock=clock.monotonic
+        )
+        office = Office(
+            configuration,
+            BackendManager(self._registry, report),
+            report,
+            init_image=self._init_image(is_embedded=environment.is_embedded),
+        )
+        status = OperatorStatus(manager.client, environment.namespace, report, recorder)
+        startup = Startup(office, manager.client, status, recorder)
+        manager.add(startup)
+        manager.add(set_controller(office))
+        manager.add(group_controller(office, recorder))
+        manager.add(clique_controller(office))
+        manager.add(gang_controller(office))
+        if office.has_topology:
+            manager.add(topology_controller(office))
+        live = LiveReader(manager.api_reader)
+        reader = SyncedReader(manager.cache, live)
+        hook = HookContext(
+            guarded_client(manager.client, "validation"), get_logger("quarterdeck.operators.grove")
+        )
+        defaulting, validating = SetGuard(office, reader, hook).webhooks()
+        others = {
+            names.VALIDATING_CONFIGURATION: (validating,),
+            names.TOPOLOGY_CONFIGURATION: TopologyGuard(office).webhooks(),
+            names.GROUP_CONFIGURATION: GroupGuard(reader).webhooks(),
+        }
+        if configuration.authorizer.enabled:
+            authorizer = Authorizer(reader, self._trusted(configuration, environment))
+            others[names.AUTHORIZER_CONFIGURATION] = authorizer.webhooks()
+        return OperatorWebhooks(
+            configuration=names.DEFAULTING_CONFIGURATION,
+            admission=(defaulting,),
+            others=tuple(
+                OperatorWebhooks(configuration=name, admission=hooks) for name, hooks in others.items()
+            ),
+            rules=self._rules(environment.namespace),
+            endpoints={names.STATUS_PATH: _status_handler(status)},
+            checks={"scheduler-backend": startup.check},
+        )
+
+    def _init_image(self, *, is_embedded: bool) -> str:
+        image = self._environ.get(names.INIT_IMAGE_ENV) or (_EMBEDDED_IMAGE if is_embedded else "")
+        return f"{image}:{version('quarterdeck')}" if image else ""
+
+    def _trusted(
+        self, configuration: OperatorConfiguration, environment: OperatorEnvironment
+    ) -> tuple[str, ...]:
+        account = self._environ.get(names.ACCOUNT_ENV, "")
+        if not account:
+            raise ConfigError(
+                f'can not register authorizer webhook with no "{names.ACCOUNT_ENV}" environment variable'
+            )
+        own = f"system:serviceaccount:{environment.namespace}:{account}"
+        return (own, *configuration.authorizer.exempt_service_account_user_names)
+
+    @staticmethod
+    def _rules(namespace: str) -> tuple[Rule, ...]:
+        return (
+            Rule(
+                groups=(names.GROUP,),
+                resources=("clustertopologybindings",),
+                verbs=("create", "delete", "get", "patch"),
+            ),
+            Rule(groups=(names.GROUP,), resources=("podcliquesets",), verbs=("get",)),
+            Rule(groups=(names.GROUP,), resources=("podcliquescalinggroups",), verbs=("get",)),
+            Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs",), verbs=("list",)),
+            Rule(
+                groups=("",),
+                resources=("configmaps",),
+                verbs=("create", "get", "patch"),
+                namespace=namespace,
+            ),
+        )
+
+
+def _status_handler(status: OperatorStatus) -> Handler:
+    def handle(request: Request) -> Response:
+        return Response(200, msgspec.json.encode(status.document()))
+
+    return handle
+
+
+def operator() -> Operator:
+    """For the entry point."""
+    return GroveOperator()

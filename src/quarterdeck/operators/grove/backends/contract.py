@@ -1,0 +1,225 @@
+"""What a scheduler backend is.
+
+Five members, no more: ``name``, ``init``, ``sync_pod_gang``, ``on_pod_gang_delete``, ``prepare_pod``. Hooks
+may be plain or ``async``. Everything else is a capability with a protocol of its own, found by ``isinstance``
+and never required. ``Backend`` is a base for those who want one: its hooks do nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+
+import msgspec
+
+from quarterdeck.api import Draft, GroupVersionKind, Scheme
+from quarterdeck.api.k8s import Pod
+from quarterdeck.client import Client
+from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
+from quarterdeck.runtime._logfield import FieldLogger
+from quarterdeck.runtime.seam import Recorder
+
+__all__ = [
+    "INTERFACE_VERSION",
+    "Backend",
+    "BackendFactory",
+    "HealthChecked",
+    "HookContext",
+    "PodDraft",
+    "PodGangStatusObserver",
+    "SchedulerBackend",
+    "TopologyAware",
+    "TopologyState",
+    "ValidatesPodCliqueSet",
+    "Versioned",
+    "needs_delete_hook",
+    "requires_synced_resources",
+]
+
+INTERFACE_VERSION: Final = "1.0"
+"""Of this contract; a backend may say which one it was written for, see ``Versioned``."""
+
+PodDraft: TypeAlias = Draft[Pod]
+"""A pod that is about to be created, to be changed in place."""
+Hook: TypeAlias = Awaitable[None] | None
+
+
+class HookContext(msgspec.Struct, frozen=True):
+    """What a hook works with."""
+
+    client: Client
+    log: FieldLogger
+
+
+class SchedulerBackend(Protocol):
+    """What every backend has."""
+
+    @property
+    def name(self) -> str:
+        """Its name in configuration, labels, logs and metrics; unique."""
+        ...
+
+    def init(self) -> Hook:
+        """Once, before any controller starts; raise, and the operator does not start."""
+        ...
+
+    def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> Hook:
+        """A gang is new, or its spec changed: create or update what the scheduler needs, owned by the gang.
+
+        Called again with the same gang at any time. Raise to be called again later.
+        """
+        ...
+
+    def on_pod_gang_delete(self, ctx: HookContext, pod_gang: PodGang) -> Hook:
+        """A gang goes, or is gone; what was made for it may be gone, too."""
+        ...
+
+    def prepare_pod(self, pod: PodDraft) -> None:
+        """Change a pod before it is created. No I/O."""
+        ...
+
+
+class BackendFactory(Protocol):
+    """Makes a backend; a class with this constructor is one."""
+
+    def __call__(
+        self,
+        client: Client,
+        scheme: Scheme,
+        recorder: Recorder,
+        scheduler_name: str,
+        config: Mapping[str, Any],
+    ) -> SchedulerBackend:
+        """``scheduler_name`` is what pods get; ``config`` are the options of the configuration."""
+        ...
+
+
+@runtime_checkable
+class ValidatesPodCliqueSet(Protocol):
+    """Refuses sets that it could not schedule."""
+
+    def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> Hook:
+        """Raise, and the text is what the user reads."""
+        ...
+
+
+@runtime_checkable
+class TopologyAware(Protocol):
+    """Keeps a topology object of its own in step with ours."""
+
+    @property
+    def topology_gvk(self) -> GroupVersionKind:
+        """The kind of that object."""
+        ...
+
+    def topology_resource_name(self, topology: ClusterTopologyBinding) -> str:
+        """The name of that object."""
+        ...
+
+    def sync_topology(self, ctx: HookContext, topology: ClusterTopologyBinding) -> Hook:
+        """Create or update it."""
+        ...
+
+    def on_topology_delete(self, ctx: HookContext, topology: ClusterTopologyBinding) -> Hook:
+        """Our topology goes."""
+        ...
+
+    def check_topology_drift(
+        self, ctx: HookContext, topology: ClusterTopologyBinding, reference: str
+    ) -> Awaitable[TopologyState] | TopologyState:
+        """Whether an object that others look after, named ``reference``, has the same levels."""
+        ...
+
+
+class TopologyState(msgspec.Struct, frozen=True):
+    """How a scheduler's topology compares with ours."""
+
+    is_in_sync: bool
+    message: str = ""
+    observed_generation: int = 0
+
+
+@runtime_checkable
+class HealthChecked(Protocol):
+    """Knows whether its scheduler works."""
+
+    def health(self) -> Hook:
+        """Raise if it does not."""
+        ...
+
+
+@runtime_checkable
+class Versioned(Protocol):
+    """Has a version, shown in the info metric."""
+
+    @property
+    def version(self) -> str: ...
+
+
+@runtime_checkable
+class PodGangStatusObserver(Protocol):
+    """Wants to know about changes of a gang's status."""
+
+    def on_pod_gang_status(self, ctx: HookContext, pod_gang: PodGang) -> Hook: ...
+
+
+class Backend:
+    """A backend that does nothing but name its scheduler; a base for others."""
+
+    options_type: type[msgspec.Struct] | None = None
+    """A struct that the options in the configuration must fit."""
+
+    def __init__(
+        self,
+        client: Client,
+        scheme: Scheme,
+        recorder: Recorder,
+        scheduler_name: str,
+        config: Mapping[str, Any],
+    ) -> None:
+        self.client: Final = client
+        self.scheme: Final = scheme
+        self.recorder: Final = recorder
+        self.scheduler_name: Final = scheduler_name
+        self.config: Final = config
+
+    @property
+    def name(self) -> str:
+        """The scheduler's name."""
+        return self.scheduler_name
+
+    @property
+    def requires_synced_resources(self) -> bool:
+        """Whether pods are held back until ``sync_pod_gang`` has succeeded for the present spec."""
+        return False
+
+    @property
+    def needs_delete_hook(self) -> bool:
+        """Whether ``on_pod_gang_delete`` must be called before a gang is gone."""
+        return type(self).on_pod_gang_delete is not Backend.on_pod_gang_delete
+
+    def init(self) -> Hook:
+        """Nothing to do."""
+        return None
+
+    def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> Hook:
+        """Nothing to make."""
+        return None
+
+    def on_pod_gang_delete(self, ctx: HookContext, pod_gang: PodGang) -> Hook:
+        """Nothing to clear away."""
+        return None
+
+    def prepare_pod(self, pod: PodDraft) -> None:
+        """The pod is for this scheduler."""
+        pod.spec.scheduler_name = self.scheduler_name
+
+
+def needs_delete_hook(backend: SchedulerBackend) -> bool:
+    """Whether a gang must not go before the backend has cleared away; a backend of any make may say no."""
+    return bool(getattr(backend, "needs_delete_hook", True))
+
+
+def requires_synced_resources(backend: SchedulerBackend) -> bool:
+    """Whether pods wait for what the backend makes."""
+    return bool(getattr(backend, "requires_synced_resources", False))

@@ -1,0 +1,230 @@
+"""KAI: pods and gangs in the words of its scheduler.
+
+It works in one of two ways. Where KAI reads PodGangs itself (its PodGroup kind is not served, or the options
+say so) pods only get its name and two annotations. Otherwise each gang becomes a PodGroup, and KAI's own
+pod-grouper is told to keep out of it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from quarterdeck.api import GroupVersionKind, ObjectMeta, is_controlled_by, set_owner_reference
+from quarterdeck.client import Client, MergePatch
+from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.kaigroup import merged_group, pod_group_of
+from quarterdeck.operators.grove.logic.kaiqueue import MappingError, owning_set, queue_of
+from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
+from quarterdeck.operators.kai.types import PodGroup, Topology, TopologyLevel, TopologySpec
+
+from .contract import Backend, HookContext, PodDraft, TopologyState
+from .error import BackendError
+
+__all__ = ["KaiBackend", "KaiOptions"]
+
+_DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_SYNC: Final = "SyncPodGang"
+
+
+class KaiOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Options of KAI."""
+
+    pod_groups: Literal["auto", "enabled", "disabled"] = "auto"
+    """Whether gangs become PodGroups; ``auto``: if the kind is served when the operator starts."""
+    require_queue: bool = True
+    """Refuse sets without a queue; otherwise they are charged to ``default``."""
+
+
+class KaiBackend(Backend):
+    """``kai-scheduler``."""
+
+    options_type = KaiOptions
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._options: Final = msgspec.convert(self.config, KaiOptions)
+        self._makes_groups = self._options.pod_groups == "enabled"
+        self._has_topologies = self._makes_groups
+        self._has_min_sub_group = True
+
+    @property
+    def name(self) -> str:
+        """KAI's name."""
+        return names.KAI_SCHEDULER
+
+    @property
+    def makes_pod_groups(self) -> bool:
+        """Whether gangs become PodGroups."""
+        return self._makes_groups
+
+    @property
+    def requires_synced_resources(self) -> bool:
+        """Pods wait for their PodGroup."""
+        return self._makes_groups
+
+    @property
+    def needs_delete_hook(self) -> bool:
+        """There is something to clear away."""
+        return self._makes_groups
+
+    async def init(self) -> None:
+        """Find out what the installed KAI knows."""
+        if self._options.pod_groups == "auto":
+            self._makes_groups = await _is_served(self.client, PodGroup.type_info.gvk)
+        self._has_topologies = await _is_served(self.client, Topology.type_info.gvk)
+        if self._makes_groups:
+            self._has_min_sub_group = await _knows_min_sub_group(self.client)
+
+    # -- pods ---------------------------------------------------------------------------------------------
+
+    def prepare_pod(self, pod: PodDraft) -> None:
+        """The scheduler's name, and the names of gang and clique where KAI looks for them."""
+        labels = pod.metadata.labels
+        gang, clique = labels.get(names.PODGANG), labels.get(names.PODCLIQUE)
+        if self._makes_groups:
+            for label, value in ((names.PODGANG, gang), (names.PODCLIQUE, clique)):
+                if not value:
+                    raise BackendError(f'KAI scheduler requires pod label "{label}"')
+        pod.spec.scheduler_name = self.scheduler_name
+        annotations = pod.metadata.annotations
+        if gang:
+            annotations[names.KAI_PODGANG] = gang
+        if clique:
+            annotations[names.KAI_PODGROUP] = clique
+        if self._makes_groups:
+            annotations[names.KAI_SKIP_GROUPER] = "true"
+            annotations[names.KAI_GROUP_NAME] = gang
+            labels[names.KAI_SUBGROUP] = clique
+
+    # -- gangs --------------------------------------------------------------------------------------------
+
+    async def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
+        """Make the PodGroup of a gang, or bring it up to date."""
+        if not self._makes_groups:
+            return
+        if names.KAI_SKIP_GROUPER not in pod_gang.metadata.annotations:
+            patch = {"metadata": {"annotations": {names.KAI_SKIP_GROUPER: "true"}}}
+            pod_gang = await ctx.client.patch(pod_gang, MergePatch(patch))
+        try:
+            wanted = await self._wanted(ctx, pod_gang)
+        except MappingError as error:
+            self.recorder.event(pod_gang, "Warning", "KAIBackendMappingFailed", _SYNC, str(error))
+            raise BackendError(str(error)) from error
+        try:
+            present = await ctx.client.get(PodGroup, wanted.metadata.name, wanted.metadata.namespace)
+        except NotFound:
+            await ctx.client.create(wanted)
+            return
+        after = merged_group(present, wanted)
+        if after is not present:
+            await ctx.client.update(after)
+
+    async def _wanted(self, ctx: HookContext, pod_gang: PodGang) -> PodGroup:
+        owner = owning_set(pod_gang)
+        pcs = await ctx.client.get(PodCliqueSet, owner.name, pod_gang.metadata.namespace)
+        queue = queue_of(pcs, is_required=self._options.require_queue)
+        return pod_group_of(pod_gang, queue, has_min_sub_group=self._has_min_sub_group)
+
+    async def on_pod_gang_delete(self, ctx: HookContext, pod_gang: PodGang) -> None:
+        """Delete the PodGroup."""
+        if self._makes_groups:
+            with ignore_not_found():
+                await ctx.client.delete(PodGroup, pod_gang.metadata.name, pod_gang.metadata.namespace)
+
+    def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> None:
+        """Refuse a set whose queue is not clear."""
+        if self._makes_groups:
+            queue_of(pcs, is_required=self._options.require_queue)
+
+    # -- topology -----------------------------------------------------------------------------------------
+
+    @property
+    def topology_gvk(self) -> GroupVersionKind:
+        """KAI's Topology."""
+        return Topology.type_info.gvk
+
+    def topology_resource_name(self, topology: ClusterTopologyBinding) -> str:
+        """The same name."""
+        return topology.metadata.name
+
+    async def sync_topology(self, ctx: HookContext, topology: ClusterTopologyBinding) -> None:
+        """Make KAI's Topology; its levels cannot change, so one with others is made anew."""
+        if not self._has_topologies:
+            return
+        wanted = _topology_of(topology)
+        try:
+            present = await ctx.client.get(Topology, wanted.metadata.name)
+        except NotFound:
+            await ctx.client.create(wanted)
+            return
+        if not _is_ours(present, topology):
+            raise BackendError(f"Topology {present.metadata.name} exists and is not owned by Grove")
+        if present.spec.levels != wanted.spec.levels:
+            await ctx.client.delete(present)
+            await ctx.client.create(wanted)
+
+    async def on_topology_delete(self, ctx: HookContext, topology: ClusterTopologyBinding) -> None:
+        """Delete KAI's Topology, if it was made here."""
+        if not self._has_topologies:
+            return
+        with ignore_not_found():
+            present = await ctx.client.get(Topology, self.topology_resource_name(topology))
+            if _is_ours(present, topology):
+                await ctx.client.delete(present)
+
+    async def check_topology_drift(
+        self, ctx: HookContext, topology: ClusterTopologyBinding, reference: str
+    ) -> TopologyState:
+        """Compare the levels of a Topology that others look after."""
+        try:
+            present = await ctx.client.get(Topology, reference)
+        except ApiError as error:
+            return TopologyState(is_in_sync=False, message=str(error))
+        wanted = [level.key for level in topology.spec.levels]
+        found = [level.node_label for level in present.spec.levels]
+        generation = present.metadata.generation
+        if found == wanted:
+            return TopologyState(is_in_sync=True, observed_generation=generation)
+        text = f"levels of Topology {reference} are [{' '.join(found)}], expected [{' '.join(wanted)}]"
+        return TopologyState(is_in_sync=False, message=text, observed_generation=generation)
+
+
+def _topology_of(topology: ClusterTopologyBinding) -> Topology:
+    metadata = set_owner_reference(topology, ObjectMeta(name=topology.metadata.name))
+    levels = tuple(TopologyLevel(node_label=level.key) for level in topology.spec.levels)
+    return Topology(metadata=metadata, spec=TopologySpec(levels=levels))
+
+
+def _is_ours(present: Topology, topology: ClusterTopologyBinding) -> bool:
+    owners = present.metadata.owner_references
+    return is_controlled_by(topology, present.metadata) or any(
+        owner.kind == topology.kind and owner.name == topology.metadata.name for owner in owners
+    )
+
+
+async def _is_served(client: Client, gvk: GroupVersionKind) -> bool:
+    try:
+        response = await client.raw("GET", f"/apis/{gvk.api_version}")
+    except NotFound:
+        return False
+    resources = msgspec.json.decode(response.body).get("resources") or ()
+    return any(each.get("kind") == gvk.kind for each in resources)
+
+
+async def _knows_min_sub_group(client: Client) -> bool:
+    """Whether the installed PodGroup has ``minSubGroup``; yes where nobody may look."""
+    try:
+        definition = await client.get(_DEFINITION, f"podgroups.{PodGroup.type_info.group}")
+    except QuarterdeckError:
+        return True
+    for version in definition.to_dict()["spec"]["versions"]:
+        if version["name"] == PodGroup.type_info.version:
+            node = version.get("schema", {}).get("openAPIV3Schema", {})
+            for key in ("spec", "subGroups"):
+                node = node.get("properties", {}).get(key, {})
+            properties = node.get("items", {}).get("properties")
+            return properties is None or "minSubGroup" in properties
+    return True

@@ -1,0 +1,155 @@
+"""Which backends there are.
+
+Built-in ones are there from the beginning and cannot be replaced by others. Distributions bring more through
+entry points, which are looked for once, when somebody first asks; programs register theirs by hand. All of it
+may happen in any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
+
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid
+from quarterdeck.runtime._logfield import get_logger
+
+from .contract import BackendFactory
+from .error import BackendAlreadyRegistered, BackendError, BackendNotFound
+
+__all__ = ["BackendRegistry", "backend", "default_registry", "get_factory", "register", "registered_names"]
+
+F = TypeVar("F", bound=BackendFactory)
+_log: Final = get_logger(__name__)
+_BUILT_IN: Final = {
+    names.KAI_SCHEDULER: ("quarterdeck.operators.grove.backends.kai", "KaiBackend"),
+    names.DEFAULT_SCHEDULER: ("quarterdeck.operators.grove.backends.kube", "KubeBackend"),
+}
+
+
+class BackendRegistry:
+    """Factories by name."""
+
+    def __init__(self, find: Callable[[], Sequence[EntryPoint]] | None = None) -> None:
+        """``find`` looks for entry points."""
+        self._find: Final = find if find is not None else _installed
+        self._lock: Final = threading.RLock()
+        self._factories: dict[str, BackendFactory] = {}
+        self._broken: dict[str, Exception] = {}
+        self._is_loaded = False
+
+    def register(self, name: str, factory: BackendFactory, *, replace: bool = False) -> None:
+        """Make a backend known; raises ``BackendAlreadyRegistered`` if the name is taken.
+
+        ``replace`` puts it in the place of one that was registered before, but never of a built-in one.
+        """
+        with self._lock:
+            if name in _BUILT_IN or (name in self._factories and not replace):
+                raise BackendAlreadyRegistered(name)
+            self._factories[name] = factory
+            self._broken.pop(name, None)
+
+    def get_factory(self, name: str) -> BackendFactory:
+        """The factory of a name; raises ``BackendNotFound``, or what loading it raised."""
+        with self._lock:
+            self._load()
+            if name in self._factories:
+                return self._factories[name]
+            if name in self._broken:
+                error = self._broken[name]
+                raise BackendError(f'scheduler backend "{name}" cannot be loaded: {error}') from error
+            if name not in _BUILT_IN:
+                raise BackendNotFound(name)
+            module, attribute = _BUILT_IN[name]
+            return cast("BackendFactory", getattr(import_module(module), attribute))
+
+    def names(self) -> list[str]:
+        """All names: the built-in ones, then the others in order."""
+        with self._lock:
+            self._load()
+            return [*_BUILT_IN, *sorted({*self._factories, *self._broken})]
+
+    def unsupported(self, name: str) -> str:
+        """What to say about a name that nobody registered."""
+        return f'unsupported scheduler "{name}" (supported: {", ".join(self.names())})'
+
+    def check_options(self, name: str, options: Mapping[str, Any], path: str) -> list[FieldError]:
+        """What is wrong with the options of a backend, where it says what they are."""
+        try:
+            kind = getattr(self.get_factory(name), "options_type", None)
+        except BackendError:
+            return []  # the same error ends the start of the backend, with its cause
+        if kind is None:
+            return []
+        try:
+            msgspec.convert(options, kind)
+        except msgspec.ValidationError as error:
+            text, _, place = str(error).partition(" - at `$")
+            return [invalid(f"{path}{place.rstrip('`')}", dict(options), text)]
+        return []
+
+    # -- entry points -------------------------------------------------------------------------------------
+
+    def reload(self) -> None:
+        """Look for entry points again; what is registered stays."""
+        with self._lock:
+            self._is_loaded = False
+            self._broken.clear()
+            self._load()
+
+    def _load(self) -> None:
+        if self._is_loaded:
+            return
+        self._is_loaded = True  # at once: a module may register itself while it is loaded
+        for point in self._find():
+            if point.name not in self._factories:
+                self._load_one(point)
+
+    def _load_one(self, point: EntryPoint) -> None:
+        try:
+            loaded = point.load()
+            if not isinstance(loaded, ModuleType):  # a module registers what it has by itself
+                self.register(point.name, loaded)
+        except Exception as error:  # noqa: BLE001  code of others: it must not keep ours from starting
+            _log.error("scheduler backend cannot be loaded", error, backend=point.name, trace=False)
+            if point.name not in _BUILT_IN:
+                self._broken[point.name] = error
+
+
+def _installed() -> Sequence[EntryPoint]:
+    return tuple(entry_points(group=names.BACKEND_ENTRY_POINTS))
+
+
+default_registry: Final = BackendRegistry()
+"""The registry of the process."""
+
+
+def register(name: str, factory: BackendFactory, *, replace: bool = False) -> None:
+    """Make a backend known to the process; see ``BackendRegistry.register``."""
+    default_registry.register(name, factory, replace=replace)
+
+
+def get_factory(name: str) -> BackendFactory:
+    """The factory of a name; see ``BackendRegistry.get_factory``."""
+    return default_registry.get_factory(name)
+
+
+def registered_names() -> list[str]:
+    """All names that the process knows."""
+    return default_registry.names()
+
+
+def backend(name: str) -> Callable[[F], F]:
+    """Register the decorated class, or function, under a name."""
+
+    def decorate(factory: F) -> F:
+        register(name, factory)
+        return factory
+
+    return decorate

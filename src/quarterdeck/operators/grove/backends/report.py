@@ -1,0 +1,115 @@
+"""What is told about backends: log lines, metrics, events, and the condition of the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Final, Literal
+
+from quarterdeck.api import Condition, Conditions, Time
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.metrics import GroveMetrics
+from quarterdeck.operators.grove.types import PodGang
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.seam import Recorder
+
+__all__ = ["NOT_CONFIGURED", "BackendReport", "Operation"]
+
+Operation = Literal["create", "update", "delete", "status_update", "mutate"]
+_LOG_NAMES: Final[dict[Operation, str]] = {
+    "create": "OnPodGangCreate",
+    "update": "OnPodGangUpdate",
+    "delete": "OnPodGangDelete",
+    "status_update": "OnPodGangStatus",
+    "mutate": "MutatePodSpec",
+}
+NOT_CONFIGURED: Final = "scheduler backend is not configured"
+_QUIET: Final = 300.0
+"""Seconds in which the same failure of a gang is not told again."""
+_REMEMBERED: Final = 10_000
+_log: Final = get_logger(__name__)
+
+
+class BackendReport:
+    """Tells what backends do; one per operator."""
+
+    def __init__(
+        self,
+        metrics: GroveMetrics,
+        recorder: Recorder,
+        *,
+        now: Callable[[], Time],
+        clock: Callable[[], float],
+    ) -> None:
+        """``now`` is the date, ``clock`` counts seconds."""
+        self._metrics: Final = metrics
+        self._recorder: Final = recorder
+        self._now: Final = now
+        self._clock: Final = clock
+        self._told: dict[tuple[str, str], float] = {}
+        self._conditions: Final = Conditions()
+        self._set("Unknown", "BackendNotConfigured", NOT_CONFIGURED)
+
+    @property
+    def condition(self) -> Condition:
+        """Whether the operator has a backend."""
+        return self._conditions.frozen()[0]
+
+    def _set(self, status: Literal["True", "False", "Unknown"], reason: str, message: str) -> None:
+        self._conditions.set(names.BACKEND_READY, status, reason=reason, message=message, now=self._now())
+
+    @contextmanager
+    def initializing(self, backend: str, *, is_active: bool = True) -> Iterator[None]:
+        """The time of a backend's start; an error passes through."""
+        _log.info("Backend operation started", backend=backend, operation="Init")
+        started = perf_counter()
+        try:
+            yield
+        except Exception as error:
+            self._metrics.initialized(backend, perf_counter() - started, is_success=False)
+            _log.error("Backend operation failed", error, backend=backend, operation="Init", trace=False)
+            if is_active:
+                text = f"Failed to initialize scheduler backend '{backend}': {error}"
+                self._set("False", "BackendInitializationFailed", text)
+            raise
+        self._metrics.initialized(backend, perf_counter() - started, is_success=True)
+        if is_active:
+            text = f"Scheduler backend '{backend}' initialized successfully"
+            self._set("True", "BackendInitialized", text)
+
+    def activated(self, backend: str, version: str) -> None:
+        """A backend is the active one."""
+        self._metrics.active(backend, version)
+
+    def checked(self, backend: str, *, is_healthy: bool) -> None:
+        """A health check ended."""
+        self._metrics.checked(backend, is_healthy=is_healthy)
+
+    @contextmanager
+    def operating(self, backend: str, operation: Operation, pod_gang: PodGang | str) -> Iterator[None]:
+        """The time of a hook; an error passes through, and is told about the gang."""
+        name = pod_gang if isinstance(pod_gang, str) else pod_gang.metadata.name
+        fields = {"backend": backend, "operation": _LOG_NAMES[operation], "podgang": name}
+        _log.info("Backend operation started", **fields)
+        started = perf_counter()
+        try:
+            yield
+        except Exception as error:
+            self._metrics.operated(backend, operation, perf_counter() - started, is_success=False)
+            _log.error("Backend operation failed", error, trace=False, **fields)
+            if isinstance(pod_gang, PodGang):
+                self.failed(pod_gang, _LOG_NAMES[operation], error)
+            raise
+        self._metrics.operated(backend, operation, perf_counter() - started, is_success=True)
+
+    def failed(self, pod_gang: PodGang, operation: str, error: object) -> None:
+        """Tell the users of a gang what failed, each thing once in a while."""
+        text = f"Backend operation '{operation}' failed for PodGang '{pod_gang.metadata.name}': {error}"
+        key, now = (pod_gang.metadata.uid, text), self._clock()
+        if now - self._told.get(key, -_QUIET) < _QUIET:
+            return
+        if len(self._told) >= _REMEMBERED:
+            self._told = {each: when for each, when in self._told.items() if now - when < _QUIET}
+        self._told[key] = now
+        self._recorder.event(pod_gang, "Warning", "BackendOperationFailed", operation, text)

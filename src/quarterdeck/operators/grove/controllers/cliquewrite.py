@@ -1,0 +1,24 @@
+"""Writing PodCliques: for sets and for groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quarterdeck.api import Draft
+from quarterdeck.operators.grove.types import PodClique
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.upsert import create_or_patch
+
+__all__ = ["upsert_clique"]
+
+
+async def upsert_clique(ctx: Context[Any], wanted: PodClique) -> None:
+    """Make a PodClique, or bring it up to date; how many pods one has that exists is up to others."""
+
+    def change(draft: Draft[PodClique]) -> None:
+        replicas = draft.spec.replicas
+        draft.metadata.labels = dict(wanted.metadata.labels)
+        draft.metadata.annotations = dict(wanted.metadata.annotations)
+        draft.spec = wanted.spec.evolve(replicas=replicas)
+
+    await create_or_patch(ctx, wanted, change)

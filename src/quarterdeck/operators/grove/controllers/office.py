@@ -1,0 +1,104 @@
+"""What the controllers share: the configuration, the backends, and the few things that are remembered.
+
+Nothing here is needed to be right: a process that starts anew works everything out again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from quarterdeck.api import Key
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.backends.contract import requires_synced_resources
+from quarterdeck.operators.grove.backends.manager import BackendManager
+from quarterdeck.operators.grove.backends.report import BackendReport
+from quarterdeck.operators.grove.configuration import OperatorConfiguration
+from quarterdeck.operators.grove.logic.templatehash import clique_hashes, generation_hash
+from quarterdeck.operators.grove.logic.topology import ConfiguredLevel, configured_levels
+from quarterdeck.operators.grove.types import PodCliqueSet, PodGang, TopologyLevel
+from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.source import Channel
+
+__all__ = ["Hashes", "Office"]
+
+_REMEMBERED: Final = 4096
+
+
+class Hashes(msgspec.Struct, frozen=True):
+    """The hashes of a set's templates."""
+
+    generation: str
+    cliques: Mapping[str, str]
+    """By name of the clique."""
+
+
+class Office:
+    """One per operator."""
+
+    def __init__(
+        self,
+        configuration: OperatorConfiguration,
+        backends: BackendManager,
+        report: BackendReport,
+        *,
+        init_image: str = "",
+    ) -> None:
+        """``init_image`` is what init containers run; empty if the environment does not say."""
+        self.configuration: Final = configuration
+        self.backends: Final = backends
+        self.report: Final = report
+        self.init_image: Final = init_image
+        self.clock: Final = LoopClock()
+        self.cliques: Final = Channel()
+        """PodCliques to look at again."""
+        self._hashes: OrderedDict[tuple[str, int], Hashes] = OrderedDict()
+        self._synced: dict[str, int] = {}
+
+    # -- configuration ------------------------------------------------------------------------------------
+
+    @property
+    def has_topology(self) -> bool:
+        """Topology-aware scheduling is on."""
+        return self.configuration.topology_aware_scheduling.enabled
+
+    @property
+    def default_levels(self) -> tuple[TopologyLevel, ...]:
+        """The levels of the topology that the configuration asks for; none if it leaves that to others."""
+        given = self.configuration.topology_aware_scheduling.levels if self.has_topology else ()
+        return configured_levels([ConfiguredLevel(each.domain, each.key) for each in given]) if given else ()
+
+    # -- hashes -------------------------------------------------------------------------------------------
+
+    def hashes(self, pcs: PodCliqueSet) -> Hashes:
+        """The hashes of a set, computed once for each generation of it."""
+        key = (pcs.metadata.uid, pcs.metadata.generation)
+        known = self._hashes.get(key)
+        if known is None:
+            known = self._hashes[key] = Hashes(generation_hash(pcs), clique_hashes(pcs))
+            if len(self._hashes) > _REMEMBERED:
+                self._hashes.popitem(last=False)
+        return known
+
+    # -- gangs that backends have made something of ---------------------------------------------------------
+
+    def synced(self, gang: PodGang) -> None:
+        """The backend has taken the present spec of a gang over: its pods may go on."""
+        self._synced[gang.metadata.uid] = gang.metadata.generation
+        for group in gang.spec.podgroups:
+            self.cliques.offer(Key(gang.metadata.namespace, group.name))
+
+    def gone(self, gang: PodGang) -> None:
+        """A gang is no more."""
+        self._synced.pop(gang.metadata.uid, None)
+
+    def is_synced(self, gang: PodGang) -> bool:
+        """Whether pods of a gang need not wait for its backend."""
+        scheduler = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
+        backend = self.backends.backends.get(scheduler)
+        if backend is None or not requires_synced_resources(backend):
+            return True
+        return self._synced.get(gang.metadata.uid) == gang.metadata.generation

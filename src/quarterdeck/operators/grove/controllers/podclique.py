@@ -1,0 +1,181 @@
+"""PodCliques: their pods, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quarterdeck.api import Key, UnsetType
+from quarterdeck.api.k8s import Pod
+from quarterdeck.errors import NotFound
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.index import (
+    CLIQUES_OF_BASE_GANG,
+    CLIQUES_OF_GANG,
+    CLIQUES_OF_SET,
+    CONTROLLER,
+)
+from quarterdeck.operators.grove.logic.cliqueupdate import begin_update, noted_update
+from quarterdeck.operators.grove.logic.membership import clique_name_of, is_on_delete
+from quarterdeck.operators.grove.logic.podstate import template_hash
+from quarterdeck.operators.grove.logic.setupdate import is_turn_of, is_updating
+from quarterdeck.operators.grove.logic.status import clique_status
+from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import controlled_by
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.source import ChannelSource
+
+from .cliquepods import CliquePods
+from .office import Hashes, Office
+from .outcome import Sweep, step, write_status
+from .predicate import (
+    GANG_MATTERS_TO_CLIQUE,
+    GROUP_MATTERS_TO_CLIQUE,
+    IS_MANAGED,
+    POD_MATTERS,
+    SCHEDULED_CHANGED,
+    SET_UPDATES,
+)
+
+__all__ = ["clique_controller"]
+
+_LOST = "Gang termination may follow; look at the nodes and at what they have left."
+
+
+class CliqueReconciler(Reconciler[PodClique]):
+    """Keeps the pods of PodCliques and reports about them."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+        self._pods: Final = CliquePods(office)
+
+    async def reconcile(self, ctx: Context[PodClique]) -> Result | None:
+        """One pass: pods, then status."""
+        labels = ctx.obj.metadata.labels
+        try:
+            pcs = await ctx.get(PodCliqueSet, labels.get(names.PART_OF, ""), ctx.key.namespace)
+        except NotFound:
+            return None
+        if pcs.metadata.is_deleting:
+            return None
+        hashes = self._office.hashes(pcs)
+        expected = hashes.cliques.get(clique_name_of(ctx.obj), "")
+        sweep = Sweep()
+        await sweep.run(lambda: self._steps(ctx, pcs, hashes, expected, sweep))
+        await self._report(ctx, pcs, expected, sweep)
+        return sweep.end()
+
+    async def released(self, ctx: Context[PodClique]) -> Result | None:
+        """A PodClique goes, and its pods with it."""
+        self._pods.forget(ctx.obj.metadata.uid)
+        return None
+
+    async def _steps(
+        self, ctx: Context[PodClique], pcs: PodCliqueSet, hashes: Hashes, expected: str, sweep: Sweep
+    ) -> None:
+        with step("ERR_BEGIN_UPDATE", "failed to begin the update"):
+            await self._begin_update(ctx, pcs, hashes, expected)
+        await self._pods.sync(ctx, pcs, expected, sweep)
+
+    async def _begin_update(
+        self, ctx: Context[PodClique], pcs: PodCliqueSet, hashes: Hashes, expected: str
+    ) -> None:
+        """Begin when pods are of an old template, and it is our turn."""
+        pclq = ctx.obj
+        if pcs.status.current_generation_hash != hashes.generation:
+            return  # the set has not looked at its new templates yet
+        if pclq.metadata.labels.get(names.TEMPLATE_HASH) != expected:
+            return  # our own template is not the new one yet, or never will be: groups make PodCliques anew
+        progress = pclq.status.update_progress
+        if not isinstance(progress, UnsetType) and (
+            progress.pod_clique_set_generation_hash == hashes.generation
+            and progress.pod_template_hash == expected
+        ):
+            return
+        pods, update = ctx.index(Pod, controlled_by(pclq)), pcs.status.update_progress
+        if all(template_hash(pod) == expected for pod in pods if not pod.metadata.is_deleting):
+            return
+        if is_on_delete(pcs.spec.update_strategy):
+            begun = noted_update(hashes.generation, expected, ctx.now())
+        elif names.SCALING_GROUP in pclq.metadata.labels:
+            return
+        elif is_turn_of(update, pclq.metadata.labels) or not is_updating(update):
+            begun = begin_update(hashes.generation, expected, ctx.now())
+        else:
+            return
+        await write_status(ctx, pclq.status.evolve(update_progress=begun))
+
+    async def _report(self, ctx: Context[PodClique], pcs: PodCliqueSet, expected: str, sweep: Sweep) -> None:
+        pclq, now = ctx.obj, ctx.now()
+        before = pclq.status.scheduled_replicas
+        if sweep.is_complete:
+            observed = pclq.status.evolve(observed_generation=pclq.metadata.generation)
+            pclq = pclq.evolve(status=observed)
+        status = clique_status(
+            pclq,
+            list(ctx.index(Pod, controlled_by(pclq))),
+            expected_hash=expected,
+            generation_hash=pcs.status.current_generation_hash,
+            now=now,
+        )
+        status = status.evolve(last_errors=sweep.errors(status.last_errors, now))
+        await write_status(ctx, status)
+        if before and not status.scheduled_replicas:
+            text = f"All scheduled pods lost (was {before}). {_LOST}"
+            ctx.event("Warning", "AllScheduledReplicasLost", text)
+
+
+def _of_gang(ctx: MapContext, gang: PodGang) -> Iterable[Key]:
+    found = ctx.cache.lookup(PodClique, CLIQUES_OF_GANG(gang.metadata.name, gang.metadata.namespace))
+    return [pclq.key for pclq in found]
+
+
+def _of_scaled_gangs(ctx: MapContext, pclq: PodClique) -> Iterable[Key]:
+    """The PodCliques whose gangs wait for the gang of this one."""
+    gang = pclq.metadata.labels.get(names.PODGANG, "")
+    found = ctx.cache.lookup(PodClique, CLIQUES_OF_BASE_GANG(gang, pclq.metadata.namespace))
+    return [each.key for each in found]
+
+
+def _of_set(ctx: MapContext, pcs: PodCliqueSet) -> Iterable[Key]:
+    found = ctx.cache.lookup(PodClique, CLIQUES_OF_SET(pcs.metadata.name, pcs.metadata.namespace))
+    return [pclq.key for pclq in found]
+
+
+def _of_group(ctx: MapContext, pcsg: PodCliqueScalingGroup) -> Iterable[Key]:
+    return [pclq.key for pclq in ctx.cache.lookup(PodClique, controlled_by(pcsg))]
+
+
+def clique_controller(office: Office) -> Controller[PodClique]:
+    """The controller, for ``manager.add``."""
+    reconciler = CliqueReconciler(office)
+    return (
+        Builder(name=names.CLIQUE_CONTROLLER)
+        .for_(PodClique, predicates=[IS_MANAGED, generation_changed | labels_changed])
+        .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS])
+        .watches(PodGang, to=_of_gang, predicates=[GANG_MATTERS_TO_CLIQUE])
+        .watches(PodClique, to=_of_scaled_gangs, predicates=[SCHEDULED_CHANGED])
+        .watches(PodCliqueSet, to=_of_set, predicates=[SET_UPDATES])
+        .watches(PodCliqueScalingGroup, to=_of_group, predicates=[GROUP_MATTERS_TO_CLIQUE])
+        .source(ChannelSource(office.cliques, name="gangs of backends"))
+        .indexes(PodClique, CONTROLLER, CLIQUES_OF_SET, CLIQUES_OF_GANG, CLIQUES_OF_BASE_GANG)
+        .indexes(Pod, CONTROLLER)
+        .finalizer(names.CLIQUE_FINALIZER, reconciler.released)
+        .rbac(
+            Rule(groups=("",), resources=("pods",), verbs=("create", "delete", "patch")),
+            Rule(groups=("scheduling.k8s.io",), resources=("priorityclasses",), verbs=("get",)),
+        )
+        .options(
+            max_concurrent_reconciles=office.configuration.controllers.pod_clique.concurrent_syncs,
+            field_manager=names.FIELD_MANAGER,
+            backoff_cap=1000.0,
+        )
+        .build(reconciler)
+    )

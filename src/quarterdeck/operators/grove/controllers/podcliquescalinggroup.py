@@ -1,0 +1,239 @@
+"""PodCliqueScalingGroups: the PodCliques of every replica."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Final
+
+from quarterdeck.api import Key, UnsetType
+from quarterdeck.errors import AlreadyExists, Conflict, NotFound, ignore_not_found
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.index import CONTROLLER
+from quarterdeck.operators.grove.logic.claimplan import group_claims
+from quarterdeck.operators.grove.logic.cliqueplan import plan_group_cliques
+from quarterdeck.operators.grove.logic.groupstate import group_replicas
+from quarterdeck.operators.grove.logic.groupupdate import begin_update, is_updating, next_step
+from quarterdeck.operators.grove.logic.membership import group_index_of, is_on_delete
+from quarterdeck.operators.grove.logic.setupdate import is_turn_of
+from quarterdeck.operators.grove.logic.status import group_status
+from quarterdeck.operators.grove.logic.termination import judge_group
+from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import controlled_by
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.predicate import generation_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.seam import Recorder
+
+from .claims import sync_claims
+from .cliquewrite import upsert_clique
+from .office import Hashes, Office
+from .outcome import Sweep, slow_start, step, write_status
+from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, SET_UPDATES
+from .setreplicas import termination_delay
+
+__all__ = ["group_controller"]
+
+_SOON: Final = 0.02
+_LOST = "Gang termination may follow; look at the nodes and at what they have left."
+
+
+class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
+    """Makes the PodCliques of groups and reports about them."""
+
+    def __init__(self, office: Office, recorder: Recorder) -> None:
+        self._office: Final = office
+        self._recorder: Final = recorder
+
+    async def reconcile(self, ctx: Context[PodCliqueScalingGroup]) -> Result | None:
+        """One pass: PodCliques, then status."""
+        pcsg = ctx.obj
+        owner = pcsg.metadata.labels.get(names.PART_OF, "")
+        try:
+            pcs = await ctx.get(PodCliqueSet, owner, pcsg.metadata.namespace)
+        except NotFound:
+            return None
+        if pcs.metadata.is_deleting or not pcs.spec.template.cliques:
+            return None
+        sweep, hashes = Sweep(), self._office.hashes(pcs)
+        await sweep.run(lambda: self._steps(ctx, pcs, hashes, sweep))
+        await self._report(ctx, pcs, sweep)
+        return sweep.end()
+
+    async def released(self, ctx: Context[PodCliqueScalingGroup]) -> Result | None:
+        """A group goes, and its PodCliques with it."""
+        return None
+
+    # -- PodCliques ---------------------------------------------------------------------------------------
+
+    async def _steps(
+        self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, hashes: Hashes, sweep: Sweep
+    ) -> None:
+        present = list(ctx.index(PodClique, controlled_by(ctx.obj)))
+        with step("ERR_BEGIN_UPDATE", "failed to begin the update"):
+            await self._begin_update(ctx, pcs, hashes)
+        await sync_claims(ctx, pcs, ctx.obj, group_claims(pcs, ctx.obj))
+        with step("ERR_DELETE_EXCESS_PODCLIQUES", "failed to delete excess PodCliques", "Delete"):
+            excess = [pclq for pclq in present if group_index_of(pclq) >= ctx.obj.spec.replicas]
+            await _delete(ctx, excess)
+        with step("ERR_SYNC_PODCLIQUE", "failed to sync PodCliques"):
+            await self._sync_cliques(ctx, pcs, hashes, present)
+        if is_updating(ctx.obj.status.update_progress):
+            with step("ERR_ROLLING_UPDATE", "failed to update the group", "Delete"):
+                await self._update(ctx, hashes, present)
+        else:
+            with step("ERR_GANG_TERMINATION", "failed to terminate replicas", "Delete"):
+                await self._terminate(ctx, pcs, present, sweep)
+
+    async def _sync_cliques(
+        self,
+        ctx: Context[PodCliqueScalingGroup],
+        pcs: PodCliqueSet,
+        hashes: Hashes,
+        present: list[PodClique],
+    ) -> None:
+        wanted = plan_group_cliques(pcs, ctx.obj, hashes.cliques)
+        if is_on_delete(pcs.spec.update_strategy):
+            going = {pclq.metadata.name for pclq in present if pclq.metadata.is_deleting}
+
+            async def upsert(clique: PodClique) -> None:
+                if clique.metadata.name not in going:
+                    await upsert_clique(ctx, clique)
+
+            await slow_start(wanted, upsert)
+            return
+        known = {pclq.metadata.name for pclq in present}
+
+        async def create(clique: PodClique) -> None:
+            try:
+                await ctx.create(clique)
+            except AlreadyExists:
+                return  # one that is not ours, or not gone yet: its end brings us back
+
+        await slow_start([clique for clique in wanted if clique.metadata.name not in known], create)
+
+    # -- update -------------------------------------------------------------------------------------------
+
+    async def _begin_update(
+        self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, hashes: Hashes
+    ) -> None:
+        """Begin when it is the turn of our replica of the set, and something is old."""
+        pcsg, now = ctx.obj, ctx.now()
+        if pcs.status.current_generation_hash != hashes.generation:
+            return  # the set has not looked at its new templates yet
+        progress = pcsg.status.update_progress
+        known = progress.pod_clique_set_generation_hash if progress else ""
+        current = pcsg.status.current_pod_clique_set_generation_hash
+        if not current or hashes.generation in (current, known):
+            return
+        begun = begin_update(hashes.generation, now)
+        if is_on_delete(pcs.spec.update_strategy):
+            begun = begun.evolve(update_ended_at=now)
+        elif not is_turn_of(pcs.status.update_progress, pcsg.metadata.labels):
+            return
+        await write_status(ctx, pcsg.status.evolve(update_progress=begun))
+
+    async def _update(
+        self, ctx: Context[PodCliqueScalingGroup], hashes: Hashes, present: list[PodClique]
+    ) -> None:
+        pcsg = ctx.obj
+        progress = pcsg.status.update_progress
+        assert not isinstance(progress, UnsetType)
+        replicas = group_replicas(present, count=pcsg.spec.replicas, clique_names=pcsg.spec.clique_names)
+        taken = next_step(progress, replicas, hashes.cliques, least=pcsg.spec.min_available, now=ctx.now())
+        if taken.progress is not progress:
+            # Written first: whoever continues after a crash must know which replica is being replaced.
+            await write_status(ctx, pcsg.status.evolve(update_progress=taken.progress))
+        await _delete(ctx, [pclq for pclq in present if group_index_of(pclq) in taken.doomed])
+
+    # -- termination --------------------------------------------------------------------------------------
+
+    async def _terminate(
+        self,
+        ctx: Context[PodCliqueScalingGroup],
+        pcs: PodCliqueSet,
+        present: list[PodClique],
+        sweep: Sweep,
+    ) -> None:
+        pcsg = ctx.obj
+        replicas: dict[int, list[PodClique]] = {}
+        for pclq in present:
+            if not pclq.metadata.is_deleting:
+                replicas.setdefault(group_index_of(pclq), []).append(pclq)
+        verdict = judge_group(
+            replicas,
+            count=pcsg.spec.replicas,
+            least=pcsg.spec.min_available,
+            delay=termination_delay(pcs),
+            now=self._office.clock.time(),
+        )
+        for index in verdict.expired:
+            await _delete(ctx, replicas.get(index, []))
+            text = f"Deleted PodCliqueScalingGroup {pcsg.metadata.name} replicaIndex: {index}"
+            self._recorder.event(
+                pcs, "Normal", "PodCliqueScalingGroupReplicaDeleteSuccessful", "Delete", text
+            )
+        if verdict.wait is not None:
+            sweep.come_back(min(names.RETRY, verdict.wait), "a minimum is missed")
+
+    # -- status -------------------------------------------------------------------------------------------
+
+    async def _report(self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, sweep: Sweep) -> None:
+        pcsg, now = ctx.obj, ctx.now()
+        status = group_status(
+            pcsg,
+            ctx.index(PodClique, controlled_by(pcsg)),
+            generation_hash=pcs.status.current_generation_hash,
+            now=now,
+        )
+        status = status.evolve(last_errors=sweep.errors(status.last_errors, now))
+        if sweep.is_complete:
+            status = status.evolve(observed_generation=pcsg.metadata.generation)
+        before = pcsg.status.scheduled_replicas
+        try:
+            await write_status(ctx, status, is_shared=True)
+        except Conflict:
+            # The set has marked the group meanwhile: look again, with what it wrote.
+            sweep.come_back(_SOON, "conflict")
+            return
+        if before and not status.scheduled_replicas:
+            text = f"All scheduled replicas lost (was {before}). {_LOST}"
+            ctx.event("Warning", "AllScheduledReplicasLost", text)
+
+
+async def _delete(ctx: Context[PodCliqueScalingGroup], cliques: Iterable[PodClique]) -> None:
+    async def delete(pclq: PodClique) -> None:
+        with ignore_not_found():
+            await ctx.delete(pclq)
+
+    await asyncio.gather(*(delete(pclq) for pclq in cliques if not pclq.metadata.is_deleting))
+
+
+def _groups_of_set(ctx: MapContext, pcs: PodCliqueSet) -> Iterable[Key]:
+    return [pcsg.key for pcsg in ctx.cache.lookup(PodCliqueScalingGroup, controlled_by(pcs))]
+
+
+def group_controller(office: Office, recorder: Recorder) -> Controller[PodCliqueScalingGroup]:
+    """The controller, for ``manager.add``; ``recorder`` tells sets about their groups."""
+    reconciler = GroupReconciler(office, recorder)
+    return (
+        Builder(name=names.GROUP_CONTROLLER)
+        .for_(PodCliqueScalingGroup, predicates=[IS_MANAGED, generation_changed])
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP])
+        .watches(PodCliqueSet, to=_groups_of_set, predicates=[SET_UPDATES])
+        .indexes(PodClique, CONTROLLER)
+        .indexes(PodCliqueScalingGroup, CONTROLLER)
+        .finalizer(names.GROUP_FINALIZER, reconciler.released)
+        .rbac(Rule(groups=(names.GROUP,), resources=("podcliques",), verbs=("create", "delete", "patch")))
+        .options(
+            max_concurrent_reconciles=office.configuration.controllers.pod_clique_scaling_group.concurrent_syncs,
+            field_manager=names.FIELD_MANAGER,
+            backoff_cap=1000.0,
+        )
+        .build(reconciler)
+    )

@@ -1,0 +1,236 @@
+"""PodCliqueSets: everything that is made for one, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quarterdeck.api import Draft, Key, is_controlled_by
+from quarterdeck.api.k8s import (
+    HorizontalPodAutoscaler,
+    Pod,
+    Role,
+    RoleBinding,
+    Secret,
+    Service,
+    ServiceAccount,
+)
+from quarterdeck.client import MergePatch
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.index import CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
+from quarterdeck.operators.grove.logic.claimplan import set_claims
+from quarterdeck.operators.grove.logic.cliqueplan import plan_scaling_groups, plan_standalone_cliques
+from quarterdeck.operators.grove.logic.label import managed_labels
+from quarterdeck.operators.grove.logic.membership import is_on_delete
+from quarterdeck.operators.grove.logic.setupdate import changed_hash
+from quarterdeck.operators.grove.logic.status import set_status, topology_verdict
+from quarterdeck.operators.grove.logic.topology import topology_name_of
+from quarterdeck.operators.grove.logic.verdict import with_verdicts
+from quarterdeck.operators.grove.types import (
+    ClusterTopologyBinding,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGang,
+)
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.cache import controlled_by
+from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.handler import MapContext, MapFunction
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.upsert import create_or_patch
+
+from .adoption import adopt
+from .claims import CLAIM_RULES, sync_claims
+from .cliquewrite import upsert_clique
+from .office import Hashes, Office
+from .outcome import Sweep, slow_start, step, write_status
+from .predicate import (
+    CLIQUE_MATTERS_TO_SET,
+    GANG_MATTERS_TO_SET,
+    GROUP_MATTERS_TO_SET,
+    IS_GONE,
+    SET_MATTERS,
+)
+from .setchildren import SetChildren
+from .setgangs import SetGangs
+from .setreplicas import SetReplicas
+
+__all__ = ["set_controller"]
+
+
+class SetReconciler(Reconciler[PodCliqueSet]):
+    """Makes the children of sets and reports about them."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+        self._children: Final = SetChildren()
+        self._gangs: Final = SetGangs(office)
+        self._replicas: Final = SetReplicas(office)
+
+    async def reconcile(self, ctx: Context[PodCliqueSet]) -> Result | None:
+        """One pass: children, then status."""
+        if not ctx.obj.spec.template.cliques:
+            return None  # written while no webhook was there: nothing can be made of it
+        sweep, hashes = Sweep(), self._office.hashes(ctx.obj)
+        await sweep.run(lambda: self._steps(ctx, hashes, sweep))
+        await self._report(ctx, hashes, sweep)
+        return sweep.end()
+
+    async def released(self, ctx: Context[PodCliqueSet]) -> Result | None:
+        """A set goes: its children follow it, because they are owned."""
+        self._children.forget(ctx.obj.metadata.uid)
+        return None
+
+    # -- children -----------------------------------------------------------------------------------------
+
+    async def _steps(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
+        with step("ERR_PROCESS_GENERATION_HASH", "failed to process the generation hash"):
+            await self._process_hash(ctx, hashes)
+        await self._children.sync(ctx)
+        await self._replicas.sync(ctx, hashes, sweep)
+        await sync_claims(ctx, ctx.obj, ctx.obj, set_claims(ctx.obj))
+        levels = await self._gangs.levels(ctx)
+        # Before the pods: a scheduler may need to know a gang before its first pod is created.
+        await self._gangs.make(ctx, self._gangs.plan(ctx, levels))
+        with step("ERR_SYNC_PODCLIQUE", "failed to sync PodCliques"):
+            await self._sync_cliques(ctx, hashes)
+        with step("ERR_SYNC_PODCLIQUESCALINGGROUP", "failed to sync PodCliqueScalingGroups"):
+            await self._sync_groups(ctx)
+        await self._gangs.fill(ctx, self._gangs.plan(ctx, levels), sweep)
+
+    async def _process_hash(self, ctx: Context[PodCliqueSet], hashes: Hashes) -> None:
+        """Store the hash of the templates; another one than before begins an update."""
+        pcs = ctx.obj
+        if pcs.metadata.annotations.get(names.HASH_VERSION) != names.OUR_HASH_VERSION:
+            if pcs.status.current_generation_hash:
+                await adopt(ctx, hashes)
+            annotations = {names.HASH_VERSION: names.OUR_HASH_VERSION}
+            ctx.replace(await ctx.patch(ctx.obj, MergePatch({"metadata": {"annotations": annotations}})))
+        status = changed_hash(
+            ctx.obj.status,
+            hashes.generation,
+            is_on_delete=is_on_delete(pcs.spec.update_strategy),
+            now=ctx.now(),
+        )
+        if status is not ctx.obj.status:
+            await write_status(ctx, status)
+
+    async def _sync_cliques(self, ctx: Context[PodCliqueSet], hashes: Hashes) -> None:
+        wanted = plan_standalone_cliques(ctx.obj, hashes.cliques)
+
+        async def upsert(clique: PodClique) -> None:
+            await upsert_clique(ctx, clique)
+
+        await slow_start(wanted, upsert)
+        await ctx.prune(
+            PodClique,
+            labels=managed_labels(ctx.obj.metadata.name),
+            keep={clique.metadata.name for clique in wanted},
+        )
+
+    async def _sync_groups(self, ctx: Context[PodCliqueSet]) -> None:
+        wanted = plan_scaling_groups(ctx.obj)
+
+        async def upsert(group: PodCliqueScalingGroup) -> None:
+            def change(draft: Draft[PodCliqueScalingGroup]) -> None:
+                draft.metadata.labels = dict(group.metadata.labels)
+                draft.metadata.annotations = dict(group.metadata.annotations)
+                draft.spec.min_available = group.spec.min_available
+                draft.spec.clique_names = list(group.spec.clique_names)
+
+            await create_or_patch(ctx, group, change)
+
+        await slow_start(wanted, upsert)
+        await ctx.prune(
+            PodCliqueScalingGroup,
+            labels=managed_labels(ctx.obj.metadata.name),
+            keep={group.metadata.name for group in wanted},
+        )
+
+    # -- status -------------------------------------------------------------------------------------------
+
+    async def _report(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
+        pcs = ctx.obj
+        cliques = ctx.index(PodClique, CLIQUES_OF_SET(pcs.metadata.name, pcs.metadata.namespace))
+        status = set_status(
+            pcs,
+            {pclq.metadata.name: pclq for pclq in cliques if is_controlled_by(pcs, pclq.metadata)},
+            {pcsg.metadata.name: pcsg for pcsg in ctx.index(PodCliqueScalingGroup, controlled_by(pcs))},
+            ctx.index(PodGang, controlled_by(pcs)),
+            hashes.cliques,
+        )
+        verdict = topology_verdict(
+            pcs,
+            await self._gangs.levels(ctx),
+            is_enabled=self._office.has_topology,
+            has_default=bool(self._office.default_levels),
+        )
+        status = status.evolve(
+            conditions=with_verdicts(
+                status.conditions,
+                (verdict,) if verdict is not None else (),
+                now=ctx.now(),
+                without=() if verdict is not None else (names.TOPOLOGY_LEVELS_UNAVAILABLE,),
+            ),
+            last_errors=sweep.errors(status.last_errors, ctx.now()),
+        )
+        if sweep.is_complete:
+            status = status.evolve(observed_generation=pcs.metadata.generation)
+        await write_status(ctx, status)
+
+
+def _sets_using(office: Office) -> MapFunction[ClusterTopologyBinding]:
+    async def sets(ctx: MapContext, topology: ClusterTopologyBinding) -> Iterable[Key]:
+        has_default = bool(office.default_levels)
+        found = await ctx.cache.list(PodCliqueSet)
+        name = topology.metadata.name
+        return [
+            pcs.key for pcs in found if topology_name_of(pcs.spec.template, has_default=has_default) == name
+        ]
+
+    return sets
+
+
+def set_controller(office: Office) -> Controller[PodCliqueSet]:
+    """The controller, for ``manager.add``."""
+    reconciler = SetReconciler(office)
+    write = ("create", "delete", "patch")
+    builder = (
+        Builder(name=names.SET_CONTROLLER)
+        .for_(PodCliqueSet, predicates=[SET_MATTERS])
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET])
+        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET])
+        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET])
+        .owns(Service, predicates=[IS_GONE])
+        .owns(ServiceAccount, predicates=[IS_GONE])
+        .owns(Role, predicates=[IS_GONE])
+        .owns(RoleBinding, predicates=[IS_GONE])
+        .owns(HorizontalPodAutoscaler, predicates=[IS_GONE])
+        .owns(Secret, only_metadata=True)
+        .indexes(PodClique, CONTROLLER, CLIQUES_OF_SET)
+        .indexes(PodCliqueScalingGroup, CONTROLLER)
+        .indexes(PodGang, CONTROLLER)
+        .indexes(Pod, PODS_OF_CLIQUE)
+        .finalizer(names.SET_FINALIZER, reconciler.released)
+        .rbac(
+            *CLAIM_RULES,
+            Rule(groups=("",), resources=("secrets",), verbs=("get", *write)),
+            Rule(groups=(names.GROUP,), resources=("podcliquesets",), verbs=("patch",)),
+            Rule(groups=(names.GROUP,), resources=("podcliquescalinggroups/status",), verbs=("patch",)),
+            Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs/status",), verbs=("patch",)),
+            # what a Role grants must be held by who makes it
+            Rule(groups=("",), resources=("pods", "pods/status"), verbs=("get", "list", "watch")),
+        )
+        .options(
+            max_concurrent_reconciles=office.configuration.controllers.pod_clique_set.concurrent_syncs,
+            field_manager=names.FIELD_MANAGER,
+            backoff_cap=1000.0,
+        )
+    )
+    if office.has_topology:
+        builder.watches(ClusterTopologyBinding, to=_sets_using(office))
+    return builder.build(reconciler)

@@ -1,0 +1,189 @@
+"""PodGangs and their backends: told about every gang, and about its end."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from quarterdeck.api import Key, add_finalizer, has_finalizer, remove_finalizer
+from quarterdeck.api.k8s import Pod
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import NotFound
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.backends.contract import (
+    HookContext,
+    PodGangStatusObserver,
+    SchedulerBackend,
+    needs_delete_hook,
+)
+from quarterdeck.operators.grove.backends.error import BackendError
+from quarterdeck.operators.grove.backends.guard import awaited, guarded_client
+from quarterdeck.operators.grove.backends.report import Operation
+from quarterdeck.operators.grove.types import PodGang
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.change import ObjectEvent
+from quarterdeck.runtime.context import Context, DeleteContext
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.finalizer import change_finalizers
+from quarterdeck.runtime.predicate import Predicate, generation_changed, status_changed
+from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Result
+
+from .office import Office
+from .predicate import IS_MANAGED
+
+__all__ = ["gang_controller"]
+
+_OPERATION: Final = "OnPodGangUpdate"
+
+
+class GangReconciler(Reconciler[PodGang]):
+    """Calls the hooks of backends."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+        self._seen: Final[dict[Key, PodGang]] = {}
+        """Gangs that their backend was told about, as they were then."""
+        self._conditions: Final[dict[str, tuple[Any, ...]]] = {}
+
+    async def reconcile(self, ctx: Context[PodGang]) -> Result | None:
+        """Tell the backend of a gang that it is new, changed, or about to go."""
+        gang = ctx.obj
+        if gang.metadata.is_deleting:
+            await self._release(ctx)
+            return None
+        known = self._seen.get(ctx.key)
+        if known is not None and known.metadata.uid != gang.metadata.uid:
+            await self._clear(HookContext(ctx.client, ctx.log), known)
+            known = None
+        backend = await self._backend(ctx)
+        gang = ctx.obj
+        if needs_delete_hook(backend) and not has_finalizer(gang.metadata, names.BACKEND_FINALIZER):
+            after = add_finalizer(gang.metadata, names.BACKEND_FINALIZER)
+            ctx.replace(await change_finalizers(ctx.client, gang, after))
+            gang = ctx.obj
+        hook = HookContext(guarded_client(ctx.client, backend.name), ctx.log)
+        if known is not None and known.metadata.generation == gang.metadata.generation:
+            await self._tell_status(hook, backend, gang)
+            return None
+        operation: Operation = "update" if known is not None else "create"
+        with self._office.report.operating(backend.name, operation, gang):
+            await awaited(backend.sync_pod_gang(hook, gang))
+        self._seen[ctx.key] = gang
+        self._office.synced(gang)
+        await self._tell_status(hook, backend, gang)
+        return None
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """A gang went without our finalizer: its backend is told now."""
+        known = self._seen.pop(ctx.key, None)
+        if known is not None:
+            await self._clear(HookContext(ctx.client, ctx.log), known)
+
+    # -- whose it is --------------------------------------------------------------------------------------
+
+    async def _backend(self, ctx: Context[PodGang]) -> SchedulerBackend:
+        gang, office = ctx.obj, self._office
+        label = gang.metadata.labels.get(names.SCHEDULER_NAME)
+        if not label:
+            label = await self._guess(ctx)
+            patch = {"metadata": {"labels": {names.SCHEDULER_NAME: label}}}
+            ctx.replace(await ctx.patch(gang, MergePatch(patch)))
+        try:
+            return office.backends.find(label)
+        except BackendError:
+            pass
+        try:
+            return await office.backends.drain(label, office.configuration.options_of(label))
+        except BackendError as error:
+            office.report.failed(ctx.obj, _OPERATION, error)
+            raise
+
+    async def _guess(self, ctx: Context[PodGang]) -> str:
+        """The backend of a gang that an older version made: that of its pods, else the active one."""
+        for group in ctx.obj.spec.podgroups:
+            for reference in group.pod_references:
+                try:
+                    pod = await ctx.get(Pod, reference.name, reference.namespace, live=True)
+                except NotFound:
+                    continue
+                return pod.spec.scheduler_name
+        return self._office.backends.scheduler_name
+
+    # -- hooks --------------------------------------------------------------------------------------------
+
+    async def _tell_status(self, hook: HookContext, backend: SchedulerBackend, gang: PodGang) -> None:
+        if not isinstance(backend, PodGangStatusObserver):
+            return
+        status = (gang.status.phase, gang.status.conditions)
+        if self._conditions.get(gang.metadata.uid) == status:
+            return
+        with self._office.report.operating(backend.name, "status_update", gang):
+            await awaited(backend.on_pod_gang_status(hook, gang))
+        self._conditions[gang.metadata.uid] = status
+
+    async def _release(self, ctx: Context[PodGang]) -> None:
+        gang = ctx.obj
+        if not has_finalizer(gang.metadata, names.BACKEND_FINALIZER):
+            return
+        await self._clear(HookContext(ctx.client, ctx.log), gang)
+        self._seen.pop(ctx.key, None)
+        try:
+            after = remove_finalizer(gang.metadata, names.BACKEND_FINALIZER)
+            await change_finalizers(ctx.client, gang, after)
+        except NotFound:
+            return
+
+    async def _clear(self, hook: HookContext, gang: PodGang) -> None:
+        label = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
+        backend = self._office.backends.find(label)
+        guarded = HookContext(guarded_client(hook.client, backend.name), hook.log)
+        with self._office.report.operating(backend.name, "delete", gang):
+            await awaited(backend.on_pod_gang_delete(guarded, gang))
+        self._conditions.pop(gang.metadata.uid, None)
+        self._office.gone(gang)
+
+
+def _wants_status(office: Office) -> Predicate:
+    changed = status_changed()
+
+    def passes(event: ObjectEvent[Any]) -> bool:
+        observers = (isinstance(each, PodGangStatusObserver) for each in office.backends.backends.values())
+        return any(observers) and changed(event)
+
+    return Predicate("wants_status", update=passes, generic=lambda event: False)
+
+
+def gang_controller(office: Office) -> Controller[PodGang]:
+    """The controller, for ``manager.add``."""
+    configuration = office.configuration
+    name = names.BACKEND_CONTROLLER
+    if configuration.scheduler is None:
+        name = f"{name}-{configuration.scheduler_name}"
+    reconciler = GangReconciler(office)
+    return (
+        Builder(name=name)
+        .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(office)])
+        .rbac(
+            Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs",), verbs=("patch",)),
+            Rule(groups=("",), resources=("pods",), verbs=("get",)),
+            Rule(
+                groups=("scheduling.run.ai",),
+                resources=("podgroups",),
+                verbs=("create", "delete", "get", "update"),
+            ),
+            Rule(groups=("kai.scheduler",), resources=("topologies",), verbs=("create", "delete", "get")),
+            Rule(
+                groups=("apiextensions.k8s.io",),
+                resources=("customresourcedefinitions",),
+                verbs=("get",),
+                resource_names=("podgroups.scheduling.run.ai",),
+            ),
+        )
+        .options(
+            max_concurrent_reconciles=configuration.controllers.pod_gang.concurrent_syncs,
+            field_manager=names.FIELD_MANAGER,
+            backoff_cap=1000.0,
+        )
+        .build(reconciler)
+    )

@@ -1,0 +1,181 @@
+"""Which changes wake which controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from quarterdeck.api import find_condition
+from quarterdeck.api.k8s import Pod
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.podstate import has_failed, has_our_gate, is_ready
+from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
+from quarterdeck.runtime.change import ObjectEvent
+from quarterdeck.runtime.predicate import Predicate, label_matches
+
+__all__ = [
+    "CLIQUE_MATTERS_TO_GROUP",
+    "CLIQUE_MATTERS_TO_SET",
+    "GANG_MATTERS_TO_CLIQUE",
+    "GANG_MATTERS_TO_SET",
+    "GROUP_MATTERS_TO_CLIQUE",
+    "GROUP_MATTERS_TO_SET",
+    "IS_GONE",
+    "IS_MANAGED",
+    "POD_MATTERS",
+    "SCHEDULED_CHANGED",
+    "SET_MATTERS",
+    "SET_UPDATES",
+]
+
+
+def _no(event: ObjectEvent[Any]) -> bool:
+    return False
+
+
+def _facts_changed(facts: Callable[[Any], object]) -> Callable[[ObjectEvent[Any]], bool]:
+    return lambda event: facts(event.old_object) != facts(event.object)
+
+
+IS_MANAGED: Final = label_matches({names.MANAGED_BY: names.OPERATOR})
+"""Made by this operator."""
+
+IS_GONE: Final = Predicate("is_gone", create=_no, update=_no, generic=_no)
+"""Deleted."""
+
+
+def _set_facts(pcs: PodCliqueSet) -> object:
+    metadata = pcs.metadata
+    trigger = metadata.annotations.get(names.RECONCILE_TRIGGER)
+    return metadata.generation, metadata.is_deleting, trigger, metadata.labels, _other_annotations(pcs)
+
+
+def _other_annotations(pcs: PodCliqueSet) -> dict[str, str]:
+    """Annotations that gangs mirror."""
+    return {key: value for key, value in pcs.metadata.annotations.items() if not key.startswith(names.PREFIX)}
+
+
+SET_MATTERS: Final = Predicate("set_matters", update=_facts_changed(_set_facts))
+"""A set was changed, its trigger pulled, or what its gangs mirror of it."""
+
+
+def _set_update_facts(pcs: PodCliqueSet) -> object:
+    progress = pcs.status.update_progress
+    updating = progress.currently_updating if progress else ()
+    ended = progress.update_ended_at if progress else None
+    return (
+        pcs.metadata.generation,
+        pcs.status.current_generation_hash,
+        tuple(each.replica_index for each in updating),
+        bool(ended),
+    )
+
+
+SET_UPDATES: Final = Predicate("set_updates", create=_no, update=_facts_changed(_set_update_facts))
+"""The update of a set moved on."""
+
+
+def _breach(conditions: Any) -> str:
+    found = find_condition(conditions, names.MIN_AVAILABLE_BREACHED)
+    return found.status if found is not None else ""
+
+
+def _clique_facts(pclq: PodClique) -> object:
+    status = pclq.status
+    return (
+        pclq.metadata.generation,
+        pclq.metadata.is_deleting,
+        status.replicas,
+        status.ready_replicas,
+        status.scheduled_replicas,
+        status.updated_replicas,
+        status.schedule_gated_replicas,
+        status.current_pod_template_hash,
+        status.current_pod_clique_set_generation_hash,
+        status.update_progress,
+        _breach(status.conditions),
+    )
+
+
+CLIQUE_MATTERS_TO_SET: Final = Predicate(
+    "clique_matters_to_set", create=_no, update=_facts_changed(_clique_facts)
+)
+"""A PodClique changed what its set looks at, or is gone."""
+
+CLIQUE_MATTERS_TO_GROUP: Final = CLIQUE_MATTERS_TO_SET
+
+
+def _group_facts(pcsg: PodCliqueScalingGroup) -> object:
+    status = pcsg.status
+    return (
+        pcsg.metadata.generation,
+        pcsg.metadata.is_deleting,
+        status.available_replicas,
+        status.updated_replicas,
+        status.current_pod_clique_set_generation_hash,
+        status.update_progress,
+        _breach(status.conditions),
+    )
+
+
+GROUP_MATTERS_TO_SET: Final = Predicate(
+    "group_matters_to_set", create=_no, update=_facts_changed(_group_facts)
+)
+"""A group changed what its set looks at, or is gone."""
+
+
+def _gang_status(gang: PodGang) -> object:
+    return gang.metadata.is_deleting, gang.status
+
+
+GANG_MATTERS_TO_SET: Final = Predicate("gang_matters_to_set", update=_facts_changed(_gang_status))
+"""A gang is there, is gone, or has another status."""
+
+
+def _gang_facts(gang: PodGang) -> object:
+    found = find_condition(gang.status.conditions, names.INITIALIZED)
+    is_initialized = found is not None and found.status == "True"
+    return is_initialized, gang.metadata.generation if is_initialized else 0
+
+
+GANG_MATTERS_TO_CLIQUE: Final = Predicate(
+    "gang_matters_to_clique", delete=_no, update=_facts_changed(_gang_facts)
+)
+"""A gang was initialized, or changed after it was."""
+
+
+def _scheduled(pclq: PodClique) -> object:
+    return pclq.status.scheduled_replicas
+
+
+SCHEDULED_CHANGED: Final = Predicate(
+    "scheduled_changed", create=_no, delete=_no, update=_facts_changed(_scheduled)
+)
+"""More or fewer pods of a PodClique have nodes."""
+
+GROUP_MATTERS_TO_CLIQUE: Final = Predicate(
+    "group_matters_to_clique",
+    create=_no,
+    delete=_no,
+    update=_facts_changed(
+        lambda pcsg: (pcsg.status.current_pod_clique_set_generation_hash, pcsg.status.update_progress)
+    ),
+)
+"""The update of a group moved on."""
+
+
+def _pod_facts(pod: Pod) -> object:
+    statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    return (
+        pod.metadata.is_deleting,
+        pod.status.phase,
+        is_ready(pod),
+        has_failed(pod),
+        has_our_gate(pod),
+        tuple((each.name, each.started, each.ready) for each in statuses),
+        tuple((each.status, each.reason) for each in pod.status.conditions if each.type == "PodScheduled"),
+    )
+
+
+POD_MATTERS: Final = Predicate("pod_matters", update=_facts_changed(_pod_facts))
+"""A pod is there, is gone, or changed what its PodClique counts."""

@@ -1,0 +1,123 @@
+"""The smaller children of a set: account, rights, token, Services, autoscalers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quarterdeck.api import Resource, controller_of, is_controlled_by
+from quarterdeck.api.k8s import HorizontalPodAutoscaler, Pod, Role, RoleBinding, Secret, Service
+from quarterdeck.client import Labels
+from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic import childplan, naming
+from quarterdeck.operators.grove.logic.label import managed_labels
+from quarterdeck.operators.grove.types import PodCliqueSet
+from quarterdeck.runtime.context import Context
+
+from .outcome import NotYet, slow_start, step
+
+__all__ = ["SetChildren"]
+
+
+class SetChildren:
+    """Makes them, and deletes those that are too many."""
+
+    def __init__(self) -> None:
+        self._filled: Final[set[str]] = set()
+        """UIDs of sets whose token was seen: it is looked at until it is there, and not for ever."""
+
+    def forget(self, uid: str) -> None:
+        """A set is gone."""
+        self._filled.discard(uid)
+
+    async def sync(self, ctx: Context[PodCliqueSet]) -> None:
+        """Bring all of them up to date; raises ``NotYet`` while the token is missing."""
+        pcs = ctx.obj
+        with step("ERR_SYNC_SERVICE_ACCOUNT", "failed to sync ServiceAccount"):
+            await ctx.apply(childplan.plan_account(pcs))
+        with step("ERR_SYNC_ROLE", "failed to sync Role"):
+            await self._create_once(ctx, childplan.plan_role(pcs))
+        with step("ERR_SYNC_ROLE_BINDING", "failed to sync RoleBinding"):
+            await self._create_once(ctx, childplan.plan_role_binding(pcs))
+        with step("ERR_SYNC_SERVICE", "failed to sync headless Services"):
+            await self._apply_all(ctx, Service, childplan.plan_services(pcs))
+        with step("ERR_SYNC_HPA", "failed to sync HorizontalPodAutoscalers"):
+            await self._apply_all(ctx, HorizontalPodAutoscaler, childplan.plan_autoscalers(pcs))
+        with step("ERR_SYNC_SECRET", "failed to sync the token Secret"):
+            await self._sync_token(ctx)
+
+    async def _create_once(self, ctx: Context[PodCliqueSet], wanted: Role | RoleBinding) -> None:
+        try:
+            await ctx.get(type(wanted), wanted.metadata.name, wanted.metadata.namespace)
+        except NotFound:
+            try:
+                await ctx.create(wanted)
+            except AlreadyExists:
+                return  # the cache is behind
+
+    async def _apply_all(
+        self, ctx: Context[PodCliqueSet], kind: type[Resource], wanted: Sequence[Resource]
+    ) -> None:
+        async def apply(child: Resource) -> None:
+            await ctx.apply(child)
+
+        await slow_start(wanted, apply)
+        keep = {child.metadata.name for child in wanted}
+        await ctx.prune(kind, labels=_of_set(ctx.obj), keep=keep)
+
+    # -- the token ----------------------------------------------------------------------------------------
+
+    async def _sync_token(self, ctx: Context[PodCliqueSet]) -> None:
+        pcs = ctx.obj
+        if pcs.metadata.uid in self._filled:
+            return
+        wanted = childplan.plan_token_secret(pcs)
+        # Read from the server: Secrets are not cached, or not those of all namespaces.
+        try:
+            secret = await ctx.get(Secret, wanted.metadata.name, wanted.metadata.namespace, live=True)
+        except NotFound:
+            try:
+                secret = await ctx.create(wanted)
+            except AlreadyExists:
+                secret = await ctx.get(Secret, wanted.metadata.name, wanted.metadata.namespace, live=True)
+        if not is_controlled_by(pcs, secret.metadata):
+            self._refuse(secret)
+        if not secret.data.get("token"):
+            key = f"{secret.metadata.namespace}/{secret.metadata.name}"
+            raise NotYet(f"Secret {key} is waiting for service account token")
+        await self._drop_legacy(ctx)
+        self._filled.add(pcs.metadata.uid)
+
+    @staticmethod
+    def _refuse(secret: Secret) -> None:
+        owner = controller_of(secret.metadata.owner_references)
+        if owner is not None and secret.metadata.is_deleting:
+            raise NotYet("the Secret of an earlier set of this name is still there")
+        holder = f"{owner.kind} {owner.name}" if owner is not None else "nobody"
+        with step("ERR_SECRET_CONFLICT", "the Secret exists and is not ours"):
+            raise QuarterdeckError(f"Secret {secret.metadata.name} is controlled by {holder}")
+
+    async def _drop_legacy(self, ctx: Context[PodCliqueSet]) -> None:
+        """Delete the token of older versions, once no pod mounts it any more."""
+        pcs = ctx.obj
+        name = naming.legacy_token_secret(pcs.metadata.name)
+        try:
+            old = await ctx.get(Secret, name, pcs.metadata.namespace, live=True)
+        except NotFound:
+            return
+        pods = await ctx.list(Pod, namespace=pcs.metadata.namespace, labels=_of_set(pcs))
+        is_used = any(
+            volume.secret and volume.secret.secret_name == name for pod in pods for volume in pod.spec.volumes
+        )
+        if not is_used and is_controlled_by(pcs, old.metadata):
+            with ignore_not_found():
+                await ctx.delete(old)
+
+
+def _of_set(pcs: PodCliqueSet) -> Labels:
+    return managed_labels(pcs.metadata.name)
+
+
+CACHED_LABELS: Final = {names.MANAGED_BY: names.OPERATOR}
+"""What the cache holds of kinds that only this operator needs."""

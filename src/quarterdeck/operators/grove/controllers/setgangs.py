@@ -1,0 +1,206 @@
+"""The PodGangs of a set: made early and empty, filled when all pods are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from quarterdeck.api import Time, find_condition, is_controlled_by
+from quarterdeck.api.k8s import Pod
+from quarterdeck.client import MergePatch
+from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.index import PODS_OF_CLIQUE
+from quarterdeck.operators.grove.logic.gangplan import GangPlan, gang_object, plan_gangs
+from quarterdeck.operators.grove.logic.gate import is_initialized
+from quarterdeck.operators.grove.logic.topology import TopologyView, topology_name_of
+from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
+from quarterdeck.operators.grove.types import (
+    ClusterTopologyBinding,
+    PodClique,
+    PodCliqueScalingGroup,
+    PodCliqueSet,
+    PodGang,
+    TopologyLevel,
+)
+from quarterdeck.runtime.cache import controlled_by
+from quarterdeck.runtime.context import Context
+
+from .office import Office
+from .outcome import Sweep, step
+
+__all__ = ["SetGangs"]
+
+_PENDING: Final = Verdict(
+    names.INITIALIZED,
+    "False",
+    "PodGangPodsCreationPending",
+    "Not all constituent pods have been created yet",
+)
+_COMPLETE: Final = Verdict(names.INITIALIZED, "True", "PodGangPodsCreated", "PodGang is fully initialized")
+
+
+class SetGangs:
+    """Keeps the gangs of sets."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+
+    # -- topology -----------------------------------------------------------------------------------------
+
+    async def levels(self, ctx: Context[PodCliqueSet]) -> Sequence[TopologyLevel] | None:
+        """The levels of the set's topology; nothing if it has none, or if that does not exist."""
+        template = ctx.obj.spec.template
+        name = topology_name_of(template, has_default=bool(self._office.default_levels))
+        if not name or not self._office.has_topology:
+            return None
+        try:
+            topology = await ctx.get(ClusterTopologyBinding, name)
+        except NotFound:
+            return None
+        return topology.spec.levels
+
+    def _view(self, pcs: PodCliqueSet, levels: Sequence[TopologyLevel] | None) -> TopologyView | None:
+        if levels is None:
+            return None
+        name = topology_name_of(pcs.spec.template, has_default=bool(self._office.default_levels))
+        return TopologyView(name, {level.domain: level.key for level in levels})
+
+    # -- making them --------------------------------------------------------------------------------------
+
+    def plan(self, ctx: Context[PodCliqueSet], levels: Sequence[TopologyLevel] | None) -> list[GangPlan]:
+        """The gangs that the set should have."""
+        replicas = {
+            pcsg.metadata.name: pcsg.spec.replicas
+            for pcsg in ctx.index(PodCliqueScalingGroup, controlled_by(ctx.obj))
+            if not pcsg.metadata.is_deleting
+        }
+        return plan_gangs(ctx.obj, replicas, self._view(ctx.obj, levels))
+
+    async def make(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan]) -> None:
+        """Delete gangs that should not be, make those that are missing, and say that they are empty."""
+        present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
+        wanted = {plan.name for plan in plans}
+        for name, gang in present.items():
+            if name not in wanted and not gang.metadata.is_deleting:
+                with step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"):
+                    with ignore_not_found():
+                        await ctx.delete(gang)
+                    ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {name}")
+        scheduler = self._scheduler(ctx.obj, present)
+        for plan in plans:
+            known = present.get(plan.name)
+            if known is not None and known.metadata.is_deleting:
+                continue  # its end brings us back
+            if known is None:
+                known = await self._write(ctx, plan, None, scheduler, {})
+            if find_condition(known.status.conditions, names.INITIALIZED) is None:
+                await self._tell(ctx, known, _PENDING)
+
+    def _scheduler(self, pcs: PodCliqueSet, present: Mapping[str, PodGang]) -> str:
+        """The backend of new gangs: that of the gangs there are, then the template's, then the active one."""
+        for gang in present.values():
+            label = gang.metadata.labels.get(names.SCHEDULER_NAME)
+            if label:
+                return label
+        given = (clique.spec.pod_spec.scheduler_name for clique in pcs.spec.template.cliques)
+        return next((name for name in given if name), self._office.backends.scheduler_name)
+
+    async def _write(
+        self,
+        ctx: Context[PodCliqueSet],
+        plan: GangPlan,
+        known: PodGang | None,
+        scheduler: str,
+        pods: Mapping[str, Sequence[str]],
+    ) -> PodGang:
+        label = known.metadata.labels.get(names.SCHEDULER_NAME) if known is not None else None
+        wanted = gang_object(ctx.obj, plan, scheduler=label or scheduler, pods=pods)
+        code, name = "ERR_SYNC_PODGANG", plan.name
+        try:
+            with step(code, f"failed to create or update PodGang {name}", "CreateOrUpdate"):
+                written = await ctx.apply(wanted)
+        except QuarterdeckError as error:
+            ctx.event("Warning", "PodGangCreateOrUpdateFailed", f"Error creating PodGang {name}: {error}")
+            raise
+        if known is None or written.metadata.resource_version != known.metadata.resource_version:
+            ctx.event("Normal", "PodGangCreateOrUpdateSuccessful", f"Created/Updated PodGang {name}")
+        return written
+
+    async def _tell(self, ctx: Context[PodCliqueSet], gang: PodGang, verdict: Verdict) -> None:
+        conditions = with_verdicts(gang.status.conditions, (verdict,), now=self._now(ctx))
+        status: dict[str, object] = {"conditions": conditions}
+        if not gang.status.phase:
+            status["phase"] = "Pending"
+        with step("ERR_PATCH_PODGANG_STATUS", f"failed to write status of PodGang {gang.metadata.name}"):
+            await ctx.client.status.patch(gang, MergePatch({"status": status}))
+
+    @staticmethod
+    def _now(ctx: Context[PodCliqueSet]) -> Time:
+        return ctx.now()
+
+    # -- filling them -------------------------------------------------------------------------------------
+
+    async def fill(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan], sweep: Sweep) -> None:
+        """List the pods of each gang; a gang whose pods are all there is initialized from then on."""
+        present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
+        scheduler = self._scheduler(ctx.obj, present)
+        for plan in plans:
+            known = present.get(plan.name)
+            if known is None or known.metadata.is_deleting:
+                sweep.come_back(names.RETRY, f"PodGang {plan.name} is not seen yet")
+                continue
+            pods = await self._pods(ctx, plan)
+            was_initialized = is_initialized(known)
+            if pods is None and not was_initialized:
+                await self._write(ctx, plan, known, scheduler, _references(known))
+                text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
+                sweep.come_back(names.RETRY, text)
+                continue
+            if pods is None:
+                pods = self._present_pods(ctx, plan)
+                sweep.come_back(names.RETRY, f"Waiting for all pods to be created for PodGang {plan.name}")
+            written = await self._write(ctx, plan, known, scheduler, pods)
+            if not was_initialized:
+                await self._tell(ctx, written, _COMPLETE)
+
+    async def _pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]] | None:
+        """The pods of a gang by PodClique; nothing while one is missing or belongs elsewhere."""
+        found: dict[str, list[str]] = {}
+        for group in plan.groups:
+            try:
+                pclq = await ctx.get(PodClique, group.name, ctx.key.namespace)
+            except NotFound:
+                return None
+            pods = _pods_of(ctx, pclq)
+            if pclq.metadata.is_deleting or len(pods) < pclq.spec.replicas:
+                return None
+            if any(pod.metadata.labels.get(names.PODGANG) != plan.name for pod in pods):
+                return None
+            found[group.name] = [pod.metadata.name for pod in pods]
+        return found
+
+    def _present_pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]]:
+        """The pods of a gang that are there."""
+        return {
+            group.name: [
+                pod.metadata.name
+                for pod in ctx.index(Pod, PODS_OF_CLIQUE(group.name, ctx.key.namespace))
+                if not pod.metadata.is_deleting and pod.metadata.labels.get(names.PODGANG) == plan.name
+            ]
+            for group in plan.groups
+        }
+
+
+def _pods_of(ctx: Context[PodCliqueSet], pclq: PodClique) -> list[Pod]:
+    return [
+        pod
+        for pod in ctx.index(Pod, PODS_OF_CLIQUE(pclq.metadata.name, pclq.metadata.namespace))
+        if not pod.metadata.is_deleting and is_controlled_by(pclq, pod.metadata)
+    ]
+
+
+def _references(gang: PodGang) -> dict[str, list[str]]:
+    return {
+        group.name: [reference.name for reference in group.pod_references] for group in gang.spec.podgroups
+    }

@@ -1,0 +1,187 @@
+"""The replicas of a set: terminated when they lack pods for too long, updated one after the other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from quarterdeck.api import Key, UnsetType
+from quarterdeck.client import Backoff, MergePatch, retry_on_conflict
+from quarterdeck.errors import ignore_not_found
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.index import CLIQUES_OF_SET
+from quarterdeck.operators.grove.logic import naming
+from quarterdeck.operators.grove.logic.breach import breached_since
+from quarterdeck.operators.grove.logic.defaulting import TERMINATION_DELAY
+from quarterdeck.operators.grove.logic.label import set_index_of
+from quarterdeck.operators.grove.logic.membership import is_on_delete, standalone_cliques
+from quarterdeck.operators.grove.logic.setupdate import (
+    ReplicaState,
+    is_clique_updated,
+    is_group_updated,
+    is_updating,
+    next_progress,
+)
+from quarterdeck.operators.grove.logic.termination import ReplicaTermination, judge_replica
+from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
+from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
+from quarterdeck.runtime.cache import controlled_by
+from quarterdeck.runtime.context import Context
+
+from .office import Hashes, Office
+from .outcome import Sweep, step, write_status
+
+__all__ = ["SetReplicas", "termination_delay"]
+
+_RETRY: Final = Backoff(steps=5, base=0.02, factor=2.0, jitter=0.1)
+
+
+def termination_delay(pcs: PodCliqueSet) -> float:
+    """Seconds for which a minimum may be missed."""
+    delay = pcs.spec.template.termination_delay
+    return (TERMINATION_DELAY if isinstance(delay, UnsetType) else delay).seconds
+
+
+class SetReplicas:
+    """Looks after whole replicas."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+
+    async def sync(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
+        """Terminate what is due, then take the next step of an update."""
+        pcs = ctx.obj
+        cliques = [
+            pclq
+            for pclq in ctx.index(PodClique, CLIQUES_OF_SET(pcs.metadata.name, pcs.metadata.namespace))
+            if pclq.metadata.labels.get(names.MANAGED_BY) == names.OPERATOR
+        ]
+        groups = list(ctx.index(PodCliqueScalingGroup, controlled_by(pcs)))
+        verdicts: dict[int, ReplicaTermination] = {}
+        for replica in range(pcs.spec.replicas):
+            own_groups = [pcsg for pcsg in groups if set_index_of(pcsg.metadata.labels) == replica]
+            own = [pclq for pclq in cliques if set_index_of(pclq.metadata.labels) == replica]
+            verdicts[replica] = verdict = self._judge(pcs, replica, own_groups, own)
+            if verdict.is_due:
+                with step("ERR_GANG_TERMINATION", f"failed to terminate replica {replica}", "Delete"):
+                    await self._terminate(ctx, replica, own_groups, own)
+            elif verdict.wait is not None:
+                sweep.come_back(min(names.RETRY, verdict.wait), "a minimum is missed")
+        await self._update(ctx, hashes, verdicts, cliques, groups)
+
+    # -- termination --------------------------------------------------------------------------------------
+
+    def _judge(
+        self,
+        pcs: PodCliqueSet,
+        replica: int,
+        groups: list[PodCliqueScalingGroup],
+        cliques: list[PodClique],
+    ) -> ReplicaTermination:
+        expected = [
+            naming.standalone_clique(pcs.metadata.name, replica, clique.name)
+            for clique in standalone_cliques(pcs.spec.template)
+        ]
+        standalone = {
+            pclq.metadata.name: pclq
+            for pclq in cliques
+            if names.SCALING_GROUP not in pclq.metadata.labels and not pclq.metadata.is_deleting
+        }
+        return judge_replica(
+            groups, standalone, expected, delay=termination_delay(pcs), now=self._office.clock.time()
+        )
+
+    async def _terminate(
+        self,
+        ctx: Context[PodCliqueSet],
+        replica: int,
+        groups: list[PodCliqueScalingGroup],
+        cliques: list[PodClique],
+    ) -> None:
+        async def delete(pclq: PodClique) -> None:
+            with ignore_not_found():
+                await ctx.delete(pclq)
+
+        await asyncio.gather(*(delete(pclq) for pclq in cliques if not pclq.metadata.is_deleting))
+        ctx.event("Normal", "PodCliqueSetReplicaDeleteSuccessful", f"PodCliqueSet replica {replica} deleted")
+        verdict = Verdict(
+            names.GANG_TERMINATION,
+            "True",
+            "GangTerminationActive",
+            f"Gang termination fired at PCS-replica scope for PCS replica {replica}; "
+            "this PCSG's PodCliques were deleted as part of the recycle",
+        )
+        for pcsg in groups:
+            with ignore_not_found():
+                await retry_on_conflict(partial(_tell, ctx, pcsg.key, verdict), backoff=_RETRY)
+
+    # -- update -------------------------------------------------------------------------------------------
+
+    async def _update(
+        self,
+        ctx: Context[PodCliqueSet],
+        hashes: Hashes,
+        verdicts: Mapping[int, ReplicaTermination],
+        cliques: list[PodClique],
+        groups: list[PodCliqueScalingGroup],
+    ) -> None:
+        pcs = ctx.obj
+        progress = pcs.status.update_progress
+        if isinstance(progress, UnsetType) or not is_updating(progress):
+            return
+        if is_on_delete(pcs.spec.update_strategy):
+            # the strategy was changed while replicas were being updated: what is left is up to the user
+            after = progress.evolve(update_ended_at=ctx.now(), currently_updating=())
+        else:
+            states = [
+                _replica_state(pcs, replica, hashes, verdicts[replica], cliques, groups)
+                for replica in range(pcs.spec.replicas)
+            ]
+            after = next_progress(progress, states, ctx.now())
+        if after is not progress:
+            with step("ERR_UPDATE_PROGRESS", "failed to write the progress of the update"):
+                await write_status(ctx, pcs.status.evolve(update_progress=after))
+
+
+async def _tell(ctx: Context[PodCliqueSet], key: Key, verdict: Verdict) -> None:
+    """Set a condition of a group, whose controller sets others at the same time."""
+    pcsg = await ctx.get(PodCliqueScalingGroup, key.name, key.namespace, live=True)
+    conditions = with_verdicts(pcsg.status.conditions, (verdict,), now=ctx.now())
+    version = {"resourceVersion": pcsg.metadata.resource_version}
+    patch = {"metadata": version, "status": {"conditions": conditions}}
+    await ctx.client.status.patch(pcsg, MergePatch(patch))
+
+
+def _replica_state(
+    pcs: PodCliqueSet,
+    replica: int,
+    hashes: Hashes,
+    verdict: ReplicaTermination,
+    cliques: list[PodClique],
+    groups: list[PodCliqueScalingGroup],
+) -> ReplicaState:
+    own = [pclq for pclq in cliques if set_index_of(pclq.metadata.labels) == replica]
+    by_name = {pclq.metadata.name: pclq for pclq in own if not pclq.metadata.is_deleting}
+    groups_by_name = {pcsg.metadata.name: pcsg for pcsg in groups}
+    name, template = pcs.metadata.name, pcs.spec.template
+    are_cliques_done = all(
+        (pclq := by_name.get(naming.standalone_clique(name, replica, clique.name))) is not None
+        and is_clique_updated(
+            pclq, template_hash=hashes.cliques[clique.name], generation_hash=hashes.generation
+        )
+        for clique in standalone_cliques(template)
+    )
+    are_groups_done = all(
+        (pcsg := groups_by_name.get(naming.scaling_group(name, replica, group.name))) is not None
+        and is_group_updated(pcsg, hashes.generation)
+        for group in template.pod_clique_scaling_groups
+    )
+    return ReplicaState(
+        index=replica,
+        is_done=are_cliques_done and are_groups_done,
+        scheduled_pods=sum(pclq.status.scheduled_replicas for pclq in own),
+        is_breached=any(breached_since(pclq.status.conditions) is not None for pclq in own),
+        is_doomed=verdict.is_due,
+    )

@@ -1,0 +1,157 @@
+"""The start of the operator: before any controller works, its backends do.
+
+It is a server to the manager, so that everything else waits for it. Its errors say which part of the start
+failed, which is also the exit code of the program.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from quarterdeck.api import ObjectMeta, Scheme
+from quarterdeck.client import Client
+from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.backends.contract import HealthChecked
+from quarterdeck.operators.grove.backends.error import BackendError
+from quarterdeck.operators.grove.backends.guard import awaited
+from quarterdeck.operators.grove.types import ClusterTopologyBinding, ClusterTopologySpec, PodGang
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.seam import Recorder
+
+from .office import Office
+from .operatorstatus import OperatorStatus
+
+__all__ = ["StartError", "Startup"]
+
+_HEALTH_PERIOD: Final = 30.0
+_log: Final = get_logger(__name__)
+
+TOPOLOGY_FAILED: Final = 3
+BACKEND_FAILED: Final = 5
+
+
+class StartError(QuarterdeckError):
+    """The operator does not start."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code: Final = exit_code
+
+
+class Startup:
+    """Starts the backends, and looks after their health from then on."""
+
+    name: Final = "grove"
+    needs_leader_election: Final = False
+
+    def __init__(self, office: Office, client: Client, status: OperatorStatus, recorder: Recorder) -> None:
+        self._office: Final = office
+        self._client: Final = client
+        self._status: Final = status
+        self._recorder: Final = recorder
+        self._stopping: Final = asyncio.Event()
+        self._problems: dict[str, str] = {}
+        self.is_serving = False
+        """Whether the backends have started."""
+
+    def request_stop(self) -> None:
+        """Begin to stop."""
+        self._stopping.set()
+
+    def check(self) -> str | None:
+        """Why the operator is not ready."""
+        condition = self._office.report.condition
+        if condition.status != "True":
+            return condition.message
+        return "; ".join(f"{name}: {text}" for name, text in sorted(self._problems.items())) or None
+
+    async def run(self) -> None:
+        """Start, then poll backends until stopped; raises ``StartError``."""
+        await self._start()
+        self.is_serving = True
+        while not self._stopping.is_set():
+            await self._check_health()
+            try:
+                async with asyncio.timeout(_HEALTH_PERIOD if self._has_checks else None):
+                    await self._stopping.wait()
+            except TimeoutError:
+                continue
+
+    async def _start(self) -> None:
+        office, configuration = self._office, self._office.configuration
+        await self._status.read()
+        others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
+        try:
+            await office.backends.initialize(
+                self._client,
+                self._client.scheme or Scheme(),
+                self._recorder,
+                configuration.scheduler_name,
+                config=configuration.options_of(configuration.scheduler_name),
+                profiles={profile.name: profile.config for profile in others},
+            )
+        except BackendError as error:
+            await self._status.write()
+            self._status.failed()
+            raise StartError(str(error), BACKEND_FAILED) from error
+        await self._status.write(configuration.scheduler_name)
+        self._status.started(configuration.scheduler_name)
+        await self._drain()
+        try:
+            await self._sync_topology()
+        except QuarterdeckError as error:
+            raise StartError(f"failed to sync the topology: {error}", TOPOLOGY_FAILED) from error
+
+    async def _drain(self) -> None:
+        """Start the backends whose gangs are older than the configuration."""
+        office = self._office
+        try:
+            gangs = await self._client.list(PodGang)
+        except NotFound:
+            return  # the kind is installed later
+        failed: dict[str, Exception] = {}
+        for gang in gangs:
+            label = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
+            if not label or label in office.backends.backends:
+                continue
+            if label not in failed:
+                try:
+                    await office.backends.drain(label, office.configuration.options_of(label))
+                    continue
+                except BackendError as error:
+                    failed[label] = error
+            office.report.failed(gang, "Init", failed[label])
+
+    async def _sync_topology(self) -> None:
+        """Keep the topology of the configuration; without the feature there is none."""
+        levels = self._office.default_levels
+        if levels:
+            wanted = ClusterTopologyBinding(
+                metadata=ObjectMeta(name=names.DEFAULT_TOPOLOGY, labels={names.MANAGED_BY: names.OPERATOR}),
+                spec=ClusterTopologySpec(levels=levels),
+            )
+            await self._client.apply(wanted, field_manager=names.FIELD_MANAGER, force=True)
+        elif not self._office.has_topology:
+            with ignore_not_found():
+                await self._client.delete(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
+
+    # -- health -------------------------------------------------------------------------------------------
+
+    @property
+    def _has_checks(self) -> bool:
+        return any(isinstance(each, HealthChecked) for each in self._office.backends.backends.values())
+
+    async def _check_health(self) -> None:
+        for name, backend in self._office.backends.backends.items():
+            if not isinstance(backend, HealthChecked):
+                continue
+            try:
+                await awaited(backend.health())
+            except Exception as error:  # noqa: BLE001  code of others: it says that something is wrong
+                self._problems[name] = str(error) or type(error).__name__
+                _log.warning("scheduler backend is not healthy", error, backend=name)
+            else:
+                self._problems.pop(name, None)
+            self._office.report.checked(name, is_healthy=name not in self._problems)

@@ -1,0 +1,130 @@
+"""ClusterTopologyBindings: the topologies of schedulers kept like ours, or compared with it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Final
+
+from quarterdeck.api import UNSET, Key, Time
+from quarterdeck.errors import QuarterdeckError
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.backends.contract import (
+    HookContext,
+    SchedulerBackend,
+    TopologyAware,
+    TopologyState,
+)
+from quarterdeck.operators.grove.backends.guard import awaited
+from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
+from quarterdeck.operators.grove.types import ClusterTopologyBinding, SchedulerTopologyStatus
+from quarterdeck.runtime.builder import Builder
+from quarterdeck.runtime.context import Context, DeleteContext
+from quarterdeck.runtime.controller import Controller
+from quarterdeck.runtime.predicate import generation_changed
+from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.result import Requeue, Result
+
+from .office import Office
+from .outcome import write_status
+
+__all__ = ["topology_controller"]
+
+_PERIOD: Final = 300.0
+"""Seconds between two looks at topologies that others look after."""
+
+
+class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
+    """Keeps topologies of schedulers, and says how they compare."""
+
+    def __init__(self, office: Office) -> None:
+        self._office: Final = office
+        self._seen: Final[dict[Key, ClusterTopologyBinding]] = {}
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """A topology is gone: what backends made of it goes by its owner, unless they have more to do."""
+        topology = self._seen.pop(ctx.key, None)
+        if topology is None:
+            return
+        hook = HookContext(ctx.client, ctx.log)
+        for backend in self._office.backends.backends.values():
+            if isinstance(backend, TopologyAware):
+                await awaited(backend.on_topology_delete(hook, topology))
+
+    async def reconcile(self, ctx: Context[ClusterTopologyBinding]) -> Result | None:
+        """Look at every backend that has topologies of its own."""
+        topology = ctx.obj
+        if topology.metadata.is_deleting:
+            return None
+        self._seen[ctx.key] = topology
+        bound = {
+            each.scheduler_name: each.topology_reference for each in topology.spec.scheduler_topology_bindings
+        }
+        hook, backends = HookContext(ctx.client, ctx.log), self._office.backends.backends
+        statuses: list[SchedulerTopologyStatus] = []
+        failure: Exception | None = None
+        is_missing = any(name not in backends for name in bound)
+        for name, backend in backends.items():
+            if not isinstance(backend, TopologyAware):
+                continue
+            try:
+                statuses.append(await _compare(hook, name, backend, topology, bound.get(name)))
+            except QuarterdeckError as error:
+                failure = error
+                statuses.append(
+                    SchedulerTopologyStatus(scheduler_name=name, in_sync=False, message=str(error))
+                )
+        verdict = _verdict(statuses, is_missing=is_missing)
+        now: Time = ctx.now()
+        status = topology.status.evolve(
+            observed_generation=topology.metadata.generation,
+            conditions=with_verdicts(topology.status.conditions, (verdict,), now=now),
+            scheduler_topology_statuses=tuple(statuses),
+        )
+        await write_status(ctx, status)
+        if failure is not None:
+            raise failure
+        return Requeue(after=_PERIOD) if bound else None
+
+
+async def _compare(
+    hook: HookContext,
+    name: str,
+    backend: SchedulerBackend,
+    topology: ClusterTopologyBinding,
+    reference: str | None,
+) -> SchedulerTopologyStatus:
+    """The state of one backend's topology: ours to keep, or only to be compared if it is bound."""
+    assert isinstance(backend, TopologyAware)
+    if reference is None:
+        await awaited(backend.sync_topology(hook, topology))
+        resource = backend.topology_resource_name(topology)
+        return SchedulerTopologyStatus(scheduler_name=name, topology_reference=resource, in_sync=True)
+    found = backend.check_topology_drift(hook, topology, reference)
+    state: TopologyState = await found if inspect.isawaitable(found) else found
+    return SchedulerTopologyStatus(
+        scheduler_name=name,
+        topology_reference=reference,
+        in_sync=state.is_in_sync,
+        message=state.message,
+        scheduler_backend_topology_observed_generation=state.observed_generation or UNSET,
+    )
+
+
+def _verdict(statuses: list[SchedulerTopologyStatus], *, is_missing: bool) -> Verdict:
+    type = names.TOPOLOGY_DRIFT
+    if is_missing:
+        text = "One or more referenced scheduler backends are unavailable for topology management"
+        return Verdict(type, "Unknown", "TopologyNotFound", text)
+    if all(each.in_sync for each in statuses):
+        return Verdict(type, "False", "InSync", "All scheduler backend topologies are in sync")
+    return Verdict(type, "True", "Drift", "One or more scheduler backend topologies have drifted")
+
+
+def topology_controller(office: Office) -> Controller[ClusterTopologyBinding]:
+    """The controller, for ``manager.add``."""
+    return (
+        Builder(name=names.TOPOLOGY_CONTROLLER)
+        .for_(ClusterTopologyBinding, predicates=[generation_changed])
+        .options(field_manager=names.FIELD_MANAGER, backoff_cap=1000.0)
+        .build(TopologyReconciler(office))
+    )

@@ -1,0 +1,174 @@
+"""The rules that hold for every write of a PodCliqueSet."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from quarterdeck.api import Duration, UnsetType, check_dns1123_subdomain
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid, required
+from quarterdeck.operators.grove.types import PodCliqueSet, PodCliqueSetTemplate
+
+from .clique import check_clique
+from .dependency import cycles
+from .group import check_groups
+from .rules import TEMPLATE, Rules
+from .sharing import check_claim_templates, check_sharing
+
+__all__ = ["check_replicas", "duplicates", "validate"]
+
+_MNNVL_OFF: Final = (
+    "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove "
+    f"the {names.MNNVL_GROUP} annotation"
+)
+_SCHEDULER: Final = f"{TEMPLATE}.cliques.spec.podSpec.schedulerName"
+
+
+def validate(pcs: PodCliqueSet, rules: Rules, *, old: PodCliqueSet | None = None) -> list[FieldError]:
+    """What is wrong with a set; ``old`` is what is being changed, if anything is."""
+    template = pcs.spec.template
+    errors = _check_metadata(pcs)
+    errors += check_replicas(pcs)
+    errors += _check_startup_type(template)
+    errors += check_claim_templates(template)
+    errors += check_sharing(template)
+    errors += _check_cliques(pcs, is_new=old is None)
+    errors += _check_schedulers(template, rules, old)
+    errors += _check_dependencies(template)
+    errors += check_groups(pcs)
+    errors += _check_delay(template.termination_delay)
+    if not rules.has_mnnvl:
+        errors += _check_mnnvl(pcs)
+    return errors
+
+
+def check_replicas(pcs: PodCliqueSet) -> list[FieldError]:
+    """What is wrong with the number of replicas."""
+    if pcs.spec.replicas >= 0:
+        return []
+    return [invalid("spec.replicas", pcs.spec.replicas, "must be greater than or equal to 0")]
+
+
+def _check_metadata(pcs: PodCliqueSet) -> list[FieldError]:
+    name = pcs.metadata.name
+    if not name:
+        return [required("metadata.name", "name or generateName is required")]
+    return [invalid("metadata.name", name, text) for text in check_dns1123_subdomain(name)]
+
+
+def _check_startup_type(template: PodCliqueSetTemplate) -> list[FieldError]:
+    path, value = f"{TEMPLATE}.cliqueStartupType", template.clique_startup_type
+    if not value:
+        return [required(path, "field is required")]
+    if value in names.STARTUP_TYPES:
+        return []
+    choices = ", ".join(names.STARTUP_TYPES)
+    return [invalid(path, value, f"can only be one of {choices}")]
+
+
+def _check_cliques(pcs: PodCliqueSet, *, is_new: bool) -> list[FieldError]:
+    template = pcs.spec.template
+    if not template.cliques:
+        return [required(f"{TEMPLATE}.cliques", "at least one PodClique must be defined")]
+    grouped = {name for group in template.pod_clique_scaling_groups for name in group.clique_names}
+    errors: list[FieldError] = []
+    for index, clique in enumerate(template.cliques):
+        errors += check_clique(
+            clique,
+            f"{TEMPLATE}.cliques[{index}]",
+            set_name=pcs.metadata.name,
+            is_standalone=clique.name not in grouped,
+            is_explicit=template.clique_startup_type == names.EXPLICIT,
+            is_new=is_new,
+        )
+    same_names = duplicates(clique.name for clique in template.cliques)
+    if same_names:
+        errors.append(duplicate(f"{TEMPLATE}.cliques.name", ", ".join(same_names)))
+    same_roles = duplicates(clique.spec.role_name for clique in template.cliques)
+    if same_roles:
+        errors.append(duplicate(f"{TEMPLATE}.cliques.roleName", ", ".join(same_roles)))
+    return errors
+
+
+def duplicates(values: Iterable[str]) -> list[str]:
+    """What is there more than once, in order."""
+    return [value for value, count in Counter(values).items() if count > 1]
+
+
+def _check_schedulers(
+    template: PodCliqueSetTemplate, rules: Rules, old: PodCliqueSet | None
+) -> list[FieldError]:
+    found = _scheduler_names(template, rules)
+    if not found:
+        return []
+    errors: list[FieldError] = []
+    if len(found) > 1:
+        text = "the schedulerName for all pods have to be the same"
+        errors.append(invalid(_SCHEDULER, ", ".join(found), text))
+    if old is not None and found == _scheduler_names(old.spec.template, rules):
+        return errors  # the scheduler of a set stays, also when it is no longer the configured one
+    for name in found:
+        if name not in rules.enabled_schedulers:
+            text = (
+                "schedulerName must be an enabled scheduler backend; "
+                "this scheduler is not enabled in OperatorConfiguration"
+            )
+            errors.append(invalid(_SCHEDULER, name, text))
+    return errors
+
+
+def _scheduler_names(template: PodCliqueSetTemplate, rules: Rules) -> list[str]:
+    given = (clique.spec.pod_spec.scheduler_name for clique in template.cliques)
+    return list(dict.fromkeys(name or rules.default_scheduler for name in given))
+
+
+def _check_dependencies(template: PodCliqueSetTemplate) -> list[FieldError]:
+    if template.clique_startup_type != names.EXPLICIT:
+        return []
+    known = {clique.name for clique in template.cliques}
+    unknown = [
+        parent for clique in template.cliques for parent in clique.spec.starts_after if parent not in known
+    ]
+    errors: list[FieldError] = []
+    if unknown:
+        text = "unknown clique names found, all clique dependencies must be defined as cliques"
+        value = ",".join(dict.fromkeys(unknown))
+        errors.append(invalid(f"{TEMPLATE}.cliques.startsAfter", value, text))
+    found = cycles({clique.name: clique.spec.starts_after for clique in template.cliques})
+    if found:
+        text = "clique must not have circular dependencies"
+        errors.append(invalid(f"{TEMPLATE}.cliques", found, text))
+    return errors
+
+
+def _check_delay(delay: Duration | UnsetType) -> list[FieldError]:
+    path = f"{TEMPLATE}.terminationDelay"
+    if isinstance(delay, UnsetType):
+        return [required(path, "terminationDelay is required")]
+    try:
+        is_positive = delay.nanoseconds > 0
+    except ValueError as error:
+        return [invalid(path, str(delay), str(error))]
+    return [] if is_positive else [invalid(path, str(delay), "terminationDelay must be greater than 0")]
+
+
+def _check_mnnvl(pcs: PodCliqueSet) -> list[FieldError]:
+    template = pcs.spec.template
+    places: Sequence[tuple[str, str | None]] = (
+        ("metadata", pcs.metadata.annotations.get(names.MNNVL_GROUP)),
+        *(
+            (f"{TEMPLATE}.cliques[{index}]", clique.annotations.get(names.MNNVL_GROUP))
+            for index, clique in enumerate(template.cliques)
+        ),
+        *(
+            (f"{TEMPLATE}.podCliqueScalingGroups[{index}]", group.annotations.get(names.MNNVL_GROUP))
+            for index, group in enumerate(template.pod_clique_scaling_groups)
+        ),
+    )
+    return [
+        invalid(f"{path}.annotations[{names.MNNVL_GROUP}]", value, _MNNVL_OFF)
+        for path, value in places
+        if value is not None and value != "none"
+    ]

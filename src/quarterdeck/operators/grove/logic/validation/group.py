@@ -1,0 +1,93 @@
+"""The rules of scaling groups."""
+
+from __future__ import annotations
+
+from quarterdeck.api import UnsetType, check_dns1123_subdomain
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid
+from quarterdeck.operators.grove.types import PodCliqueSet, ScalingGroupConfig
+
+from .rules import TEMPLATE
+
+__all__ = ["check_groups"]
+
+_PATH = f"{TEMPLATE}.podCliqueScalingGroups"
+_OWN_SCALING = (
+    "AutoScalingConfig is not allowed to be defined for PodClique "  # one text, cut for its length
+    "that is part of scaling group"
+)
+
+
+def check_groups(pcs: PodCliqueSet) -> list[FieldError]:
+    """What is wrong with the groups of a set."""
+    template = pcs.spec.template
+    groups = template.pod_clique_scaling_groups
+    cliques = {clique.name: clique for clique in template.cliques}
+    errors: list[FieldError] = []
+    for index, group in enumerate(groups):
+        path = f"{_PATH}[{index}]"
+        errors += _check_names(group, path, pcs.metadata.name)
+        unknown = [name for name in group.clique_names if name not in cliques]
+        if unknown:
+            text = "unidentified PodClique names found"
+            errors.append(invalid(f"{path}.cliqueNames", ",".join(unknown), text))
+        errors += _check_numbers(group, path)
+    errors += _check_unique(pcs)
+    for group in groups:
+        for name in group.clique_names:
+            if name in cliques and cliques[name].spec.auto_scaling_config:
+                errors.append(invalid(_PATH, name, _OWN_SCALING))
+    return errors
+
+
+def _check_names(group: ScalingGroupConfig, path: str, set_name: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if check_dns1123_subdomain(group.name):
+        text = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
+        errors.append(invalid(f"{path}.name", group.name, text))
+    for index, clique in enumerate(group.clique_names):
+        length = len(set_name) + len(group.name) + len(clique)
+        if length <= names.MAX_NAMES:
+            continue
+        text = (
+            f"combined resource name length {length} exceeds {names.MAX_NAMES}-character limit required for "
+            f"pod naming. Consider shortening: PodCliqueSet '{set_name}', PodCliqueScalingGroup "
+            f"'{group.name}', or PodClique '{clique}'"
+        )
+        errors.append(invalid(f"{path}.cliqueNames[{index}].name", clique, text))
+        errors.append(invalid(f"{path}.name", group.name, text))
+        errors.append(invalid("metadata.name", set_name, text))
+    return errors
+
+
+def _check_numbers(group: ScalingGroupConfig, path: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if group.replicas <= 0:
+        errors.append(invalid(f"{path}.replicas", group.replicas, "must be greater than 0"))
+    if group.min_available <= 0:
+        errors.append(invalid(f"{path}.minAvailable", group.min_available, "must be greater than 0"))
+    if group.min_available > group.replicas:
+        text = "minAvailable must not be greater than replicas"
+        errors.append(invalid(f"{path}.minAvailable", group.min_available, text))
+    scaling = group.scale_config
+    if (
+        not isinstance(scaling, UnsetType)
+        and not isinstance(scaling.min_replicas, UnsetType)
+        and scaling.min_replicas < group.min_available
+    ):
+        text = "scaleConfig.minReplicas must be greater than or equal to minAvailable"
+        errors.append(invalid(f"{path}.scaleConfig.minReplicas", scaling.min_replicas, text))
+    return errors
+
+
+def _check_unique(pcs: PodCliqueSet) -> list[FieldError]:
+    groups = pcs.spec.template.pod_clique_scaling_groups
+    errors: list[FieldError] = []
+    for field, values in (
+        ("name", [group.name for group in groups]),
+        ("cliqueNames", [name for group in groups for name in group.clique_names]),
+    ):
+        twice = [value for value in dict.fromkeys(values) if values.count(value) > 1]
+        if twice:
+            errors.append(duplicate(f"{_PATH}.{field}", ", ".join(twice)))
+    return errors

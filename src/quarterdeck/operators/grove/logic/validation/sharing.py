@@ -1,0 +1,96 @@
+"""The rules of claim templates and of what shares them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from quarterdeck.api import UnsetType
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.fielderror import (
+    FieldError,
+    duplicate,
+    invalid,
+    not_found,
+    required,
+    unsupported,
+)
+from quarterdeck.operators.grove.types import CliqueSharing, PodCliqueSetTemplate
+
+from .rules import TEMPLATE
+
+__all__ = ["check_claim_templates", "check_sharing"]
+
+
+def check_claim_templates(template: PodCliqueSetTemplate) -> list[FieldError]:
+    """What is wrong with the claim templates of a set."""
+    path = f"{TEMPLATE}.resourceClaimTemplates"
+    errors: list[FieldError] = []
+    seen: list[str] = []
+    for index, claim in enumerate(template.resource_claim_templates):
+        if not claim.name:
+            errors.append(required(f"{path}[{index}].name", "template name is required"))
+        if not claim.template_spec.spec.devices.requests:
+            at = f"{path}[{index}].templateSpec.spec.devices.requests"
+            errors.append(required(at, "at least one device request is required"))
+        seen.append(claim.name)
+    twice = [name for name in dict.fromkeys(seen) if name and seen.count(name) > 1]
+    if twice:
+        errors.append(duplicate(f"{path}.name", ", ".join(twice)))
+    return errors
+
+
+def check_sharing(template: PodCliqueSetTemplate) -> list[FieldError]:
+    """What is wrong with what shares claims, in the set, its cliques and its groups."""
+    internal = {claim.name for claim in template.resource_claim_templates}
+    cliques = {clique.name for clique in template.cliques}
+    groups = {group.name for group in template.pod_clique_scaling_groups}
+    path = f"{TEMPLATE}.resourceSharing"
+    errors = _check_list(template.resource_sharing, path, internal)
+    for index, entry in enumerate(template.resource_sharing):
+        chosen, at = entry.filter, f"{path}[{index}].filter"
+        if isinstance(chosen, UnsetType):
+            continue
+        if not chosen.child_clique_names and not chosen.child_scaling_group_names:
+            text = "filter must specify at least one childCliqueNames or childScalingGroupNames entry"
+            errors.append(required(at, text))
+        errors += _check_known(chosen.child_clique_names, f"{at}.childCliqueNames", cliques)
+        errors += _check_known(chosen.child_scaling_group_names, f"{at}.childScalingGroupNames", groups)
+    for index, clique in enumerate(template.cliques):
+        errors += _check_list(
+            clique.resource_sharing, f"{TEMPLATE}.cliques[{index}].resourceSharing", internal
+        )
+    for index, group in enumerate(template.pod_clique_scaling_groups):
+        path = f"{TEMPLATE}.podCliqueScalingGroups[{index}].resourceSharing"
+        errors += _check_list(group.resource_sharing, path, internal)
+        for place, shared in enumerate(group.resource_sharing):
+            if isinstance(shared.filter, UnsetType):
+                continue
+            at = f"{path}[{place}].filter"
+            if not shared.filter.child_clique_names:
+                errors.append(required(at, "filter must specify at least one childCliqueNames entry"))
+            errors += _check_known(
+                shared.filter.child_clique_names, f"{at}.childCliqueNames", group.clique_names
+            )
+    return errors
+
+
+def _check_list(entries: Sequence[CliqueSharing], path: str, internal: Collection[str]) -> list[FieldError]:
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, entry in enumerate(entries):
+        at = f"{path}[{index}]"
+        if not entry.name:
+            errors.append(required(f"{at}.name", "reference name is required"))
+        elif entry.name in seen:
+            errors.append(duplicate(f"{at}.name", entry.name))
+        seen.add(entry.name)
+        if entry.namespace and entry.name in internal:
+            text = "namespace must be empty when name matches an internal resourceClaimTemplate"
+            errors.append(invalid(f"{at}.namespace", entry.namespace, text))
+        if entry.scope not in (names.ALL_REPLICAS, names.PER_REPLICA):
+            errors.append(unsupported(f"{at}.scope", entry.scope, (names.ALL_REPLICAS, names.PER_REPLICA)))
+    return errors
+
+
+def _check_known(chosen: Sequence[str], path: str, known: Collection[str]) -> list[FieldError]:
+    return [not_found(f"{path}[{index}]", name) for index, name in enumerate(chosen) if name not in known]

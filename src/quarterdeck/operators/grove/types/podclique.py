@@ -1,0 +1,92 @@
+"""PodClique: pods of one role."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import (
+    UNSET,
+    Atomic,
+    Column,
+    Condition,
+    Int32,
+    Int64,
+    ListMap,
+    Maybe,
+    Model,
+    Required,
+    Resource,
+    Scale,
+    Seq,
+    omitempty,
+)
+from quarterdeck.api.k8s import MetricSpec, PodSpec
+from quarterdeck.operators.grove import names
+
+from .progress import CliqueUpdate, LastError
+
+
+class AutoScaling(Model):
+    """How a HorizontalPodAutoscaler scales."""
+
+    min_replicas: Annotated[Maybe[int], Int32] = UNSET
+    """The replicas of what is scaled unless set."""
+    max_replicas: Annotated[int, Int32, Required()] = 0
+    metrics: Annotated[Seq[MetricSpec], Atomic()] = omitempty(())
+
+
+class PodCliqueSpec(Model):
+    """The pods."""
+
+    role_name: Annotated[str, Required()] = ""
+    pod_spec: Annotated[PodSpec, Required()] = PodSpec()
+    replicas: Annotated[int, Int32, Required()] = 0
+    min_available: Annotated[Maybe[int], Int32] = UNSET
+    """Pods that start together, and below which the gang is terminated; all unless set."""
+    starts_after: Seq[str] = omitempty(())
+    """Cliques whose pods are to be ready first; in a PodClique the full names."""
+    auto_scaling_config: Maybe[AutoScaling] = UNSET
+
+
+class PodCliqueStatus(Model):
+    """What became of them."""
+
+    observed_generation: Annotated[Maybe[int], Int64] = UNSET
+    last_errors: Seq[LastError] = omitempty(())
+    replicas: Annotated[int, Int32] = 0
+    ready_replicas: Annotated[int, Int32] = 0
+    updated_replicas: Annotated[int, Int32] = 0
+    schedule_gated_replicas: Annotated[int, Int32] = 0
+    scheduled_replicas: Annotated[int, Int32] = 0
+    hpa_pod_selector: Maybe[str] = UNSET
+    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
+    current_pod_clique_set_generation_hash: Maybe[str] = UNSET
+    current_pod_template_hash: Maybe[str] = UNSET
+    update_progress: Maybe[CliqueUpdate] = UNSET
+
+
+_BREACHED = f'.status.conditions[?(@.type=="{names.MIN_AVAILABLE_BREACHED}")].status'
+
+
+class PodClique(
+    Resource,
+    group=names.GROUP,
+    version=names.VERSION,
+    short_names=["pclq"],
+    status=True,
+    scale=Scale(selector_path=".status.hpaPodSelector"),
+    columns=[
+        Column("MinAvail", ".spec.minAvailable", "integer"),
+        Column("Replicas", ".spec.replicas", "integer"),
+        Column("Ready", ".status.readyReplicas", "integer"),
+        Column("Scheduled", ".status.scheduledReplicas", "integer"),
+        Column("Updated", ".status.updatedReplicas", "integer"),
+        Column("Gated", ".status.scheduleGatedReplicas", "integer", priority=1),
+        Column("MinBreached", _BREACHED, priority=1),
+        Column.age(),
+    ],
+):
+    """Pods of one role, made for a PodCliqueSet."""
+
+    spec: Annotated[PodCliqueSpec, Required()] = PodCliqueSpec()
+    status: PodCliqueStatus = omitempty(PodCliqueStatus())

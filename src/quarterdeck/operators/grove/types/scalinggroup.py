@@ -1,0 +1,76 @@
+"""PodCliqueScalingGroup: cliques that are replicated together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import (
+    UNSET,
+    Column,
+    Condition,
+    Int32,
+    Int64,
+    ListMap,
+    Maybe,
+    Model,
+    Required,
+    Resource,
+    Scale,
+    Seq,
+    omitempty,
+)
+from quarterdeck.operators.grove import names
+
+from .progress import GroupUpdate, LastError
+
+
+class PodCliqueScalingGroupSpec(Model):
+    """Which cliques, and how often."""
+
+    replicas: Annotated[int, Int32] = 1
+    min_available: Annotated[int, Int32] = 1
+    """Replicas that are part of the base gang; each one beyond is a gang of its own."""
+    clique_names: Annotated[Seq[str], Required()] = ()
+
+
+class PodCliqueScalingGroupStatus(Model):
+    """What became of them."""
+
+    replicas: Annotated[int, Int32] = 0
+    scheduled_replicas: Annotated[int, Int32] = 0
+    available_replicas: Annotated[int, Int32] = 0
+    updated_replicas: Annotated[int, Int32] = 0
+    selector: Maybe[str] = UNSET
+    observed_generation: Annotated[Maybe[int], Int64] = UNSET
+    last_errors: Seq[LastError] = omitempty(())
+    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
+    current_pod_clique_set_generation_hash: Maybe[str] = UNSET
+    update_progress: Maybe[GroupUpdate] = UNSET
+
+
+_BREACHED = f'.status.conditions[?(@.type=="{names.MIN_AVAILABLE_BREACHED}")].status'
+
+
+class PodCliqueScalingGroup(
+    Resource,
+    group=names.GROUP,
+    version=names.VERSION,
+    short_names=["pcsg"],
+    status=True,
+    scale=Scale(selector_path=".status.selector"),
+    columns=[
+        Column("MinAvail", ".spec.minAvailable", "integer"),
+        Column("Replicas", ".spec.replicas", "integer"),
+        Column("Available", ".status.availableReplicas", "integer"),
+        Column("Scheduled", ".status.scheduledReplicas", "integer"),
+        Column("Updated", ".status.updatedReplicas", "integer"),
+        Column("PCLQs-Updated", ".status.updateProgress.updatedPodCliquesCount", "integer"),
+        Column("PCLQs-Total", ".status.updateProgress.totalPodCliquesCount", "integer"),
+        Column("MinBreached", _BREACHED, priority=1),
+        Column.age(),
+    ],
+):
+    """Cliques of a PodCliqueSet that are replicated together."""
+
+    spec: PodCliqueScalingGroupSpec = omitempty(PodCliqueScalingGroupSpec())
+    status: PodCliqueScalingGroupStatus = omitempty(PodCliqueScalingGroupStatus())

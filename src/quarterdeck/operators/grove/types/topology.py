@@ -1,0 +1,80 @@
+"""ClusterTopologyBinding: which domains a cluster has, and the node labels they stand for."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import (
+    UNSET,
+    Column,
+    Condition,
+    Int64,
+    Len,
+    ListMap,
+    Maybe,
+    Model,
+    Pattern,
+    Required,
+    Resource,
+    Seq,
+    omitempty,
+)
+from quarterdeck.operators.grove import names
+
+from .constraint import DOMAIN
+
+
+class TopologyLevel(Model):
+    """A domain and the node label that tells one from another."""
+
+    domain: Annotated[str, Required(), *DOMAIN] = ""
+    key: Annotated[str, Required(), Len(1, 63), Pattern(names.LEVEL_KEY_PATTERN)] = ""
+
+
+class SchedulerTopologyBinding(Model):
+    """A topology object of a scheduler that somebody else looks after."""
+
+    scheduler_name: Annotated[str, Required()] = ""
+    topology_reference: Annotated[str, Required()] = ""
+
+
+class ClusterTopologySpec(Model):
+    """The levels, the widest first."""
+
+    levels: Annotated[Seq[TopologyLevel], Required(), Len(1)] = ()
+    scheduler_topology_bindings: Seq[SchedulerTopologyBinding] = omitempty(())
+
+
+class SchedulerTopologyStatus(Model):
+    """Whether the topology of a scheduler is the same."""
+
+    scheduler_name: Annotated[str, Required()] = ""
+    topology_reference: str = omitempty("")
+    in_sync: Annotated[bool, Required()] = False
+    scheduler_backend_topology_observed_generation: Annotated[Maybe[int], Int64] = UNSET
+    message: str = omitempty("")
+
+
+class ClusterTopologyStatus(Model):
+    """What became of it."""
+
+    observed_generation: Annotated[Maybe[int], Int64] = UNSET
+    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
+    scheduler_topology_statuses: Annotated[Seq[SchedulerTopologyStatus], ListMap("schedulerName")] = (
+        omitempty(())
+    )
+
+
+class ClusterTopologyBinding(
+    Resource,
+    group=names.GROUP,
+    version=names.VERSION,
+    scope="Cluster",
+    short_names=["ct"],
+    status=True,
+    columns=[Column("Domains", ".spec.levels[*].domain"), Column.age()],
+):
+    """The topology of the cluster."""
+
+    spec: Annotated[ClusterTopologySpec, Required()] = ClusterTopologySpec()
+    status: ClusterTopologyStatus = omitempty(ClusterTopologyStatus())

@@ -1,0 +1,146 @@
+"""Defaulting and validation of PodCliqueSets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from quarterdeck.errors import ErrorCause
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.backends.contract import HookContext, ValidatesPodCliqueSet
+from quarterdeck.operators.grove.backends.error import BackendError
+from quarterdeck.operators.grove.backends.guard import awaited
+from quarterdeck.operators.grove.controllers.office import Office
+from quarterdeck.operators.grove.logic.defaulting import with_defaults
+from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid, text_of
+from quarterdeck.operators.grove.logic.validation import (
+    Rules,
+    check_domains,
+    check_replicas,
+    resolve_topology,
+    topology_changes,
+    unknown_topology,
+    validate,
+    validate_update,
+    warnings_of,
+)
+from quarterdeck.operators.grove.types import PodCliqueSet, TopologyLevel
+from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
+from quarterdeck.runtime.webhook.admission import Admission, Denied
+from quarterdeck.runtime.webhook.registration import Rule
+
+from .state import ClusterReader
+
+__all__ = ["SetGuard", "denied"]
+
+_log: Final = get_logger(__name__)
+
+
+def denied(errors: Sequence[FieldError]) -> Denied:
+    """The answer to a request with something wrong in it."""
+    causes = (ErrorCause(reason=each.reason, message=each.body, field=each.path) for each in errors)
+    return Denied(text_of(errors), *causes)
+
+
+class SetGuard:
+    """Fills in and judges sets."""
+
+    def __init__(self, office: Office, reader: ClusterReader, hook: HookContext) -> None:
+        """``hook`` is what backends get that look at sets."""
+        self._office: Final = office
+        self._reader: Final = reader
+        self._hook: Final = hook
+
+    def webhooks(self) -> tuple[AdmissionWebhook, ...]:
+        """What to serve."""
+        rule = Rule((names.GROUP,), (names.VERSION,), ("podcliquesets",), ("CREATE", "UPDATE"), "Namespaced")
+        return (
+            Defaulter(
+                PodCliqueSet,
+                self.default,
+                path=names.DEFAULTING_PATH,
+                name=names.DEFAULTING_WEBHOOK,
+                rules=(rule,),
+                match_policy="Exact",
+            ),
+            Validator(
+                PodCliqueSet,
+                create=self.check_new,
+                update=self.check_change,
+                path=names.VALIDATING_PATH,
+                name=names.VALIDATING_WEBHOOK,
+                rules=(rule,),
+                match_policy="Exact",
+            ),
+        )
+
+    @property
+    def _rules(self) -> Rules:
+        configuration = self._office.configuration
+        return Rules(
+            default_scheduler=configuration.scheduler_name,
+            enabled_schedulers=frozenset(configuration.enabled_schedulers),
+            has_topology=self._office.has_topology,
+            has_default_topology=bool(self._office.default_levels),
+            has_mnnvl=configuration.network.auto_mnnvl_enabled,
+        )
+
+    def default(self, admission: Admission, pcs: PodCliqueSet) -> PodCliqueSet:
+        """Fill in what is not said."""
+        if negative := check_replicas(pcs):
+            # Said here, because the scale subresource would refuse it next, in less helpful words.
+            raise denied(negative)
+        return with_defaults(pcs)
+
+    async def check_new(self, admission: Admission, pcs: PodCliqueSet) -> None:
+        """Judge a new set."""
+        rules, template = self._rules, pcs.spec.template
+        verdict = resolve_topology(template, rules)
+        errors, levels = list(verdict.errors), await self._levels(verdict.name)
+        if verdict.name:
+            errors += [unknown_topology(verdict.name)] if levels is None else check_domains(template, levels)
+        errors += validate(pcs, rules)
+        errors += await self._check_backend(pcs)
+        for text in warnings_of(template, levels or ()):
+            admission.warn(text)
+        if errors:
+            raise denied(errors)
+
+    async def check_change(self, admission: Admission, old: PodCliqueSet, new: PodCliqueSet) -> None:
+        """Judge a change; one that leaves the spec alone cannot make it wrong."""
+        if new.spec == old.spec or new.metadata.is_deleting:
+            return
+        errors = validate(new, self._rules, old=old)
+        errors += await self._check_backend(new)
+        if not errors:
+            before, after = old.spec.template, new.spec.template
+            errors = validate_update(old, new) + topology_changes(before, after)
+        for text in warnings_of(new.spec.template):
+            admission.warn(text)
+        if errors:
+            raise denied(errors)
+
+    async def _levels(self, topology: str) -> Sequence[TopologyLevel] | None:
+        if not topology:
+            return None
+        if topology == names.DEFAULT_TOPOLOGY and self._office.default_levels:
+            return self._office.default_levels
+        found = await self._reader.topology(topology)
+        return found.spec.levels if found is not None else None
+
+    async def _check_backend(self, pcs: PodCliqueSet) -> list[FieldError]:
+        """What the scheduler has to say; a scheduler that does not exist was complained about already."""
+        given = (clique.spec.pod_spec.scheduler_name for clique in pcs.spec.template.cliques)
+        try:
+            backend = self._office.backends.find(next((name for name in given if name), ""))
+        except BackendError:
+            return []
+        if not isinstance(backend, ValidatesPodCliqueSet):
+            return []
+        try:
+            await awaited(backend.validate_pod_clique_set(self._hook, pcs))
+        except Exception as error:  # noqa: BLE001  code of others: whatever it raises is its verdict
+            _log.debug("scheduler backend refuses a PodCliqueSet", backend=backend.name)
+            return [invalid("spec", pcs.metadata.name, str(error))]
+        return []

@@ -1,0 +1,58 @@
+"""Validation of the size of PodCliqueScalingGroups: below its minimum a base gang could never be complete."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.fielderror import invalid
+from quarterdeck.operators.grove.types import PodCliqueScalingGroup
+from quarterdeck.runtime.webhook import AdmissionWebhook
+from quarterdeck.runtime.webhook.admission import Admission
+from quarterdeck.runtime.webhook.handler import AdmissionHandler
+from quarterdeck.runtime.webhook.registration import Rule
+
+from .podcliqueset import denied
+from .state import ClusterReader
+
+__all__ = ["GroupGuard"]
+
+_RESOURCES: Final = ("podcliquescalinggroups", "podcliquescalinggroups/scale")
+
+
+class _ScaleSpec(msgspec.Struct, frozen=True):
+    replicas: int = 0
+
+
+class _Scale(msgspec.Struct, frozen=True):
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+class GroupGuard:
+    """Judges sizes, written directly or through the scale subresource."""
+
+    def __init__(self, reader: ClusterReader) -> None:
+        self._reader: Final = reader
+
+    def webhooks(self) -> tuple[AdmissionWebhook, ...]:
+        """What to serve."""
+        rule = Rule((names.GROUP,), (names.VERSION,), _RESOURCES, ("CREATE", "UPDATE"), "Namespaced")
+        return (AdmissionHandler(names.GROUP_PATH, self.review, name=names.GROUP_WEBHOOK, rules=(rule,)),)
+
+    async def review(self, admission: Admission) -> None:
+        """Judge one request."""
+        if admission.subresource == "scale":
+            replicas = msgspec.json.decode(admission.raw_object, type=_Scale).spec.replicas
+            group = await self._reader.scaling_group(admission.name, admission.namespace)
+        else:
+            group = admission.read(PodCliqueScalingGroup)
+            replicas = group.spec.replicas
+            if group.metadata.is_deleting:
+                return
+            if admission.operation == "UPDATE" and admission.read_old(type(group)).spec == group.spec:
+                return
+        if group is not None and replicas < group.spec.min_available:
+            text = "must be greater than or equal to minAvailable"
+            raise denied([invalid("spec.replicas", replicas, text)])
