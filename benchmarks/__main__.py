@@ -14,6 +14,7 @@ NAMES = (
     "webhook",
     "nodegroup",
     "ipam",
+    "scheduler",
     "trainer",
     "testkit",
 )

@@ -9,7 +9,7 @@ import pytest
 
 HERE = Path(__file__).parent
 #: systems that are built; the other files belong to operators that are not there yet
-BUILT = ("apiserver", "ipam", "kai", "nodegroup", "trainer")
+BUILT = ("apiserver", "grove", "ipam", "kai", "nodegroup", "trainer")
 
 
 @pytest.mark.parametrize("system", BUILT)

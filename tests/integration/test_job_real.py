@@ -1,6 +1,6 @@
 """Jobs as kube-controller-manager runs them, and as ours do: the same stories, the same end.
 
-The nodes are simulated on both sides by the same kubelet. On the real side time is real; run it where only
+The nodes are simulated on all sides by the same kubelet. On a real server time is real; run it where only
 loopback exists: ``tools/kube/netns.sh python -m pytest -m kube tests/integration/test_job_real.py``.
 """
 
@@ -26,10 +26,10 @@ from quarterdeck.testing import TestCluster, eventually, run
 Records = dict[str, list[Record]]
 
 
-async def _ours() -> Records:
-    """On the embedded server with our controllers, on virtual time."""
+async def _ours(kubeconfig: str = "") -> Records:
+    """With our controllers: on the embedded server on virtual time, or on the one that is named."""
     workloads = Workloads(nodes=NodeSettings(count=1), scheduler=None, jobsets=False)
-    async with TestCluster() as cluster:
+    async with TestCluster(use_existing=kubeconfig or False) as cluster:
         controllers = ClusterControllers(cluster.link().client, root_ca=b"", workloads=workloads)
         return await _with(
             controllers.run, controllers.request_stop, lambda: controllers.is_serving, cluster.client
@@ -71,9 +71,25 @@ def theirs() -> Records:
         return uvloop.run(_theirs(str(kubeconfig)))
 
 
+@pytest.fixture(scope="module")
+def ours_there() -> Records:
+    if not is_built():
+        pytest.skip("there is no kube-apiserver (make kube)")
+    with servers.real() as kubeconfig:
+        return uvloop.run(_ours(str(kubeconfig)))
+
+
 @pytest.mark.kube
 @pytest.mark.parametrize("name", STORIES)
 def test_a_job_ends_as_it_does_with_kube_controller_manager(
     ours: Records, theirs: Records, name: str
 ) -> None:
     assert ours[name] == theirs[name]
+
+
+@pytest.mark.kube
+@pytest.mark.parametrize("name", STORIES)
+def test_our_controller_does_the_same_on_kube_apiserver(
+    ours: Records, ours_there: Records, name: str
+) -> None:
+    assert ours_there[name] == ours[name]

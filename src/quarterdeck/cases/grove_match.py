@@ -10,7 +10,7 @@ from typing import Any
 
 from .matching import json_equal, show
 
-__all__ = ["contains", "controller_of", "differs"]
+__all__ = ["contains", "controller_of", "differs", "split_ref"]
 
 Json = dict[str, Any]
 
@@ -61,3 +61,9 @@ def controller_of(document: Json) -> str:
         if owner.get("controller"):
             return f"{owner['kind']}/{owner['name']}"
     return ""
+
+
+def split_ref(ref: str) -> tuple[str, str]:
+    """The kind and the name in ``Kind/name``."""
+    kind, _, name = ref.partition("/")
+    return kind, name

@@ -13,7 +13,8 @@ from quarterdeck.operators.grove.initc import ArgumentError, parse_arguments
 from quarterdeck.runtime.manager import Manager
 
 from .case import CaseFailure
-from .grove_expect import Evidence, check
+from .grove_evidence import Evidence
+from .grove_expect import check
 from .grove_history import History
 from .grove_nodes import Machines
 from .grove_operator import OperatorRun

@@ -107,7 +107,7 @@ class Forecast:
         return True
 
     def _has_gpus(self, preemptor: QueuedJob, steps: Sequence[Step], taken: float) -> bool:
-        return self._room.has_enough(len(preemptor.tasks), sum(step.gpus for step in steps) - taken)
+        return self._room.lacks(len(preemptor.tasks)) <= sum(step.gpus for step in steps) - taken
 
     def _count_slots(self, shape: Shape, steps: Sequence[Step]) -> int:
         """Places for pods of a shape once the victims are gone."""

@@ -190,15 +190,19 @@ def _required(group: SubGroupSet) -> list[Leaf]:
     return [leaf for branch in branches[: group.minimum] for leaf in branch]
 
 
-def _distance(branch: Sequence[Leaf]) -> tuple[bool, int, str]:
+def _distance(branch: Sequence[Leaf]) -> tuple[bool, bool, int, str]:
+    """Branches that can be placed at all first, of these the ones that have begun, then the smallest."""
     is_ready = all(leaf.is_ready for leaf in branch)
+    has_begun = any(leaf.active for leaf in branch)
     missing = sum(max(leaf.minimum - leaf.active, 0) for leaf in branch)
-    return (not is_ready, missing, min((leaf.name for leaf in branch), default=""))
+    return (not is_ready, not has_begun, missing, min((leaf.name for leaf in branch), default=""))
 
 
 def total_wanted(tasks: Iterable[Task]) -> Amounts:
     """What pods ask for together, as queues count it."""
-    cpu = memory = gpu = 0.0
+    cpu: float = 0
+    memory: float = 0
+    gpu: float = 0
     for task in tasks:
         wanted = task.wanted
         cpu += wanted[0]

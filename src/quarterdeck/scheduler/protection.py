@@ -16,8 +16,10 @@ __all__ = ["ConsolidationRules", "PreemptionRules", "spares_minimum"]
 class ConsolidationRules:
     """Every victim keeps its place or gets another."""
 
-    def losable(self, tasks: Sequence[Task], steps: Sequence[Step]) -> Sequence[Step]:
-        return ()
+    def may_allow(
+        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
+    ) -> bool:
+        return must_lose <= 0
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
         return not fate.lost
@@ -29,8 +31,10 @@ class PreemptionRules:
     def __init__(self, is_protected: Callable[[Job], bool]) -> None:
         self._is_protected: Final = is_protected
 
-    def losable(self, tasks: Sequence[Task], steps: Sequence[Step]) -> Sequence[Step]:
-        return steps
+    def may_allow(
+        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
+    ) -> bool:
+        return True
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
         return spares_minimum(fate, self._is_protected)

@@ -5,7 +5,7 @@ All numbers are those before the search began: what a queue had, less what the s
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from quarterdeck.scheduler.cluster import Cluster
@@ -21,6 +21,7 @@ from quarterdeck.scheduler.task import Amounts, Task
 __all__ = ["ReclaimRules", "may_reclaim", "parting"]
 
 _RESOURCES: Final = (0, 1, 2)
+_GPU: Final = 2
 
 
 def may_reclaim(job: Job) -> bool:
@@ -41,6 +42,37 @@ def parting(left: QueueState, right: QueueState) -> tuple[QueueState, QueueState
     return mine, theirs
 
 
+class _Tally:
+    """GPUs of victims, by where their queues part from that of the reclaimer."""
+
+    __slots__ = ("by_branch", "gpus", "relief")
+
+    def __init__(self) -> None:
+        self.gpus = 0.0
+        self.by_branch: dict[tuple[QueueState, QueueState], float] = {}
+        """By the two queues at the parting."""
+        self.relief: dict[QueueState, float] = {}
+        """What would be lost below each queue above the partings."""
+
+    def extended(
+        self, steps: Sequence[Step], parting: Callable[[QueueState], tuple[QueueState, QueueState]]
+    ) -> _Tally:
+        """The same with more victims."""
+        made = _Tally()
+        made.gpus = self.gpus
+        made.by_branch = dict(self.by_branch)
+        made.relief = dict(self.relief)
+        for step in steps:
+            assert step.job.queue is not None
+            gpus = step.gpus
+            branch = parting(step.job.queue)
+            made.gpus += gpus
+            made.by_branch[branch] = made.by_branch.get(branch, 0.0) + gpus
+            for queue in branch[0].chain[1:]:
+                made.relief[queue] = made.relief.get(queue, 0.0) + gpus
+        return made
+
+
 class ReclaimRules:
     """Judges scenarios of one reclaimer."""
 
@@ -55,36 +87,46 @@ class ReclaimRules:
         self._non_preemptible: Final = {
             queue: plus(queue.non_preemptible, NO_AMOUNTS) for queue in self._queue.chain
         }
+        self._partings: dict[QueueState, tuple[QueueState, QueueState]] = {}
+        self._recorded: tuple[Sequence[Step], _Tally] | None = None
 
-    def losable(self, tasks: Sequence[Task], steps: Sequence[Step]) -> list[Step]:
-        """The steps whose loss could be allowed at best, that is if all the others were lost as well."""
-        request = total_wanted(tasks)
-        after = {queue: plus(self._allocated[queue], request) for queue in self._queue.chain}
-        for step in steps:
-            assert step.job.queue is not None
-            for queue in step.job.queue.chain:
-                if queue in after:
-                    after[queue] = _minus(after[queue], step.held)
-        involved = _involved(request)
-        known: dict[QueueState, bool] = {}
-        found = []
-        for step in steps:
-            victim = step.job.queue
-            assert victim is not None
-            if victim not in known:
-                known[victim] = self._is_losable(victim, request, involved, after)
-            if known[victim]:
-                found.append(step)
-        return found
-
-    def _is_losable(
-        self, victim: QueueState, request: Amounts, involved: set[int], after: dict[QueueState, Amounts]
+    def may_allow(
+        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
     ) -> bool:
-        mine, theirs = parting(self._queue, victim)
-        left = self._allocated[theirs]
-        return self._is_takeable(mine, theirs, left, request) and not any(
-            self._is_unfair(mine, after[mine], theirs, left, resource) for resource in involved
-        )
+        """Whether the victims could lose so many GPUs at best.
+
+        What a branch of the queue tree has among the victims beyond the GPUs that may be left over it will
+        lose for certain; it must be entitled to less.
+        """
+        if must_lose <= 0:
+            return True
+        tally = self._tally_of(recorded).extended(more, self._parting)
+        left_over = tally.gpus - must_lose
+        request = total_wanted(tasks)
+        losable = 0.0
+        for (mine, theirs), gpus in tally.by_branch.items():
+            has = self._allocated[theirs]
+            after = (0, 0, self._allocated[mine][2] + request[2] - tally.relief.get(mine, 0.0))
+            is_takeable = self._is_takeable(mine, theirs, has, request)
+            lost = gpus - left_over
+            if lost > 0 and (
+                not is_takeable or self._is_unfair(mine, after, theirs, (0, 0, has[2] - lost), _GPU)
+            ):
+                return False
+            if is_takeable and not self._is_unfair(mine, after, theirs, has, _GPU):
+                losable += gpus
+        return losable >= must_lose
+
+    def _tally_of(self, recorded: Sequence[Step]) -> _Tally:
+        if self._recorded is None or self._recorded[0] is not recorded:
+            self._recorded = (recorded, _Tally().extended(recorded, self._parting))
+        return self._recorded[1]
+
+    def _parting(self, victim: QueueState) -> tuple[QueueState, QueueState]:
+        known = self._partings.get(victim)
+        if known is None:
+            known = self._partings[victim] = parting(self._queue, victim)
+        return known
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
         """Whether the scenario respects shares, quotas and protected victims."""
@@ -118,7 +160,7 @@ class ReclaimRules:
                 yield job, blocks
 
     def _may_take(self, victim: QueueState, request: Amounts, remaining: dict[QueueState, Amounts]) -> bool:
-        mine, theirs = parting(self._queue, victim)
+        mine, theirs = self._parting(victim)
         return self._is_takeable(mine, theirs, remaining[theirs], request)
 
     def _is_takeable(self, mine: QueueState, theirs: QueueState, left: Amounts, request: Amounts) -> bool:

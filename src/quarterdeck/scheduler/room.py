@@ -19,7 +19,7 @@ __all__ = ["Room"]
 class Room:
     """GPUs that are free, for the pods of one job."""
 
-    __slots__ = ("_free", "_needed", "_size", "_slots", "total")
+    __slots__ = ("_free", "_needed", "_size", "_slots", "_total")
 
     def __init__(self, nodes: Iterable[NodeState], tasks: Sequence[Task]) -> None:
         sizes = [task.shape.gpu for task in tasks]
@@ -29,16 +29,17 @@ class Room:
         self._size: Final = sizes[0] if is_known and sizes and min(sizes) == max(sizes) else 0
         """Of each pod, if all have the same."""
         self._free: Final = {node: node.free.gpu for node in nodes if node.has_gpus}
-        self.total: Final = sum(free for free in self._free.values() if free > 0)
+        self._total: Final = sum(max(0, node.spare_gpus()) for node in self._free)
+        """Rests of shared GPUs included: pods that move there leave whole ones."""
         self._slots: Final = sum(map(self._fitting, self._free.values()))
 
     def _fitting(self, free: float) -> int:
         """Pods that fit side by side."""
         return int(free // self._size) if self._size and free > 0 else 0
 
-    def has_enough(self, count: int, more: float) -> bool:
-        """Whether the first pods need no more GPUs than are free, and some more, wherever they are."""
-        return not self._needed or self.total + more >= self._needed[count]
+    def lacks(self, count: int) -> float:
+        """How many GPUs more the first pods need than are free; zero if they need parts of GPUs."""
+        return self._needed[count] - self._total if self._needed else 0.0
 
     def has_slots(self, count: int, steps: Iterable[Step]) -> bool:
         """Whether the first pods find as many places, with those that victims leave."""

@@ -31,8 +31,10 @@ __all__ = ["Rules", "VictimSearch", "next_victims"]
 class Rules(Protocol):
     """What an action demands of a scenario."""
 
-    def losable(self, tasks: Sequence[Task], steps: Sequence[Step]) -> Sequence[Step]:
-        """The steps whose pods may be left without another place; asked before anything is evicted."""
+    def may_allow(
+        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
+    ) -> bool:
+        """Whether it could be allowed that these victims lose so many GPUs; asked before they are evicted."""
 
     def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
         """Whether the pods may be placed at this cost."""
@@ -142,17 +144,19 @@ class VictimSearch:
         everyone = [Step(candidate.job, candidate.tasks) for candidate in self._candidates]
         return self._may_work(self._tasks, everyone)
 
-    def _may_work(self, tasks: Sequence[Task], steps: Sequence[Step]) -> bool:
+    def _may_work(self, tasks: Sequence[Task], more: Sequence[Step]) -> bool:
         """Whether there are enough GPUs with those of the victims.
 
-        What the pods need beyond the GPUs that are free somebody will lack in the end: there must be that
-        much among the victims that may lose their place.
+        What the pods need beyond the GPUs that are free somebody will lack in the end.
         """
         count = len(tasks)
-        if not self._room.has_enough(count, sum(step.gpus for step in steps)):
-            return False
-        losable = sum(step.gpus for step in self._rules.losable(tasks, steps))
-        return self._room.has_enough(count, losable) and self._room.has_slots(count, steps)
+        steps = [*self._recorded, *more]
+        must_lose = self._room.lacks(count)
+        return (
+            must_lose <= sum(step.gpus for step in steps)
+            and self._rules.may_allow(tasks, self._recorded, more, must_lose)
+            and self._room.has_slots(count, steps)
+        )
 
     def _solve(self, tasks: Sequence[Task]) -> bool:
         """Find a scenario for the first pods; the victims it needs are recorded."""
@@ -164,7 +168,7 @@ class VictimSearch:
         for step in self._steps(recorded):
             considered.add(step)
             gpus += step.gpus
-            if self._room.has_enough(len(tasks), gpus) and self._try_nodes(tasks, considered):
+            if self._room.lacks(len(tasks)) <= gpus and self._try_nodes(tasks, considered):
                 return True
         return False
 
@@ -192,7 +196,7 @@ class VictimSearch:
         """Evict the recorded victims and some more, place everyone again, and ask the action."""
         steps = [*self._recorded, *more]
         preemptor = QueuedJob(self._job, 0, total_wanted(tasks), list(tasks))
-        if not self._may_work(tasks, steps) or not self._is_worth_trying(preemptor, steps):
+        if not self._may_work(tasks, more) or not self._is_worth_trying(preemptor, steps):
             return False
         position = self._ledger.checkpoint()
         for step in steps:
@@ -207,7 +211,7 @@ class VictimSearch:
     def _is_worth_trying(self, preemptor: QueuedJob, steps: Sequence[Step]) -> bool:
         """Whether a forecast leaves hope for the scenario."""
         is_hopeless, lost = self._forecast.of(preemptor, steps)
-        if is_hopeless or lost is None:
+        if is_hopeless or lost is None or not self._cluster.settings.allow_consolidating_reclaim:
             return not is_hopeless
         # Who will be moved is not known; that may only count against the scenario later.
         return self._rules.allow(preemptor.tasks, steps, Fate(lost, lost))

@@ -58,7 +58,9 @@ def fate_of(steps: Iterable[Step]) -> Fate:
 
 def total_charge(tasks: Iterable[Task]) -> Amounts:
     """What queues are charged for pods."""
-    cpu = memory = gpu = 0.0
+    cpu: float = 0
+    memory: float = 0
+    gpu: float = 0
     for task in tasks:
         charge = task.charge
         cpu += charge[0]

@@ -7,7 +7,7 @@ that take too long, the book of pods (``claim``) knows what has yet to be seen.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from quarterdeck.api import UNSET, Key, Time, UnsetType, value_or
 from quarterdeck.api.k8s import Job, Pod
@@ -28,7 +28,7 @@ from quarterdeck.cluster.job.decision import (
 )
 from quarterdeck.cluster.job.podcontrol import Outcome, create_pods, free_pods, remove_pods
 from quarterdeck.cluster.job.source import JobsOfPods
-from quarterdeck.cluster.job.tracking import Account, account, conclude, settle
+from quarterdeck.cluster.job.tracking import account, conclude, settle
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.runtime.builder import Builder
@@ -48,6 +48,17 @@ _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 60.0
 _DOUBT: Final = 5.0
 """Seconds after which a Job is looked at again whose pods have not been seen."""
+
+
+class _Step(NamedTuple):
+    """What a look at a Job came to."""
+
+    status: JobStatus
+    finished: JobCondition | None
+    wait: float
+    suspension: str
+    """``Suspended`` or ``Resumed`` if that is news."""
+    error: QuarterdeckError | None
 
 
 class JobReconciler(Reconciler[Job]):
@@ -93,6 +104,7 @@ class JobReconciler(Reconciler[Job]):
         pods = await book.claim(ctx, now)
         if pods is None:
             return None
+        is_behind = book.is_behind  # before new pods are made
         found = assess(job, pods, book.failures, now=now, started=started)
         step = await self._act(ctx, book, found, status, now)
         try:
@@ -102,7 +114,7 @@ class JobReconciler(Reconciler[Job]):
             return None
         if step.error is not None:
             raise step.error
-        waits = [wait for wait in (found.deadline_in, step.wait, _DOUBT if book.is_behind else 0) if wait]
+        waits = [wait for wait in (found.deadline_in, step.wait, _DOUBT if is_behind else 0) if wait]
         return Requeue(after=min(waits)) if waits else None
 
     async def _act(
@@ -157,15 +169,12 @@ class JobReconciler(Reconciler[Job]):
         if error is not None:
             await self._store(ctx, status)
             raise error
-        status = self._conclude(status, counted)
+        if not counted.is_capped:
+            status = conclude(status, counted.ending)
         has_ended = len(status.conditions) > len(counted.status.conditions)
         await self._store(ctx, status)
         if has_ended and counted.ending is not None:
             self._tell_end(ctx, counted.ending)
-
-    @staticmethod
-    def _conclude(status: JobStatus, counted: Account) -> JobStatus:
-        return status if counted.is_capped else conclude(status, counted.ending)
 
     @staticmethod
     async def _store(ctx: Context[Job], status: JobStatus) -> None:
@@ -182,27 +191,6 @@ class JobReconciler(Reconciler[Job]):
             text = "Too many succeeded pods running after completion count reached"
             ctx.event("Warning", "TooManySucceededPods", text)
         ctx.event("Normal", "Completed", "Job completed")
-
-
-class _Step:
-    """What a look at a Job came to."""
-
-    __slots__ = ("error", "finished", "status", "suspension", "wait")
-
-    def __init__(
-        self,
-        status: JobStatus,
-        finished: JobCondition | None,
-        wait: float,
-        suspension: str,
-        error: QuarterdeckError | None,
-    ) -> None:
-        self.status: Final = status
-        self.finished: Final = finished
-        self.wait: Final = wait
-        self.suspension: Final = suspension
-        """``Suspended`` or ``Resumed`` if that is news."""
-        self.error: Final = error
 
 
 def _started(job: Job, now: float) -> JobStatus:
@@ -244,7 +232,9 @@ def job_controller(settings: JobSettings | None = None) -> Controller[Job]:
         .source(source)
         .indexes(Pod, controller_uid, uncontrolled)
         .rbac(
-            Rule(groups=("",), resources=("pods",), verbs=("create", "delete", "list", "patch", "watch")),
+            Rule(
+                groups=("",), resources=("pods",), verbs=("create", "delete", "get", "list", "patch", "watch")
+            ),
             Rule(groups=("batch",), resources=("jobs/status",), verbs=("update",)),
             Rule(groups=("batch",), resources=("jobs/finalizers",), verbs=("update",)),
         )

@@ -29,7 +29,7 @@ class JobsOfPods:
             return ()
         informer = context.cache.informer(Job)
         decode = informer.decoder(Job)
-        found = dict.fromkeys(self._owners.keys(event, context))  # type: ignore[arg-type]
+        found = dict.fromkeys(self._owners.keys(event, context))  # type: ignore[arg-type]  # the same
         for entry in informer.entries(new.namespace):
             selector = selector_of(decode(entry))
             if selector is not None and selector.matches(new.labels):

@@ -12,9 +12,9 @@ import msgspec
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Role, RoleBinding, Service, ServiceAccount
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.clock import LoopClock, time_now
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks

@@ -28,7 +28,7 @@ from quarterdeck.operators.grove.types import (
     PodGang,
     PodGangSpec,
 )
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.seam import NoRecorder
 
 from .contract import BackendFactory, HookContext, SchedulerBackend

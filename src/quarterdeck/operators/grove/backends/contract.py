@@ -16,7 +16,7 @@ from quarterdeck.api import Draft, GroupVersionKind, Scheme
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
-from quarterdeck.runtime._logfield import FieldLogger
+from quarterdeck.runtime.log import FieldLogger
 from quarterdeck.runtime.seam import Recorder
 
 __all__ = [

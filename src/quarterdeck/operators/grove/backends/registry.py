@@ -18,7 +18,7 @@ import msgspec
 
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log import get_logger
 
 from .contract import BackendFactory
 from .error import BackendAlreadyRegistered, BackendError, BackendNotFound

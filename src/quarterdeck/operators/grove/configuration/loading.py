@@ -14,7 +14,7 @@ from quarterdeck.api import Duration
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.fielderror import text_of
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log import get_logger
 
 from .document import OperatorConfiguration, Profile
 from .validation import Schedulers, check

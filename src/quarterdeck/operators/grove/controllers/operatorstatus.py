@@ -16,7 +16,7 @@ from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.report import BackendReport
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.seam import Recorder
 
 __all__ = ["OperatorStatus"]

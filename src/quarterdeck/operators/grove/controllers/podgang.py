@@ -166,6 +166,8 @@ def gang_controller(office: Office) -> Controller[PodGang]:
         .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(office)])
         .rbac(
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs",), verbs=("patch",)),
+            # what a backend makes for a gang holds back the gang's deletion
+            Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs/finalizers",), verbs=("update",)),
             Rule(groups=("",), resources=("pods",), verbs=("get",)),
             Rule(
                 groups=("scheduling.run.ai",),

@@ -17,7 +17,7 @@ from quarterdeck.operators.grove.backends.contract import HealthChecked
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, ClusterTopologySpec, PodGang
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.seam import Recorder
 
 from .office import Office

@@ -46,8 +46,8 @@ def choose_doomed(
     """The pods to delete: the least useful first. ``doomed`` are UIDs of pods that were deleted already."""
     candidates = [pod for pod in pods if not pod.metadata.is_deleting and pod.metadata.uid not in doomed]
     candidates.sort(key=lambda pod: pod.metadata.name)
-    # stable sorts, the least important rule first: newer before older
-    candidates.sort(key=_age, reverse=True)
+    # stable sorts, the least important rule first: newer before older, of a second the higher index
+    candidates.sort(key=lambda pod: (_age(pod), len(pod.spec.hostname), pod.spec.hostname), reverse=True)
     candidates.sort(
         key=lambda pod: (
             bool(pod.spec.node_name),

@@ -25,7 +25,7 @@ from quarterdeck.operators.grove.logic.validation import (
     warnings_of,
 )
 from quarterdeck.operators.grove.types import PodCliqueSet, TopologyLevel
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.registration import Rule

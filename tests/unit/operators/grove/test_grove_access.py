@@ -1,0 +1,109 @@
+"""The rights that the operator derives: enough for all it does, and no more."""
+
+from __future__ import annotations
+
+from grovekit import NS, Grove, clique, group, pcs, workload
+
+from quarterdeck.api import ObjectMeta
+from quarterdeck.api.k8s import PriorityClass
+from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject
+from quarterdeck.client import MergePatch
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.assembly import GroveOperator
+from quarterdeck.operators.grove.backends import BackendRegistry
+from quarterdeck.operators.grove.types import (
+    AutoScaling,
+    CliqueSharing,
+    ClusterTopologyBinding,
+    ClusterTopologySpec,
+    PodClique,
+    PodCliqueSet,
+    PodGang,
+    TopologyLevel,
+    definitions,
+)
+from quarterdeck.operators.kai.types import definitions as kai_definitions
+from quarterdeck.runtime.operator import OperatorEnvironment
+from quarterdeck.runtime.rbac import compare, roles
+from quarterdeck.runtime.recording import Permission
+from quarterdeck.testing import EventLog, TestCluster, run_until_idle
+
+USER = "grove-operator"
+GROUP = "rbac.authorization.k8s.io"
+SETTINGS = {
+    "schedulerName": "kai-scheduler",
+    "schedulerConfig": {"podGroups": "enabled"},
+    "topologyAwareScheduling": {"enabled": True},
+}
+
+
+async def grant(cluster: TestCluster, role: ClusterRole | Role) -> None:
+    await cluster.client.create(role)
+    subjects = [Subject(api_group=GROUP, kind="User", name=USER)]
+    reference = RoleRef(api_group=GROUP, kind=role.kind, name=role.metadata.name)
+    metadata = ObjectMeta(name=role.metadata.name, namespace=role.metadata.namespace)
+    kind = ClusterRoleBinding if isinstance(role, ClusterRole) else RoleBinding
+    await cluster.client.create(kind(metadata=metadata, role_ref=reference, subjects=subjects))
+
+
+async def test_the_derived_role_is_enough_and_all_of_it_is_used() -> None:
+    async with TestCluster(crds=[*definitions(), *kai_definitions()], controllers=True) as cluster:
+        link = cluster.link(user=USER)
+        manager = cluster.manager(link=link, recorder=EventLog())
+        operator = GroveOperator(BackendRegistry(find=tuple), {names.INIT_IMAGE_ENV: "initc"})
+        environment = OperatorEnvironment(name="grove", settings=SETTINGS, namespace=NS)
+        rules = (*manager.rules(), *operator.setup(manager, environment).rules)
+        rules = (*rules, *manager.rules())
+        for role in roles("grove", rules):
+            await grant(cluster, role)
+        async with cluster.serving(manager):
+            await run_until_idle(manager)
+            await everything(Grove(cluster, manager, link, EventLog()))
+        assert [each for each in link.log if each.status == 403] == []
+        used = {
+            Permission(
+                each.target.resource.partition(".")[2],
+                each.target.resource.partition(".")[0]
+                + (f"/{each.target.subresource}" if each.target.subresource else ""),
+                each.target.verb,
+            )
+            for each in link.log
+            if each.is_write
+        }
+        judged = compare(rules, used)
+        assert judged.missing == ()
+        assert judged.unused == ()
+
+
+async def everything(found: Grove) -> None:
+    """Make the operator do everything it ever does."""
+    client = found.client
+    await client.create(PriorityClass(metadata=ObjectMeta(name="high"), value=9))
+    levels = (TopologyLevel(domain="rack", key="r"),)
+    topology = ClusterTopologyBinding(metadata=ObjectMeta(name="t"), spec=ClusterTopologySpec(levels=levels))
+    topology = await client.create(topology)
+    await found.settle()
+    await client.patch(topology, MergePatch({"spec": {"levels": [{"domain": "host", "key": "h"}]}}))
+    shares = (CliqueSharing(name="gpu", scope="PerReplica"),)
+    scaling = AutoScaling(min_replicas=1, max_replicas=3)
+    made = pcs(
+        clique("a", 2, 1, resource_sharing=shares),
+        clique("b", 2, 1, auto_scaling_config=scaling),
+        clique("c"),
+        groups=[group("g", ["c"], 2, 1)],
+        priority_class_name="high",
+        resource_claim_templates=CLAIMS,
+        clique_startup_type=names.IN_ORDER,
+    )
+    made = await client.create(made.evolve(metadata=ObjectMeta(name="w", namespace=NS)))
+    await found.settle()
+    await client.subresource("scale").patch(
+        await client.get(PodClique, "w-0-a", NS), MergePatch({"spec": {"replicas": 1}})
+    )
+    await found.settle()
+    gang = await client.get(PodGang, "w-0", NS)
+    await client.patch(gang, MergePatch({"metadata": {"labels": {names.SCHEDULER_NAME: None}}}))
+    await found.settle()
+    await client.delete(PodCliqueSet, "w", NS)
+    await found.settle()
+    assert not (await client.list(PodGang, namespace=NS)).items

@@ -1,0 +1,30 @@
+"""The scheduler decides as one that is written for reading does."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from schedulerscene import random_cluster, uniform_cluster
+
+from quarterdeck.scheduler import Settings, Snapshot, schedule
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from benchmarks import naive
+
+
+def assert_equal(snapshot: Snapshot, settings: Settings) -> None:
+    expected = {key: (pod.state, pod.node) for key, pod in naive.schedule(snapshot, settings).items()}
+    result = schedule(snapshot, settings)
+    assert {key: (each.state.value, each.node) for key, each in result.pods.items()} == expected
+
+
+@pytest.mark.parametrize("start", range(0, 160, 20))
+def test_random_clusters_are_scheduled_alike(start: int):
+    for seed in range(start, start + 20):
+        assert_equal(*random_cluster(seed))
+
+
+@pytest.mark.parametrize("start", range(0, 200, 40))
+def test_full_clusters_of_equal_pods_are_scheduled_alike(start: int):
+    for seed in range(start, start + 40):
+        assert_equal(*uniform_cluster(seed))
