@@ -78,7 +78,8 @@ async def cluster(
 ) -> AsyncIterator[ApiServer]:
     """A running cluster, ready for use unless `stopping` was set before it was.
 
-    JobSets come with the operators; without any the cluster is bare.
+    JobSets come with the operators, and what runs workloads with operators or nodes; without either the
+    cluster is a bare control plane, where a pod or Job stays as it was stored.
 
     Raises CommandError for what the user can mend, and the error of the part that failed.
     """
@@ -106,16 +107,15 @@ async def cluster(
                 is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings
             ),
         )
+        nodes = nodes if nodes is not None else NodeSettings()
+        workloads = Workloads(nodes=nodes, kubelet=Kubelet(init_gate=_init_gate(program, operators)))
         program.manager.add(
             ClusterControllers(
                 # Observing everything includes what is deprecated: no news to anybody.
                 Client.over(InProcessTransport(server.local()), on_warning=lambda _: None),
                 root_ca=server.credentials.authority.certificate_pem,
                 sign_token=server.sign_token,
-                workloads=Workloads(
-                    nodes=nodes if nodes is not None else NodeSettings(),
-                    kubelet=Kubelet(init_gate=_init_gate(program, operators)),
-                ),
+                workloads=workloads if operators or nodes.count else None,
                 metrics=program.metrics,
             )
         )

@@ -17,7 +17,7 @@ from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.batched import BatchedSource
 from quarterdeck.cluster.placement.board import Board
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.runtime.change import ObjectEvent
@@ -214,10 +214,12 @@ class _Scheduler(Reconciler[Resource]):
             "reason": "Unschedulable",
             "message": text,
         }
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
+        # Only of this very state: somebody else may have given it a node a moment ago.
+        seen = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
+        patch = {"metadata": seen, "status": {"conditions": [condition]}}
         try:
             await ctx.client.status.patch(pod, StrategicMergePatch(patch))
-        except NotFound:
+        except (NotFound, Conflict):
             return
         self._tell(pod, "Warning", "FailedScheduling", "Scheduling", text)
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from quarterdeck.api import UNSET, Condition, ObjectMeta, OwnerReference, Time
+from quarterdeck.api import UNSET, Condition, ObjectMeta, OwnerReference, Time, to_dict
 from quarterdeck.api.k8s import Container, EnvVar, Pod, PodSchedulingGate, PodSpec, PodStatus
 from quarterdeck.api.k8s.pod import (
     ContainerState,
@@ -15,6 +15,7 @@ from quarterdeck.api.k8s.pod import (
     ContainerStatus,
     PodCondition,
 )
+from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import BackendRegistry
@@ -244,6 +245,16 @@ def env(**values: str) -> tuple[EnvVar, ...]:
 # -- a running operator ------------------------------------------------------------------------------------
 
 
+def light_definitions() -> list[dict[str, Any]]:
+    """Definitions that take anything: schemas have tests of their own, and take their time to install."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    found = definitions()
+    for definition in found:
+        for version in definition["spec"]["versions"]:
+            version["schema"] = {"openAPIV3Schema": anything}
+    return found
+
+
 class Grove:
     """The operator and the cluster of a test."""
 
@@ -262,6 +273,15 @@ class Grove:
         await run_until_idle(*base, horizon=0.5)
 
 
+async def set_ready(grove: Grove, *cliques: str) -> None:
+    """Let the pods of some PodCliques run, or all pods."""
+    for found in (await grove.client.list(Pod, namespace=NS)).items:
+        if cliques and found.metadata.labels[names.PODCLIQUE] not in cliques:
+            continue
+        status = to_dict(pod(found.metadata.name).status)
+        await grove.client.status.patch(found, MergePatch({"status": status}))
+
+
 @asynccontextmanager
 async def running(
     settings: Mapping[str, Any] | None = None,
@@ -274,7 +294,7 @@ async def running(
     """An operator without webhooks, on a cluster of its own unless one is given."""
     if cluster is None:
         async with (
-            TestCluster(crds=definitions(), controllers=True) as made,
+            TestCluster(crds=light_definitions(), controllers=True) as made,
             running(settings, registry=registry, cluster=made, link=link, environ=environ) as grove,
         ):
             yield grove

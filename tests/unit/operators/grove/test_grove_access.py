@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from grovekit import NS, Grove, clique, group, pcs, workload
+from grovekit import NS, Grove, clique, group, pcs
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import PriorityClass
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject
+from quarterdeck.api.k8s.resource import (
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+    ResourceClaimTemplateSpec,
+)
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import BackendRegistry
 from quarterdeck.operators.grove.types import (
     AutoScaling,
+    ClaimTemplate,
     CliqueSharing,
     ClusterTopologyBinding,
     ClusterTopologySpec,
@@ -33,8 +41,14 @@ GROUP = "rbac.authorization.k8s.io"
 SETTINGS = {
     "schedulerName": "kai-scheduler",
     "schedulerConfig": {"podGroups": "enabled"},
-    "topologyAwareScheduling": {"enabled": True},
+    "topologyAwareScheduling": {"enabled": True, "levels": [{"domain": "rack", "key": "r"}]},
 }
+
+GPU = DeviceRequest(name="gpu", exactly=ExactDeviceRequest(device_class_name="gpu.example.com"))
+CLAIM = ClaimTemplate(
+    name="gpu",
+    template_spec=ResourceClaimTemplateSpec(spec=ResourceClaimSpec(devices=DeviceClaim(requests=(GPU,)))),
+)
 
 
 async def grant(cluster: TestCluster, role: ClusterRole | Role) -> None:
@@ -48,24 +62,25 @@ async def grant(cluster: TestCluster, role: ClusterRole | Role) -> None:
 
 async def test_the_derived_role_is_enough_and_all_of_it_is_used() -> None:
     async with TestCluster(crds=[*definitions(), *kai_definitions()], controllers=True) as cluster:
-        link = cluster.link(user=USER)
-        manager = cluster.manager(link=link, recorder=EventLog())
+        link, log = cluster.link(user=USER), EventLog()
+        manager = cluster.manager(link=link, recorder=log)
         operator = GroveOperator(BackendRegistry(find=tuple), {names.INIT_IMAGE_ENV: "initc"})
         environment = OperatorEnvironment(name="grove", settings=SETTINGS, namespace=NS)
-        rules = (*manager.rules(), *operator.setup(manager, environment).rules)
-        rules = (*rules, *manager.rules())
+        webhooks = operator.setup(manager, environment)
+        rules = (*manager.rules(), *webhooks.rules)
         for role in roles("grove", rules):
             await grant(cluster, role)
         async with cluster.serving(manager):
             await run_until_idle(manager)
-            await everything(Grove(cluster, manager, link, EventLog()))
+            await everything(Grove(cluster, manager, link, log))
+        assert not [each for each in log.events if each.type == "Warning"]
         assert [each for each in link.log if each.status == 403] == []
         used = {
             Permission(
                 each.target.resource.partition(".")[2],
                 each.target.resource.partition(".")[0]
                 + (f"/{each.target.subresource}" if each.target.subresource else ""),
-                each.target.verb,
+                "patch" if each.target.verb == "apply" else each.target.verb,
             )
             for each in link.log
             if each.is_write
@@ -92,10 +107,12 @@ async def everything(found: Grove) -> None:
         clique("c"),
         groups=[group("g", ["c"], 2, 1)],
         priority_class_name="high",
-        resource_claim_templates=CLAIMS,
+        resource_claim_templates=(CLAIM,),
         clique_startup_type=names.IN_ORDER,
     )
-    made = await client.create(made.evolve(metadata=ObjectMeta(name="w", namespace=NS)))
+    made = await client.create(
+        made.evolve(metadata=ObjectMeta(name="w", namespace=NS, labels={names.KAI_QUEUE: "q"}))
+    )
     await found.settle()
     await client.subresource("scale").patch(
         await client.get(PodClique, "w-0-a", NS), MergePatch({"spec": {"replicas": 1}})

@@ -7,9 +7,8 @@ from typing import Final
 
 from quarterdeck.api import Resource, controller_of, is_controlled_by
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Pod, Role, RoleBinding, Secret, Service
-from quarterdeck.client import Labels
+from quarterdeck.client import Labels, metadata_of
 from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, ignore_not_found
-from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic import childplan, naming
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.types import PodCliqueSet
@@ -24,12 +23,12 @@ class SetChildren:
     """Makes them, and deletes those that are too many."""
 
     def __init__(self) -> None:
-        self._filled: Final[set[str]] = set()
-        """UIDs of sets whose token was seen: it is looked at until it is there, and not for ever."""
+        self._filled: Final[dict[str, str]] = {}
+        """UIDs of sets and of their Secrets whose tokens were seen: those are not read again."""
 
     def forget(self, uid: str) -> None:
         """A set is gone."""
-        self._filled.discard(uid)
+        self._filled.pop(uid, None)
 
     async def sync(self, ctx: Context[PodCliqueSet]) -> None:
         """Bring all of them up to date; raises ``NotYet`` while the token is missing."""
@@ -69,11 +68,10 @@ class SetChildren:
     # -- the token ----------------------------------------------------------------------------------------
 
     async def _sync_token(self, ctx: Context[PodCliqueSet]) -> None:
-        pcs = ctx.obj
-        if pcs.metadata.uid in self._filled:
+        pcs, wanted = ctx.obj, childplan.plan_token_secret(ctx.obj)
+        if await self._is_filled(ctx, wanted.metadata.name):
             return
-        wanted = childplan.plan_token_secret(pcs)
-        # Read from the server: Secrets are not cached, or not those of all namespaces.
+        # Read from the server: only metadata of Secrets is cached.
         try:
             secret = await ctx.get(Secret, wanted.metadata.name, wanted.metadata.namespace, live=True)
         except NotFound:
@@ -86,8 +84,18 @@ class SetChildren:
         if not secret.data.get("token"):
             key = f"{secret.metadata.namespace}/{secret.metadata.name}"
             raise NotYet(f"Secret {key} is waiting for service account token")
-        await self._drop_legacy(ctx)
-        self._filled.add(pcs.metadata.uid)
+        if await self._drop_legacy(ctx):
+            self._filled[pcs.metadata.uid] = secret.metadata.uid
+
+    async def _is_filled(self, ctx: Context[PodCliqueSet], name: str) -> bool:
+        known = self._filled.get(ctx.obj.metadata.uid)
+        if known is None:
+            return False
+        try:
+            found = await ctx.get(metadata_of(Secret), name, ctx.key.namespace)
+        except NotFound:
+            return False
+        return found.metadata.uid == known and not found.metadata.is_deleting
 
     @staticmethod
     def _refuse(secret: Secret) -> None:
@@ -98,26 +106,26 @@ class SetChildren:
         with step("ERR_SECRET_CONFLICT", "the Secret exists and is not ours"):
             raise QuarterdeckError(f"Secret {secret.metadata.name} is controlled by {holder}")
 
-    async def _drop_legacy(self, ctx: Context[PodCliqueSet]) -> None:
-        """Delete the token of older versions, once no pod mounts it any more."""
+    async def _drop_legacy(self, ctx: Context[PodCliqueSet]) -> bool:
+        """Delete the token of older versions, once no pod mounts it any more; false while one does."""
         pcs = ctx.obj
         name = naming.legacy_token_secret(pcs.metadata.name)
         try:
             old = await ctx.get(Secret, name, pcs.metadata.namespace, live=True)
         except NotFound:
-            return
+            return True
+        if not is_controlled_by(pcs, old.metadata):
+            return True
         pods = await ctx.list(Pod, namespace=pcs.metadata.namespace, labels=_of_set(pcs))
         is_used = any(
             volume.secret and volume.secret.secret_name == name for pod in pods for volume in pod.spec.volumes
         )
-        if not is_used and is_controlled_by(pcs, old.metadata):
-            with ignore_not_found():
-                await ctx.delete(old)
+        if is_used:
+            return False
+        with ignore_not_found():
+            await ctx.delete(old)
+        return True
 
 
 def _of_set(pcs: PodCliqueSet) -> Labels:
     return managed_labels(pcs.metadata.name)
-
-
-CACHED_LABELS: Final = {names.MANAGED_BY: names.OPERATOR}
-"""What the cache holds of kinds that only this operator needs."""

@@ -1,0 +1,374 @@
+"""The operator as a whole: its start, its backends over time, clusters that others have left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
+
+from quarterdeck.api import UNSET, ObjectMeta, Scheme, find_condition, owner_reference
+from quarterdeck.api.k8s import ConfigMap, Pod, Secret
+from quarterdeck.api.k8s.volume import SecretVolumeSource, Volume
+from quarterdeck.client import Client, MergePatch
+from quarterdeck.errors import NotFound
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.assembly import GroveOperator
+from quarterdeck.operators.grove.backends import Backend, BackendRegistry, HookContext
+from quarterdeck.operators.grove.controllers.expectation import PodExpectations
+from quarterdeck.operators.grove.controllers.startup import StartError
+from quarterdeck.operators.grove.program import exit_code_of
+from quarterdeck.operators.grove.types import (
+    ClusterTopologyBinding,
+    ClusterTopologySpec,
+    PodClique,
+    PodCliqueSet,
+    PodGang,
+    SchedulerTopologyBinding,
+    TopologyLevel,
+)
+from quarterdeck.operators.kai.types import Topology
+from quarterdeck.operators.kai.types import TopologyLevel as KaiLevel
+from quarterdeck.operators.kai.types import TopologySpec as KaiTopologySpec
+from quarterdeck.operators.kai.types import definitions as kai_definitions
+from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
+
+
+class Moody(Backend):
+    """Fails when it is told to."""
+
+    problem = ""
+    seen: list[str]
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.seen = []
+
+    def health(self) -> None:
+        if self.problem:
+            raise RuntimeError(self.problem)
+
+    def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
+        self.seen.append(pod_gang.metadata.name)
+
+
+class Broken(Moody):
+    def init(self) -> None:
+        raise RuntimeError("no license")
+
+
+class Known:
+    """A registry with one more backend, whose instances are remembered."""
+
+    def __init__(self, name: str, kind: type[Moody]) -> None:
+        self.registry = BackendRegistry(find=tuple)
+        self.made: list[Moody] = []
+
+        def build(
+            client: Client, scheme: Scheme, recorder: Recorder, scheduler_name: str, config: Mapping[str, Any]
+        ) -> Moody:
+            self.made.append(kind(client, scheme, recorder, scheduler_name, config))
+            return self.made[-1]
+
+        self.registry.register(name, build)
+
+
+def fresh(*cliques: Any, **fields: Any) -> PodCliqueSet:
+    made = pcs(*cliques, **fields)
+    return made.evolve(metadata=ObjectMeta(name=made.metadata.name, namespace=NS))
+
+
+async def status_of(cluster: TestCluster) -> tuple[str, dict[str, Any]]:
+    """The active backend, and the condition of the operator."""
+    found = await cluster.client.get(ConfigMap, names.STATUS_CONFIG_MAP, NS)
+    (condition,) = json.loads(found.data["conditions"])
+    return found.data.get("activeBackend", ""), condition
+
+
+# -- start ---------------------------------------------------------------------------------------------
+
+
+async def test_a_backend_that_does_not_start_ends_the_operator_and_is_told() -> None:
+    registry = Known("moody", Broken).registry
+    async with TestCluster(crds=light_definitions()) as cluster:
+        manager = cluster.manager()
+        manager = cluster.manager(recorder=EventBroadcaster(manager.client))
+        webhooks = GroveOperator(registry, {}).setup(
+            manager, OperatorEnvironment(name="grove", settings={"schedulerName": "moody"}, namespace=NS)
+        )
+        with pytest.raises(StartError, match="failed to initialize backend: no license") as error:
+            async with cluster.serving(manager):
+                await asyncio.sleep(5)
+        assert exit_code_of(error.value) == 5
+        active, condition = await status_of(cluster)
+        assert active == ""
+        assert (condition["status"], condition["reason"]) == ("False", "BackendInitializationFailed")
+        assert webhooks.checks["scheduler-backend"]() == condition["message"]
+        events = await cluster.client.rest.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")
+        told = [each["reason"] for each in json.loads(events.body)["items"]]
+        assert told == ["BackendInitializationFailed"]
+
+
+async def test_the_status_is_shown_and_served() -> None:
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        manager, log = cluster.manager(), EventLog()
+        manager = cluster.manager(recorder=log)
+        operator = GroveOperator(BackendRegistry(find=tuple), {})
+        webhooks = operator.setup(manager, OperatorEnvironment(name="grove", namespace=NS))
+        assert webhooks.checks["scheduler-backend"]() == "scheduler backend is not configured"
+        async with cluster.serving(manager):
+            await run_until_idle(manager)
+            active, condition = await status_of(cluster)
+            assert (active, condition["status"]) == ("default-scheduler", "True")
+            assert webhooks.checks["scheduler-backend"]() is None
+            assert served(webhooks) == {"activeBackend": active, "conditions": [condition]}
+        assert [each.reason for each in log.events] == ["BackendInitialized"]
+
+
+def served(webhooks: OperatorWebhooks) -> Any:
+    request = Request("GET", names.STATUS_PATH, "", (), b"")
+    return json.loads(webhooks.endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
+
+
+async def test_a_backend_that_is_ill_makes_the_operator_unready_until_it_is_well() -> None:
+    known = Known("moody", Moody)
+    async with TestCluster(crds=light_definitions()) as cluster:
+        manager = cluster.manager()
+        webhooks = GroveOperator(known.registry, {}).setup(
+            manager, OperatorEnvironment(name="grove", settings={"schedulerName": "moody"}, namespace=NS)
+        )
+        check = webhooks.checks["scheduler-backend"]
+        async with cluster.serving(manager):
+            await asyncio.sleep(1)
+            assert check() is None
+            known.made[0].problem = "scheduler is away"
+            await asyncio.sleep(31)
+            assert check() == "moody: scheduler is away"
+            known.made[0].problem = ""
+            await asyncio.sleep(31)
+            assert check() is None
+
+
+async def test_the_topology_of_the_configuration_is_kept_and_goes_with_the_feature() -> None:
+    settings = {"topologyAwareScheduling": {"enabled": True, "levels": [{"domain": "rack", "key": "r"}]}}
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        async with running(settings, cluster=cluster) as grove:
+            found = await grove.client.get(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
+            assert [(each.domain, each.key) for each in found.spec.levels] == [
+                ("rack", "r"),
+                ("host", "kubernetes.io/hostname"),
+            ]
+        async with running(cluster=cluster) as grove:
+            with pytest.raises(NotFound):
+                await grove.client.get(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
+
+
+# -- backends over time --------------------------------------------------------------------------------
+
+
+async def test_gangs_of_an_earlier_backend_stay_with_it() -> None:
+    known = Known("moody", Moody)
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        async with running({"schedulerName": "moody"}, registry=known.registry, cluster=cluster) as grove:
+            await grove.client.create(fresh(clique("a", 2, 1), name="old"))
+            await grove.settle()
+        async with running(registry=known.registry, cluster=cluster) as grove:
+            assert [each.reason for each in grove.events.events] == ["BackendInitialized", "BackendSwitched"]
+            await grove.client.create(fresh(clique("a"), name="new"))
+            scale = grove.client.subresource("scale")
+            old = await grove.client.get(PodClique, "old-0-a", NS)
+            await scale.patch(old, MergePatch({"spec": {"replicas": 3}}))
+            await grove.settle()
+            assert set(known.made[1].seen) == {"old-0"}
+            pods = (await grove.client.list(Pod, namespace=NS)).items
+            named = {(pod.metadata.labels[names.PART_OF], pod.spec.scheduler_name) for pod in pods}
+            assert named == {("old", "moody"), ("new", "default-scheduler")}
+
+
+async def test_gangs_of_a_backend_that_nobody_knows_any_more_are_told_so() -> None:
+    known = Known("moody", Moody)
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        async with running({"schedulerName": "moody"}, registry=known.registry, cluster=cluster) as grove:
+            await grove.client.create(fresh(clique("a"), name="old"))
+            await grove.settle()
+        async with running(cluster=cluster) as grove:
+            await asyncio.sleep(5)
+            told = [each for each in grove.events.events if each.reason == "BackendOperationFailed"]
+            assert {each.regarding.metadata.name for each in told} == {"old-0"}
+            assert 'unsupported scheduler "moody"' in told[0].note
+
+
+# -- what others have left -----------------------------------------------------------------------------
+
+
+async def test_hashes_of_another_implementation_are_replaced_and_nothing_is_updated() -> None:
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        client = cluster.client
+        async with running(cluster=cluster) as grove:
+            await client.create(fresh(clique("a", 2, 1), clique("b"), groups=[group("g", ["b"])]))
+            await grove.settle()
+            await set_ready(grove)
+            await grove.settle()
+        ours = (await client.get(PodCliqueSet, "w", NS)).status.current_generation_hash
+        await as_if_by_another(client)
+        before = {pod.metadata.uid for pod in (await client.list(Pod, namespace=NS)).items}
+        async with running(cluster=cluster) as grove:
+            await grove.settle()
+            found = await client.get(PodCliqueSet, "w", NS)
+            assert found.status.current_generation_hash == ours
+            assert found.metadata.annotations[names.HASH_VERSION] == names.OUR_HASH_VERSION
+            assert not found.status.update_progress
+            pods = (await client.list(Pod, namespace=NS)).items
+            assert {pod.metadata.uid for pod in pods} == before
+            hashes = {pod.metadata.labels[names.TEMPLATE_HASH] for pod in pods}
+            assert "theirs" not in hashes
+            for each in (await client.list(PodClique, namespace=NS)).items:
+                assert each.status.current_pod_template_hash == each.metadata.labels[names.TEMPLATE_HASH]
+                assert each.status.current_pod_clique_set_generation_hash == ours
+
+
+async def as_if_by_another(client: Client) -> None:
+    """Hashes as another implementation writes them."""
+    label = MergePatch({"metadata": {"labels": {names.TEMPLATE_HASH: "theirs"}}})
+    status = {"currentPodTemplateHash": "theirs", "currentPodCliqueSetGenerationHash": "theirs"}
+    for pod in (await client.list(Pod, namespace=NS)).items:
+        await client.patch(pod, label)
+    for each in (await client.list(PodClique, namespace=NS)).items:
+        await client.patch(each, label)
+        await client.status.patch(each, MergePatch({"status": status}))
+    found = await client.get(PodCliqueSet, "w", NS)
+    await client.status.patch(found, MergePatch({"status": {"currentGenerationHash": "theirs"}}))
+    await client.patch(found, MergePatch({"metadata": {"annotations": {names.HASH_VERSION: None}}}))
+
+
+async def test_the_token_of_older_versions_goes_when_no_pod_needs_it() -> None:
+    async with running() as grove:
+        client = grove.client
+        made = await client.create(fresh(clique("a")))
+        await grove.settle()
+        legacy = Secret(
+            metadata=ObjectMeta(
+                name="w-initc-sa-token-secret",
+                namespace=NS,
+                owner_references=(owner_reference(made, controller=True),),
+            )
+        )
+        await client.create(legacy)
+        (pod,) = (await client.list(Pod, namespace=NS)).items
+        volume = Volume(name="t", secret=SecretVolumeSource(secret_name="w-initc-sa-token-secret"))
+        user = Pod(
+            metadata=ObjectMeta(name="user", namespace=NS, labels=pod.metadata.labels),
+            spec=pod.spec.evolve(volumes=(volume,), hostname="w-0-a-7"),
+        )
+        user = await client.create(user)
+        # both are read again when the Secret of today is made again
+        await client.delete(Secret, "w-ic-sat", NS)
+        await grove.settle()
+        assert (await client.get(Secret, "w-ic-sat", NS)).data["token"]
+        await client.get(Secret, "w-initc-sa-token-secret", NS)
+        await client.delete(user)
+        await client.patch(await client.get(PodCliqueSet, "w", NS), MergePatch({"spec": {"replicas": 2}}))
+        await grove.settle()
+        with pytest.raises(NotFound):
+            await client.get(Secret, "w-initc-sa-token-secret", NS)
+
+
+# -- topologies of schedulers --------------------------------------------------------------------------
+
+KAI = {"schedulerName": "kai-scheduler", "topologyAwareScheduling": {"enabled": True}}
+
+
+def binding(*levels: tuple[str, str], bound: str = "") -> ClusterTopologyBinding:
+    return ClusterTopologyBinding(
+        metadata=ObjectMeta(name="topo"),
+        spec=ClusterTopologySpec(
+            levels=tuple(TopologyLevel(domain=domain, key=key) for domain, key in levels),
+            scheduler_topology_bindings=(
+                (SchedulerTopologyBinding(scheduler_name="kai-scheduler", topology_reference=bound),)
+                if bound
+                else ()
+            ),
+        ),
+    )
+
+
+async def drift(grove: Grove) -> tuple[str, str]:
+    found = await grove.client.get(ClusterTopologyBinding, "topo")
+    condition = find_condition(found.status.conditions, names.TOPOLOGY_DRIFT)
+    assert condition is not None
+    return condition.status, condition.reason
+
+
+async def test_the_topology_of_a_scheduler_is_made_or_only_compared() -> None:
+    async with (
+        TestCluster(crds=[*light_definitions(), *kai_definitions()], controllers=True) as cluster,
+        running(KAI, cluster=cluster) as grove,
+    ):
+        client = grove.client
+        await client.create(binding(("rack", "r"), ("host", "h")))
+        await grove.settle()
+        made = await client.get(Topology, "topo")
+        assert [level.node_label for level in made.spec.levels] == ["r", "h"]
+        assert await drift(grove) == ("False", "InSync")
+        await client.delete(ClusterTopologyBinding, "topo")
+        await eventually(lambda: is_gone(client), timeout=30)
+
+        theirs = Topology(
+            metadata=ObjectMeta(name="theirs"), spec=KaiTopologySpec(levels=(KaiLevel(node_label="x"),))
+        )
+        await client.create(theirs)
+        await client.create(binding(("rack", "r"), bound="theirs"))
+        await grove.settle()
+        assert await drift(grove) == ("True", "Drift")
+        assert (await client.get(Topology, "theirs")).spec == theirs.spec
+        found = await client.get(ClusterTopologyBinding, "topo")
+        (status,) = found.status.scheduler_topology_statuses
+        assert (status.scheduler_name, status.topology_reference, status.in_sync) == (
+            "kai-scheduler",
+            "theirs",
+            False,
+        )
+
+
+async def is_gone(client: Client) -> bool:
+    try:
+        await client.get(Topology, "topo")
+    except NotFound:
+        return True
+    return False
+
+
+# -- pods that are not seen yet ------------------------------------------------------------------------
+
+
+def seen(uid: str, *, is_deleting: bool = False) -> Pod:
+    return Pod(metadata=ObjectMeta(name=uid, uid=uid, deletion_timestamp=NOW if is_deleting else UNSET))
+
+
+def test_writes_count_until_they_are_seen() -> None:
+    now = 0.0
+    expected = PodExpectations(lambda: now)
+    expected.created("clique", "a")
+    expected.created("clique", "b")
+    expected.deleted("clique", "old")
+    assert expected.settle("clique", [seen("old")]) == (2, frozenset({"old"}))
+    assert expected.settle("other", [seen("old")]) == (0, frozenset())
+    assert expected.settle("clique", [seen("old"), seen("a")]) == (1, frozenset({"old"}))
+    assert expected.settle("clique", [seen("a"), seen("old", is_deleting=True)]) == (1, frozenset())
+    now = 61.0
+    assert expected.settle("clique", [seen("a")]) == (0, frozenset())
+
+
+def test_a_clique_that_is_gone_is_forgotten() -> None:
+    expected = PodExpectations(lambda: 0.0)
+    expected.created("clique", "a")
+    expected.deleted("clique", "b")
+    expected.forget("clique")
+    assert expected.settle("clique", [seen("b")]) == (0, frozenset())
