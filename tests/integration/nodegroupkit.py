@@ -39,11 +39,12 @@ def free_port() -> int:
 
 
 @contextmanager
-def embedded_cluster(operator: str = "nodegroup") -> Iterator[Path]:
+def embedded_cluster(operator: str = "nodegroup", nodes: int = 0) -> Iterator[Path]:
     """`quarterdeck up` with one operator; gives its kubeconfig."""
     with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
         kubeconfig = Path(directory, "kubeconfig")
         command = [*COMMAND, "up", "--port", "0", "--operators", operator, "--kubeconfig", str(kubeconfig)]
+        command += ["--nodes", str(nodes)] if nodes else []
         with _process(command, kubeconfig.exists):
             yield kubeconfig
 

@@ -1,0 +1,183 @@
+"""Nodes and pods of the API as the scheduler reads them."""
+
+import pytest
+
+from quarterdeck.api import Key
+from quarterdeck.api.k8s import Taint
+from quarterdeck.scheduler.intake import node_info, pod_info
+from quarterdeck.scheduler.resource import Resources
+from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
+
+
+def node(**parts: dict) -> dict:
+    return {
+        "metadata": {"name": "n0", **parts.get("metadata", {})},
+        "spec": parts.get("spec", {}),
+        "status": {
+            "allocatable": {"cpu": "3920m", "memory": "8Gi", "pods": "110", "nvidia.com/gpu": "4"},
+            **parts.get("status", {}),
+        },
+    }
+
+
+def conditions(**values: str) -> dict:
+    return {"conditions": [{"type": kind, "status": value} for kind, value in values.items()]}
+
+
+def pod(
+    *containers: dict, annotations: dict | None = None, labels: dict | None = None, **parts: dict
+) -> dict:
+    metadata = {
+        "namespace": "team",
+        "name": "p",
+        "uid": "u",
+        "creationTimestamp": "1970-01-01T00:01:00Z",
+        "annotations": annotations or {},
+        "labels": labels or {},
+    }
+    return {
+        "metadata": {**metadata, **parts.get("metadata", {})},
+        "spec": {"containers": list(containers), **parts.get("spec", {})},
+        "status": parts.get("status", {}),
+    }
+
+
+def asks(**requests: str) -> dict:
+    return {"name": "c", "resources": {"requests": requests}}
+
+
+class TestNode:
+    def test_allocatable_is_what_counts(self):
+        info = node_info(
+            node(status={"capacity": {"cpu": "64"}, "allocatable": {"cpu": "2", "example.com/nic": "3"}})
+        )
+        assert info.allocatable == Resources(2000, 0, 0, (("example.com/nic", 3),))
+        assert info.pods == 0
+
+    def test_cpu_is_in_thousandths_and_memory_in_bytes(self):
+        info = node_info(node())
+        assert info.allocatable == Resources(3920, 8 << 30, 4)
+        assert info.pods == 110
+
+    @pytest.mark.parametrize(
+        ("status", "is_ready", "pressures"),
+        [
+            ({}, True, ()),
+            (conditions(Ready="True"), True, ()),
+            (conditions(Ready="False"), False, ()),
+            (conditions(Ready="Unknown"), False, ()),
+            (conditions(Ready="True", MemoryPressure="False"), True, ()),
+            (
+                conditions(Ready="True", PIDPressure="True", DiskPressure="Unknown"),
+                True,
+                ("DiskPressure", "PIDPressure"),
+            ),
+            (conditions(NetworkUnavailable="True"), True, ("NetworkUnavailable",)),
+            (conditions(Strange="True"), True, ()),
+        ],
+    )
+    def test_conditions(self, status: dict, is_ready: bool, pressures: tuple):
+        info = node_info(node(status=status))
+        assert (info.is_ready, info.pressures) == (is_ready, pressures)
+
+    def test_taints_and_labels(self):
+        info = node_info(
+            node(
+                metadata={"labels": {"zone": "a"}},
+                spec={"unschedulable": True, "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}]},
+            )
+        )
+        assert info.is_unschedulable
+        assert info.taints == (Taint(key="k", value="v", effect="NoSchedule"),)
+        assert info.labels == {"zone": "a"}
+
+    @pytest.mark.parametrize(
+        ("label", "memory"),
+        [("81559", 81500), ("100", 100), ("85520809984", 81500), ("many", 0), ("", 0), ("-5", 0)],
+    )
+    def test_gpu_memory_in_whole_hundreds(self, label: str, memory: int):
+        assert node_info(node(metadata={"labels": {"nvidia.com/gpu.memory": label}})).gpu_memory == memory
+
+
+class TestPod:
+    def test_its_identity(self):
+        info = pod_info(pod(asks(cpu="1")))
+        assert (info.key, info.uid, info.created) == (Key("team", "p"), "u", 60.0)
+
+    def test_containers_are_added_and_init_containers_come_one_by_one(self):
+        init = {"initContainers": [asks(cpu="5"), asks(cpu="1", memory="4Gi")]}
+        info = pod_info(pod(asks(cpu="1", memory="1Gi"), asks(cpu="500m", memory="1Gi"), spec=init))
+        assert info.request.cpu == 5000
+        assert info.request.memory == 4 << 30
+
+    def test_overhead_is_added(self):
+        info = pod_info(pod(asks(cpu="1"), spec={"overhead": {"cpu": "250m"}}))
+        assert info.request == Resources(1250, 0, 0)
+
+    def test_gpus_and_other_resources(self):
+        requests = {"nvidia.com/gpu": "2", "example.com/nic": "1"}
+        info = pod_info(pod({"name": "c", "resources": {"requests": requests}}))
+        assert info.request == Resources(0, 0, 2, (("example.com/nic", 1),))
+
+    @pytest.mark.parametrize(
+        ("parts", "field", "value"),
+        [
+            ({}, "scheduler_name", "default-scheduler"),
+            ({"spec": {"schedulerName": "kai-scheduler"}}, "scheduler_name", "kai-scheduler"),
+            ({}, "phase", "Pending"),
+            ({"status": {"phase": "Running"}}, "phase", "Running"),
+            ({"spec": {"nodeName": "n0"}}, "node", "n0"),
+            ({"status": {"nominatedNodeName": "n1"}}, "nominated_node", "n1"),
+            ({}, "is_deleted", False),
+            ({"metadata": {"deletionTimestamp": "1970-01-01T00:00:00Z"}}, "is_deleted", True),
+            ({"spec": {"schedulingGates": [{"name": "g"}]}}, "is_gated", True),
+            ({"spec": {"schedulingGates": []}}, "is_gated", False),
+            ({"annotations": {"pod-group-name": "g"}}, "pod_group", "g"),
+            ({"labels": {"kai.scheduler/subgroup-name": "s"}}, "subgroup", "s"),
+            ({"labels": {"runai-gpu-group": "a"}}, "gpu_groups", ("a",)),
+            ({"labels": {"runai-gpu-group/b": "b", "runai-gpu-group/a": "a"}}, "gpu_groups", ("a", "b")),
+        ],
+    )
+    def test_fields(self, parts: dict, field: str, value: object):
+        assert getattr(pod_info(pod(asks(cpu="1"), **parts)), field) == value
+
+    @pytest.mark.parametrize(
+        ("annotations", "share"),
+        [
+            ({}, None),
+            ({"gpu-fraction": "0.5"}, GpuShare(0.5)),
+            ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "2"}, GpuShare(0.5, 0, 2)),
+            ({"gpu-memory": "2000"}, GpuShare(0.0, 2000)),
+            ({"gpu-memory": "2000", "gpu-fraction-num-devices": "3"}, GpuShare(0.0, 2000, 3)),
+            ({"gpu-fraction": "1.5"}, None),
+            ({"gpu-fraction": "-0.5"}, None),
+            ({"gpu-fraction": "half"}, None),
+            ({"gpu-memory": "-1"}, None),
+            ({"gpu-fraction-num-devices": "2"}, None),
+            ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}, None),
+        ],
+    )
+    def test_shared_gpus(self, annotations: dict, share: GpuShare | None):
+        assert pod_info(pod(asks(cpu="1"), annotations=annotations)).gpu_share == share
+
+    def test_constraints(self):
+        spec = {
+            "nodeSelector": {"b": "2", "a": "1"},
+            "tolerations": [{"operator": "Exists"}],
+            "initContainers": [
+                {"name": "side", "restartPolicy": "Always", "ports": [{"hostPort": 81, "protocol": "UDP"}]},
+                {"name": "init", "ports": [{"hostPort": 82}]},
+            ],
+        }
+        ports = {"ports": [{"hostPort": 80, "hostIP": "10.0.0.1"}, {"containerPort": 9}]}
+        found = pod_info(pod({"name": "c", **ports}, spec=spec)).constraints
+        assert found.node_selector == (("a", "1"), ("b", "2"))
+        assert [each.operator for each in found.tolerations] == ["Exists"]
+        assert found.host_ports == (HostPort(80, "TCP", "10.0.0.1"), HostPort(81, "UDP"))
+
+    def test_pods_without_constraints_have_equal_ones(self):
+        assert pod_info(pod(asks(cpu="1"))).constraints == PodConstraints()
+
+    def test_what_volumes_demand_is_passed_on(self):
+        found = pod_info(pod(asks(cpu="1")), volume_problem="no claim").constraints
+        assert found.volume_problem == "no claim"
