@@ -1,8 +1,8 @@
 """PodCliqueSets under a stock kubectl, as a user of Grove knows them.
 
 The cluster is `quarterdeck up` with nodes that run pods; with ``-m kube`` the same is done on a real
-kube-apiserver, which calls `quarterdeck run` over TLS. Nothing schedules pods there, and nothing fills tokens:
-what the operator makes is what is looked at.
+kube-apiserver, which calls `quarterdeck run` over TLS. Nothing schedules pods there, and nothing fills
+tokens: what the operator makes is what is looked at.
 """
 
 from __future__ import annotations
@@ -115,8 +115,11 @@ def test_a_set_becomes_gangs_of_pods(clean: Site) -> None:
     clean.apply("1-inference")
     until(lambda: clean.count("pods") == 8, "not all pods are there")
     assert clean.count("podgangs") == 2
-    assert hand("apply", "-f", str(EXAMPLES / "1-inference.yaml")).endswith("unchanged\n")
-    stored = hand.read("pcs", "inference")["spec"]["template"]
+    generation = hand.read("pcs", "inference")["metadata"]["generation"]
+    hand("apply", "-f", str(EXAMPLES / "1-inference.yaml"))
+    found = hand.read("pcs", "inference")
+    assert found["metadata"]["generation"] == generation
+    stored = found["spec"]["template"]
     assert stored["headlessServiceConfig"] == {"publishNotReadyAddresses": True}
     assert stored["cliques"][1]["spec"]["minAvailable"] == 1
     base = [each["name"] for each in hand.read("podgang", "inference-0")["spec"]["podgroups"]]
