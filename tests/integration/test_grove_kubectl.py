@@ -70,9 +70,11 @@ def site(
     request: pytest.FixtureRequest, kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Site]:
     is_up = request.param == "up"
-    with embedded_cluster("grove", nodes=3) if is_up else real_cluster("grove") as kubeconfig:
-        hand = Hand(kubectl, kubeconfig, tmp_path_factory.mktemp("kubectl"))
-        yield Site(hand, runs_pods=is_up)
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("GROVE_INIT_CONTAINER_IMAGE", "example.com/grove-initc")
+        with embedded_cluster("grove", nodes=3) if is_up else real_cluster("grove") as kubeconfig:
+            hand = Hand(kubectl, kubeconfig, tmp_path_factory.mktemp("kubectl"))
+            yield Site(hand, runs_pods=is_up)
 
 
 @pytest.fixture
@@ -158,7 +160,7 @@ def test_scaling(clean: Site) -> None:
     done = hand.run("scale", "pcsg", "inference-0-prefill", "--replicas=0")
     assert "must be greater than or equal to minAvailable" in done.stderr
     hand("scale", "pcs", "inference", "--replicas=0")
-    until(lambda: not clean.count("podgangs,pclq"), "the replica is still there")
+    until(lambda: not clean.count("podgangs,pcsg"), "the replica is still there")
 
 
 def test_what_may_not_change(clean: Site) -> None:
