@@ -16,6 +16,7 @@ NAMES = (
     "ipam",
     "scheduler",
     "trainer",
+    "grove",
     "testkit",
 )
 

@@ -45,7 +45,7 @@ def embedded_cluster(operator: str = "nodegroup", nodes: int = 0) -> Iterator[Pa
         kubeconfig = Path(directory, "kubeconfig")
         command = [*COMMAND, "up", "--port", "0", "--operators", operator, "--kubeconfig", str(kubeconfig)]
         command += ["--nodes", str(nodes)] if nodes else []
-        with _process(command, kubeconfig.exists):
+        with running(command, kubeconfig.exists):
             yield kubeconfig
 
 
@@ -60,12 +60,12 @@ def real_cluster(operator: str = "nodegroup") -> Iterator[Path]:
             "--webhook-url", f"https://127.0.0.1:{port}",
             "--health-address", f"127.0.0.1:{health}", "--metrics-address", "0", "--no-leader-election",
         ]  # fmt: skip
-        with _process(command, lambda: _is_ready(f"http://127.0.0.1:{health}/readyz")):
+        with running(command, lambda: is_ready(f"http://127.0.0.1:{health}/readyz")):
             yield server.kubeconfig
 
 
 @contextmanager
-def _process(command: list[str], is_ready: Callable[[], bool]) -> Iterator[None]:
+def running(command: list[str], is_ready: Callable[[], bool]) -> Iterator[None]:
     """A program while it runs and is ready; it must end with code 0 on SIGTERM."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
@@ -89,7 +89,7 @@ def _process(command: list[str], is_ready: Callable[[], bool]) -> Iterator[None]
                 process.wait()
 
 
-def _is_ready(url: str) -> bool:
+def is_ready(url: str) -> bool:
     try:
         with urllib.request.urlopen(url, timeout=5) as answer:
             return bool(answer.status == 200)

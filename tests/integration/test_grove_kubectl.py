@@ -83,9 +83,9 @@ def clean(site: Site) -> Iterator[Site]:
     yield site
     site.hand("delete", "pcs", "--all", "--wait=false")
     if not site.runs_pods:  # the bare real server has no garbage collector
-        site.hand("delete", "pcsg,pclq,podgangs,services,pods", "--all", "--wait=false", "--grace-period=0")
+        site.hand("delete", "pcsg,pclq,podgangs,pods", "--all", "--wait=false", "--grace-period=0")
         selector = "app.kubernetes.io/managed-by=grove-operator"
-        site.hand("delete", "secrets,roles,rolebindings,serviceaccounts", "-l", selector)
+        site.hand("delete", "services,secrets,roles,rolebindings,serviceaccounts", "-l", selector)
     until(lambda: not site.count("pcs,pcsg,pclq,podgangs,pods"), "something is left")
 
 

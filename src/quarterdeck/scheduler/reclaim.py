@@ -21,6 +21,7 @@ from quarterdeck.scheduler.task import Amounts, Task
 __all__ = ["ReclaimRules", "may_reclaim", "parting"]
 
 _RESOURCES: Final = (0, 1, 2)
+_OTHERS: Final = (0, 1)
 _GPU: Final = 2
 
 
@@ -42,14 +43,37 @@ def parting(left: QueueState, right: QueueState) -> tuple[QueueState, QueueState
     return mine, theirs
 
 
-class _Tally:
-    """GPUs of victims, by where their queues part from that of the reclaimer."""
+class _Branch:
+    """GPUs of the victims in one branch of the queue tree."""
 
-    __slots__ = ("by_branch", "gpus", "relief")
+    __slots__ = ("gpus", "of_jobs", "steps")
 
     def __init__(self) -> None:
         self.gpus = 0.0
-        self.by_branch: dict[tuple[QueueState, QueueState], float] = {}
+        self.of_jobs: dict[Job, float] = {}
+        self.steps: dict[Job, tuple[Step, ...]] = {}
+
+    def copy(self) -> _Branch:
+        made = _Branch()
+        made.gpus = self.gpus
+        made.of_jobs = dict(self.of_jobs)
+        made.steps = dict(self.steps)
+        return made
+
+    def add(self, step: Step) -> None:
+        self.gpus += step.gpus
+        self.of_jobs[step.job] = self.of_jobs.get(step.job, 0.0) + step.gpus
+        self.steps[step.job] = (*self.steps.get(step.job, ()), step)
+
+
+class _Tally:
+    """GPUs of victims, by where their queues part from that of the reclaimer."""
+
+    __slots__ = ("branches", "gpus", "relief")
+
+    def __init__(self) -> None:
+        self.gpus = 0.0
+        self.branches: dict[tuple[QueueState, QueueState], _Branch] = {}
         """By the two queues at the parting."""
         self.relief: dict[QueueState, float] = {}
         """What would be lost below each queue above the partings."""
@@ -60,16 +84,20 @@ class _Tally:
         """The same with more victims."""
         made = _Tally()
         made.gpus = self.gpus
-        made.by_branch = dict(self.by_branch)
+        made.branches = dict(self.branches)
         made.relief = dict(self.relief)
+        own = set()
         for step in steps:
             assert step.job.queue is not None
-            gpus = step.gpus
-            branch = parting(step.job.queue)
-            made.gpus += gpus
-            made.by_branch[branch] = made.by_branch.get(branch, 0.0) + gpus
-            for queue in branch[0].chain[1:]:
-                made.relief[queue] = made.relief.get(queue, 0.0) + gpus
+            place = parting(step.job.queue)
+            if place not in own:
+                own.add(place)
+                branch = made.branches.get(place)
+                made.branches[place] = branch.copy() if branch is not None else _Branch()
+            made.branches[place].add(step)
+            made.gpus += step.gpus
+            for queue in place[0].chain[1:]:
+                made.relief[queue] = made.relief.get(queue, 0.0) + step.gpus
         return made
 
 
@@ -89,6 +117,7 @@ class ReclaimRules:
         }
         self._partings: dict[QueueState, tuple[QueueState, QueueState]] = {}
         self._recorded: tuple[Sequence[Step], _Tally] | None = None
+        self._surpluses: dict[tuple[Step, ...], float] = {}
 
     def may_allow(
         self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
@@ -96,7 +125,7 @@ class ReclaimRules:
         """Whether the victims could lose so many GPUs at best.
 
         What a branch of the queue tree has among the victims beyond the GPUs that may be left over it will
-        lose for certain; it must be entitled to less.
+        lose for certain.
         """
         if must_lose <= 0:
             return True
@@ -104,18 +133,50 @@ class ReclaimRules:
         left_over = tally.gpus - must_lose
         request = total_wanted(tasks)
         losable = 0.0
-        for (mine, theirs), gpus in tally.by_branch.items():
-            has = self._allocated[theirs]
-            after = (0, 0, self._allocated[mine][2] + request[2] - tally.relief.get(mine, 0.0))
-            is_takeable = self._is_takeable(mine, theirs, has, request)
-            lost = gpus - left_over
-            if lost > 0 and (
-                not is_takeable or self._is_unfair(mine, after, theirs, (0, 0, has[2] - lost), _GPU)
-            ):
+        for (mine, theirs), branch in tally.branches.items():
+            most = self._losable(mine, theirs, branch, request, tally.relief.get(mine, 0.0))
+            if branch.gpus - left_over > most:
                 return False
-            if is_takeable and not self._is_unfair(mine, after, theirs, has, _GPU):
-                losable += gpus
+            losable += most
         return losable >= must_lose
+
+    def _losable(
+        self, mine: QueueState, theirs: QueueState, branch: _Branch, request: Amounts, relief: float
+    ) -> float:
+        """How many GPUs a branch can lose at best.
+
+        That is what it has beyond its share, and the block that crosses it; and no more than would leave it
+        closer to its share than the reclaimer.
+        """
+        has = self._allocated[theirs]
+        beyond = _beyond(has, theirs.allocatable)
+        if at_most(plus(self._allocated[mine], request), mine.quota):
+            beyond = max(beyond, _beyond(has, theirs.quota))
+        if beyond <= 0:
+            return 0.0
+        most = beyond + max(branch.of_jobs.values())
+        share = theirs.fair_share[_GPU]
+        ratio = _saturation(self._allocated[mine][_GPU] + request[_GPU] - relief, mine.fair_share[_GPU])
+        if ratio > 1 and share > 0:
+            ratio *= self._cluster.settings.reclaimer_saturation_multiplier
+            most = min(most, has[_GPU] - ratio * share)
+        if most <= 0:
+            return 0.0
+        return min(most, sum(self._losable_of(job, branch, most) for job in branch.steps))
+
+    def _losable_of(self, job: Job, branch: _Branch, most: float) -> float:
+        """How many GPUs a victim can lose at best if it can lose only so many: all, or its surplus."""
+        gpus = branch.of_jobs[job]
+        if gpus <= most:
+            return gpus
+        steps = branch.steps[job]
+        surplus = self._surpluses.get(steps)
+        if surplus is None:
+            evicted = {task for step in steps for task in step.tasks}
+            kept = sum(task.shape.gpu for task in job.tasks_after(evicted) if task in evicted)
+            surplus = gpus - kept if all(step.is_whole for step in steps) else gpus
+            self._surpluses[steps] = surplus
+        return surplus
 
     def _tally_of(self, recorded: Sequence[Step]) -> _Tally:
         if self._recorded is None or self._recorded[0] is not recorded:
@@ -214,6 +275,13 @@ def _split(tasks: Sequence[Task]) -> tuple[list[Task], list[Task]]:
         core += members[: leaf.minimum]
         surplus += members[leaf.minimum :]
     return surplus, core
+
+
+def _beyond(has: Amounts, bound: Amounts) -> float:
+    """How many GPUs a queue has above a bound; no end of them if it is above it in something else."""
+    if any(bound[resource] != UNLIMITED and has[resource] > bound[resource] for resource in _OTHERS):
+        return float("inf")
+    return has[_GPU] - bound[_GPU] if bound[_GPU] != UNLIMITED else 0.0
 
 
 def _minus(left: Amounts, right: Amounts) -> Amounts:

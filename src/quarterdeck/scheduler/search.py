@@ -60,14 +60,20 @@ def next_victims(job: Job, active: Sequence[Task]) -> list[Task]:
 class _Considered:
     """The steps of a growing scenario."""
 
-    __slots__ = ("_by_node", "_steps")
+    __slots__ = ("_by_job", "_by_node", "_newest", "_tried")
 
     def __init__(self) -> None:
-        self._steps: list[Step] = []
+        self._by_job: dict[Job, list[tuple[int, Step]]] = {}
+        """Steps with their numbers."""
         self._by_node: dict[NodeState, set[Job]] = {}
+        self._newest: Job | None = None
+        self._tried: dict[frozenset[Job], int] = {}
+        """Jobs that were tried together, with the number of their steps."""
 
-    def add(self, step: Step) -> None:
-        self._steps.append(step)
+    def add(self, step: Step, number: int) -> None:
+        """Add the next step."""
+        self._newest = step.job
+        self._by_job.setdefault(step.job, []).append((number, step))
         for task in step.tasks:
             assert task.node is not None
             self._by_node.setdefault(task.node, set()).add(step.job)
@@ -75,16 +81,20 @@ class _Considered:
     def by_nodes(self) -> Iterator[list[Step]]:
         """For each node of the newest victim, all steps of the jobs that have victims there.
 
-        Where the jobs are the same as on a node before, so is the outcome.
+        What was tried before is left out: the outcome would be the same.
         """
-        newest = self._steps[-1].job
-        tried: set[frozenset[Job]] = set()
-        nodes = {task.node for task in newest.tasks if task.node is not None}
+        assert self._newest is not None
+        nodes = {task.node for task in self._newest.tasks if task.node is not None}
         for node in sorted(nodes, key=lambda node: node.rank):
             jobs = frozenset(self._by_node.get(node, ()))
-            if jobs not in tried:
-                tried.add(jobs)
-                yield [step for step in self._steps if step.job in jobs]
+            numbered = [each for job in jobs for each in self._by_job[job]]
+            if self._tried.get(jobs) != len(numbered):
+                self._tried[jobs] = len(numbered)
+                yield [step for _, step in sorted(numbered, key=_number)]
+
+
+def _number(numbered: tuple[int, Step]) -> int:
+    return numbered[0]
 
 
 class VictimSearch:
@@ -165,8 +175,8 @@ class VictimSearch:
             return True
         considered = _Considered()
         gpus = sum(step.gpus for step in self._recorded)
-        for step in self._steps(recorded):
-            considered.add(step)
+        for number, step in enumerate(self._steps(recorded)):
+            considered.add(step, number)
             gpus += step.gpus
             if self._room.lacks(len(tasks)) <= gpus and self._try_nodes(tasks, considered):
                 return True

@@ -16,7 +16,7 @@ __all__ = ["Fate", "Step", "fate_of", "total_charge"]
 class Step:
     """Pods of a job that are evicted together: one that is above the minimum, or all."""
 
-    __slots__ = ("freed", "gpus", "held", "job", "shape", "tasks")
+    __slots__ = ("freed", "gpus", "held", "is_whole", "job", "shape", "tasks")
 
     def __init__(self, job: Job, tasks: list[Task]) -> None:
         self.job: Final = job
@@ -24,15 +24,19 @@ class Step:
         self.held: Final = total_charge(tasks)
         """What their queue is charged for them."""
         freed: dict[NodeState, float] = {}
+        is_whole = True
         for task in tasks:
             node, gpus = task.node, task.shape.gpu
             if task.shape.share is not None:
                 gpus += task.shape.share.devices
+                is_whole = False
             if node is not None:
                 freed[node] = freed.get(node, 0) + gpus
         self.freed: Final = freed
         """GPUs that they leave on each node; for a part of a GPU at most the whole one."""
         self.gpus: Final = sum(freed.values())
+        self.is_whole: Final = is_whole
+        """Whether parts of GPUs play no part."""
         shape = tasks[0].shape
         self.shape: Final = shape if all(task.shape is shape for task in tasks) else None
         """Of all pods, if they have the same."""

@@ -28,6 +28,7 @@ from .backends.manager import BackendManager
 from .backends.registry import BackendRegistry, default_registry
 from .backends.report import BackendReport
 from .configuration import OperatorConfiguration, load_configuration
+from .configwatch import ConfigurationWatch
 from .controllers import (
     Office,
     OperatorStatus,
@@ -53,11 +54,18 @@ class GroveOperator:
     name: Final = "grove"
 
     def __init__(
-        self, registry: BackendRegistry = default_registry, environ: Mapping[str, str] | None = None
+        self,
+        registry: BackendRegistry = default_registry,
+        environ: Mapping[str, str] | None = None,
+        watch: ConfigurationWatch | None = None,
     ) -> None:
-        """``registry`` knows the backends, ``environ`` is the environment of the process."""
+        """``registry`` knows the backends, ``environ`` is the environment of the process.
+
+        ``watch`` looks at the file that the settings come from, if they come from a file of their own.
+        """
         self._registry: Final = registry
         self._environ: Final = environ if environ is not None else os.environ
+        self._watch: Final = watch
 
     def definitions(self) -> Sequence[Mapping[str, Any]]:
         """The five definitions."""
@@ -95,6 +103,9 @@ class GroveOperator:
         status = OperatorStatus(manager.client, environment.namespace, report, recorder)
         startup = Startup(office, manager.client, status, recorder)
         manager.add(startup)
+        if self._watch is not None:
+            self._watch.apply_with(startup.switch)
+            manager.add(self._watch)
         manager.add(set_controller(office))
         manager.add(group_controller(office, recorder))
         manager.add(clique_controller(office))

@@ -38,6 +38,7 @@ class GroveMetrics:
         self._info: Final = registry.gauge(
             "grove_scheduler_backend_info", "1 for the active scheduler backend.", ["backend_name", "version"]
         )
+        self._active: tuple[str, str] | None = None
         self._healthy: Final = registry.gauge(
             "grove_scheduler_backend_healthy",
             "Whether the last health check of a scheduler backend passed.",
@@ -54,7 +55,10 @@ class GroveMetrics:
         self._operations.labelled(backend, operation, _status(is_success)).inc()
 
     def active(self, backend: str, version: str) -> None:
-        """A backend is the active one."""
+        """A backend is the active one, and no other."""
+        if self._active is not None:
+            self._info.remove(*self._active)
+        self._active = (backend, version)
         self._info.labelled(backend, version).set(1)
 
     def checked(self, backend: str, *, is_healthy: bool) -> None:

@@ -1,10 +1,13 @@
 """The operator as a program of its own: one configuration file, and exit codes that say what failed.
 
-``quarterdeck grove run`` is this. ``quarterdeck up`` and ``run`` run the operator beside others.
+``quarterdeck grove run`` is this; SIGHUP makes it look at its file and for backends again.
+``quarterdeck up`` and ``run`` run the operator beside others.
 """
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import sys
 from pathlib import Path
 from typing import Final
@@ -21,6 +24,7 @@ from .assembly import GroveOperator
 from .backends.registry import default_registry
 from .configuration import OperatorConfiguration, load_file
 from .configuration.loading import effective_document
+from .configwatch import ConfigurationWatch
 from .controllers.startup import StartError
 
 __all__ = ["GroveProgram", "RunOptions", "exit_code_of"]
@@ -64,10 +68,12 @@ class GroveProgram:
 
     async def run(self, configuration: OperatorConfiguration) -> int:
         """Run until a signal comes; returns the exit code of the process."""
+        watch = ConfigurationWatch(self._options.config, default_registry)
         try:
-            program = self._make(configuration)
+            program = self._make(configuration, watch)
         except ConfigError as error:
             return _failed(error, MANAGER_FAILED)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, watch.request_reload)
         with stop_on_signals(program.manager.request_stop):
             try:
                 await program.serve()
@@ -75,7 +81,7 @@ class GroveProgram:
                 return _failed(error, exit_code_of(error))
         return 0
 
-    def _make(self, configuration: OperatorConfiguration) -> Program:
+    def _make(self, configuration: OperatorConfiguration, watch: ConfigurationWatch) -> Program:
         options, server = self._options, configuration.server
         election = configuration.leader_election
         manual = server.webhooks.cert_provision_mode == "manual"
@@ -83,7 +89,7 @@ class GroveProgram:
         config = Config.load(options.kubeconfig, context=options.context)
         return Program(
             config.evolve(qps=connection.qps, burst=connection.burst),
-            [GroveOperator()],
+            [GroveOperator(watch=watch)],
             ProgramOptions(
                 namespace=options.namespace,
                 settings={"grove": effective_document(configuration)},

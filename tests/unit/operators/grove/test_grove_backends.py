@@ -117,6 +117,29 @@ def test_entry_points_can_be_looked_for_again() -> None:
     assert "late" in known.names()
 
 
+def test_only_entry_points_that_are_allowed_are_loaded() -> None:
+    known = registry(point("good", "quarterdeck.operators.grove.backends.example:ExampleBackend"))
+    known.register("mine", ExampleBackend)
+    known.restrict([])
+    assert "good" not in known.names()
+    assert known.get_factory("mine") is ExampleBackend
+    known.restrict(["good"])
+    assert known.get_factory("good") is ExampleBackend
+    known.restrict(["other"])
+    with pytest.raises(BackendNotFound):
+        known.get_factory("good")
+    known.restrict(None)
+    assert "good" in known.names()
+
+
+def test_a_configuration_says_which_entry_points_are_allowed() -> None:
+    known = registry(point("good", "quarterdeck.operators.grove.backends.example:ExampleBackend"))
+    document = {"schedulerName": "good", "schedulerPlugins": {"allowed": ["other"]}}
+    with pytest.raises(ConfigError, match='unsupported scheduler "good"'):
+        load_configuration(document, known)
+    assert load_configuration({"schedulerName": "good"}, known).scheduler_name == "good"
+
+
 def test_the_process_has_a_registry() -> None:
     assert registered_names()[:2] == ["kai-scheduler", "default-scheduler"]
     assert default_registry.unsupported("x").startswith(

@@ -16,8 +16,9 @@ from quarterdeck.operators.grove.backends import BackendError, HookContext
 from quarterdeck.operators.grove.backends.conformance import conformance_problems, sample_pod, sample_set
 from quarterdeck.operators.grove.backends.guard import guarded_client, prepared
 from quarterdeck.operators.grove.backends.kai import KaiBackend
+from quarterdeck.operators.grove.logic.gangowner import MappingError, owning_set
 from quarterdeck.operators.grove.logic.kaigroup import merged_group, pod_group_of
-from quarterdeck.operators.grove.logic.kaiqueue import MappingError, owning_set, queue_of
+from quarterdeck.operators.grove.logic.kaiqueue import queue_of
 from quarterdeck.operators.grove.types import (
     ClusterTopologyBinding,
     ClusterTopologySpec,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import Backend, BackendRegistry, HookContext
+from quarterdeck.operators.grove.configwatch import ConfigurationWatch
 from quarterdeck.operators.grove.controllers.expectation import PodExpectations
 from quarterdeck.operators.grove.controllers.startup import StartError
 from quarterdeck.operators.grove.program import exit_code_of
@@ -35,6 +37,7 @@ from quarterdeck.operators.kai.types import TopologyLevel as KaiLevel
 from quarterdeck.operators.kai.types import TopologySpec as KaiTopologySpec
 from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.seam import Recorder
 from quarterdeck.runtime.webhook.http import Request
@@ -203,6 +206,58 @@ async def test_gangs_of_a_backend_that_nobody_knows_any_more_are_told_so() -> No
             told = [each for each in grove.events.events if each.reason == "BackendOperationFailed"]
             assert {each.regarding.metadata.name for each in told} == {"old-0"}
             assert 'unsupported scheduler "moody"' in told[0].note
+
+
+async def test_another_scheduler_in_the_file_is_taken_over_for_new_sets(tmp_path: Path) -> None:
+    known, file = Known("moody", Moody), tmp_path / "config.yaml"
+    file.write_text("{}")
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        watch, log = ConfigurationWatch(file, known.registry), EventLog()
+        metrics = RuntimeMetrics()
+        manager = cluster.manager(recorder=log, metrics=metrics)
+        operator = GroveOperator(known.registry, {}, watch)
+        operator.setup(manager, OperatorEnvironment(name="grove", namespace=NS))
+        async with cluster.serving(manager):
+            grove = Grove(cluster, manager, cluster.link(), log)
+            await cluster.client.create(fresh(clique("a"), name="old"))
+            await grove.settle()
+            file.write_text("schedulerName: moody")
+            await asyncio.sleep(6)
+            await cluster.client.create(fresh(clique("a"), name="new"))
+            await grove.settle()
+            pods = (await cluster.client.list(Pod, namespace=NS)).items
+            named = {(pod.metadata.labels[names.PART_OF], pod.spec.scheduler_name) for pod in pods}
+            assert named == {("old", "default-scheduler"), ("new", "moody")}
+            told = [each.note for each in log.events if each.reason == "BackendSwitched"]
+            assert told == ["Switched from backend 'default-scheduler' to 'moody'"]
+            assert (await status_of(cluster))[0] == "moody"
+            info = metrics.registry.family("grove_scheduler_backend_info").items()
+            assert [labels for labels, _ in info] == [("moody", "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("content", "is_ready"),
+    [("schedulerName: broken", False), ("schedulerName: nobody", True), ("schedulerName: [", True)],
+)
+async def test_a_file_that_makes_no_sense_changes_nothing(
+    tmp_path: Path, content: str, is_ready: bool
+) -> None:
+    known, file = Known("broken", Broken), tmp_path / "config.yaml"
+    file.write_text("{}")
+    async with TestCluster(crds=light_definitions()) as cluster:
+        watch = ConfigurationWatch(file, known.registry)
+        manager = cluster.manager()
+        operator = GroveOperator(known.registry, {}, watch)
+        webhooks = operator.setup(manager, OperatorEnvironment(name="grove", namespace=NS))
+        async with cluster.serving(manager):
+            await asyncio.sleep(1)
+            file.write_text(content)
+            watch.request_reload()
+            await asyncio.sleep(1)
+            active, condition = await status_of(cluster)
+            assert active == "default-scheduler"
+            assert (condition["status"] == "True") is is_ready
+            assert (webhooks.checks["scheduler-backend"]() is None) is is_ready
 
 
 # -- what others have left -----------------------------------------------------------------------------

@@ -16,16 +16,19 @@ from quarterdeck.client import MergePatch
 from quarterdeck.errors import BadRequest, Forbidden, InternalError, Invalid, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
-from quarterdeck.operators.grove.backends import BackendRegistry
+from quarterdeck.operators.grove.backends import Backend, BackendRegistry
 from quarterdeck.operators.grove.initc import ArgumentError, missing_pods, parse_arguments
 from quarterdeck.operators.grove.initc.gate import StartupGate
 from quarterdeck.operators.grove.initc.program import main, wait_for_parents
+from quarterdeck.operators.grove.logic.capability import CAPABILITIES, missing_capabilities
 from quarterdeck.operators.grove.types import (
     ClusterTopologyBinding,
     ClusterTopologySpec,
+    Pack,
     PodCliqueScalingGroup,
     PodCliqueSet,
     SchedulerTopologyBinding,
+    TopologyConstraint,
     TopologyLevel,
     definitions,
 )
@@ -39,15 +42,15 @@ from quarterdeck.testing import TestCluster, run_until_idle
 ENVIRON = {names.INIT_IMAGE_ENV: "initc", names.ACCOUNT_ENV: "grove-operator"}
 
 
-def set_up(manager: Manager, **settings: Any) -> OperatorWebhooks:
-    operator = GroveOperator(BackendRegistry(find=tuple), ENVIRON)
+def set_up(manager: Manager, registry: BackendRegistry | None = None, **settings: Any) -> OperatorWebhooks:
+    operator = GroveOperator(registry or BackendRegistry(find=tuple), ENVIRON)
     return operator.setup(manager, OperatorEnvironment(name="grove", settings=settings, namespace=NS))
 
 
-async def guarded(cluster: TestCluster, **settings: Any) -> Manager:
+async def guarded(cluster: TestCluster, registry: BackendRegistry | None = None, **settings: Any) -> Manager:
     """A cluster whose webhooks are those of an operator that runs."""
     manager = cluster.manager()
-    webhooks = set_up(manager, **settings)
+    webhooks = set_up(manager, registry, **settings)
     await cluster.start(manager)
     await run_until_idle(manager)
     hooks = [hook for part in (webhooks, *webhooks.others) for hook in part.admission]
@@ -152,6 +155,44 @@ async def test_the_schema_knows_what_a_constraint_is(constraint: Any, text: str)
                 body=json.dumps(document).encode(),
             )
         assert text in str(error.value)
+
+
+# -- what a scheduler can --------------------------------------------------------------------------------
+
+
+class Modest(Backend):
+    """Can start gangs, and no more."""
+
+    capabilities = frozenset({"gang"})
+
+
+async def test_a_set_that_asks_for_more_than_its_scheduler_can_is_refused() -> None:
+    registry = BackendRegistry(find=tuple)
+    registry.register("modest", Modest)
+    async with TestCluster(crds=definitions(), controllers=True) as cluster:
+        await guarded(cluster, registry, schedulerName="modest")
+        await cluster.client.create(fresh(clique("a", 3), name="simple"))
+        greedy = fresh(clique("a"), clique("b", 2), name="x", priority_class_name="high")
+        with pytest.raises(Forbidden) as error:
+            await cluster.client.create(greedy)
+        for path, capability in (
+            ("spec.template.cliques", "hierarchical-gang"),
+            ("spec.template.priorityClassName", "priority"),
+        ):
+            refusal = f'{path}: Forbidden: scheduler backend "modest" does not support {capability}'
+            assert refusal in str(error.value)
+
+
+def test_what_a_set_asks_for() -> None:
+    near = TopologyConstraint(pack=Pack(required="rack", preferred="host"))
+    made = pcs(clique("a", 2), clique("b", topology_constraint=near), groups=[group("g", ["b"])])
+    found = {each.path: each.detail for each in missing_capabilities(made, "x", ())}
+    assert {path: text.rpartition(" ")[2] for path, text in found.items()} == {
+        "spec.template.cliques[0].spec.minAvailable": "gang",
+        "spec.template.cliques": "hierarchical-gang",
+        "spec.template.cliques[1].topologyConstraint": "topology-preferred",
+    }
+    assert not missing_capabilities(made, "x", CAPABILITIES)
 
 
 # -- the authorizer ----------------------------------------------------------------------------------------

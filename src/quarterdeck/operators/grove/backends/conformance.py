@@ -105,13 +105,14 @@ class _Kit:
         problems = [] if backend.name else ["name is empty"]
         await awaited(backend.init())
         problems += self._check_pods(backend, pcs.metadata.namespace)
-        gang = await self._client.create(_gang(pcs))
+        gang, fresh = [await self._client.create(_gang(pcs, index)) for index in range(2)]
         hook = HookContext(guarded_client(client, backend.name), get_logger(__name__))
         try:
-            problems += await self._check_gangs(backend, hook, gang)
+            problems += await self._check_gangs(backend, hook, gang, fresh)
         finally:
-            with ignore_not_found():
-                await self._client.delete(gang)
+            for each in (gang, fresh):
+                with ignore_not_found():
+                    await self._client.delete(each)
         return problems
 
     def _counting(self) -> Client:
@@ -146,7 +147,9 @@ class _Kit:
             return [f"prepare_pod: {error}"]
         return [] if once == twice else ["prepare_pod: a pod that was prepared changes when prepared again"]
 
-    async def _check_gangs(self, backend: SchedulerBackend, hook: HookContext, gang: PodGang) -> list[str]:
+    async def _check_gangs(
+        self, backend: SchedulerBackend, hook: HookContext, gang: PodGang, fresh: PodGang
+    ) -> list[str]:
         problems: list[str] = []
         await awaited(backend.sync_pod_gang(hook, gang))
         makes_something = self._writes > 0
@@ -163,9 +166,9 @@ class _Kit:
             await awaited(backend.on_pod_gang_delete(hook, seen))
         except Exception as error:  # noqa: BLE001  code of others: whatever it raises is the finding
             problems.append(f"on_pod_gang_delete: fails if everything is gone already: {error}")
-        if makes_something and not await self._propagates(backend, hook, seen):
+        if makes_something and not await self._propagates(backend, hook, fresh):
             problems.append("sync_pod_gang: an error of the API server is swallowed")
-        await awaited(backend.on_pod_gang_delete(hook, seen))
+        await awaited(backend.on_pod_gang_delete(hook, fresh))
         return problems
 
     async def _propagates(self, backend: SchedulerBackend, hook: HookContext, gang: PodGang) -> bool:
@@ -182,11 +185,11 @@ class _Kit:
         return await self._client.get(PodGang, gang.metadata.name, gang.metadata.namespace)
 
 
-def _gang(pcs: PodCliqueSet) -> PodGang:
+def _gang(pcs: PodCliqueSet, index: int) -> PodGang:
     metadata = ObjectMeta(
-        name=f"{_NAME}-0",
+        name=f"{_NAME}-{index}",
         namespace=pcs.metadata.namespace,
         labels=component_labels(pcs.metadata.name, names.PODGANG_COMPONENT),
     )
-    groups = (GangGroup(name=f"{_NAME}-0-a", min_replicas=1),)
+    groups = (GangGroup(name=f"{_NAME}-{index}-a", min_replicas=1),)
     return PodGang(metadata=set_controller_reference(pcs, metadata), spec=PodGangSpec(podgroups=groups))

@@ -7,7 +7,7 @@ and never required. ``Backend`` is a base for those who want one: its hooks do n
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Collection, Mapping
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -23,6 +23,7 @@ __all__ = [
     "INTERFACE_VERSION",
     "Backend",
     "BackendFactory",
+    "HasCapabilities",
     "HealthChecked",
     "HookContext",
     "PodDraft",
@@ -145,6 +146,16 @@ class HealthChecked(Protocol):
 
     def health(self) -> Hook:
         """Raise if it does not."""
+        ...
+
+
+@runtime_checkable
+class HasCapabilities(Protocol):
+    """Says what its scheduler can; sets that ask for more are refused."""
+
+    @property
+    def capabilities(self) -> Collection[str]:
+        """Some of ``quarterdeck.operators.grove.logic.capability.CAPABILITIES``."""
         ...
 
 

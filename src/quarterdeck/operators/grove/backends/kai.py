@@ -15,13 +15,15 @@ from quarterdeck.api import GroupVersionKind, ObjectMeta, is_controlled_by, set_
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.gangowner import MappingError, owning_set
 from quarterdeck.operators.grove.logic.kaigroup import merged_group, pod_group_of
-from quarterdeck.operators.grove.logic.kaiqueue import MappingError, owning_set, queue_of
+from quarterdeck.operators.grove.logic.kaiqueue import queue_of
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.operators.kai.types import PodGroup, Topology, TopologyLevel, TopologySpec
 
 from .contract import Backend, HookContext, PodDraft, TopologyState
 from .error import BackendError
+from .served import is_served
 
 __all__ = ["KaiBackend", "KaiOptions"]
 
@@ -73,8 +75,8 @@ class KaiBackend(Backend):
     async def init(self) -> None:
         """Find out what the installed KAI knows."""
         if self._options.pod_groups == "auto":
-            self._makes_groups = await _is_served(self.client, PodGroup.type_info.gvk)
-        self._has_topologies = await _is_served(self.client, Topology.type_info.gvk)
+            self._makes_groups = await is_served(self.client, PodGroup.type_info.gvk)
+        self._has_topologies = await is_served(self.client, Topology.type_info.gvk)
         if self._makes_groups:
             self._has_min_sub_group = await _knows_min_sub_group(self.client)
 
@@ -203,15 +205,6 @@ def _is_ours(present: Topology, topology: ClusterTopologyBinding) -> bool:
     return is_controlled_by(topology, present.metadata) or any(
         owner.kind == topology.kind and owner.name == topology.metadata.name for owner in owners
     )
-
-
-async def _is_served(client: Client, gvk: GroupVersionKind) -> bool:
-    try:
-        response = await client.raw("GET", f"/apis/{gvk.api_version}")
-    except NotFound:
-        return False
-    resources = msgspec.json.decode(response.body).get("resources") or ()
-    return any(each.get("kind") == gvk.kind for each in resources)
 
 
 async def _knows_min_sub_group(client: Client) -> bool:

@@ -1,22 +1,47 @@
-"""The default scheduler: nothing to make, pods are named after it."""
+"""The default scheduler: pods are named after it, and with ``gangScheduling`` its PodGroups are made.
+
+Those exist since Kubernetes 1.36, behind the feature gates GenericWorkload and GangScheduling. A pod names
+its PodGroup when it is created and never again, which is why gangs are made before their pods.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 import msgspec
 
+from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, controller_of
+from quarterdeck.api.k8s.pod import PodSchedulingGroup
+from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.gangowner import MappingError, owning_set
+from quarterdeck.operators.grove.logic.workloadplan import (
+    POD_GROUP,
+    WORKLOAD,
+    has_same_policy,
+    plan_pod_groups,
+    plan_workload,
+)
+from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
 
-from .contract import Backend
+from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
+from .served import is_served
 
 __all__ = ["KubeBackend", "KubeOptions"]
+
+_SYNC: Final = "SyncPodGang"
+_PER_CLIQUE: Final = (
+    "The default scheduler starts each PodClique of PodGang {name} as a whole, but not all of them together"
+)
 
 
 class KubeOptions(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Options of the default scheduler."""
 
     gang_scheduling: bool = False
-    """Make the gangs known to the scheduler's own gang API; not available yet."""
+    """Make a Workload and PodGroups of each gang."""
 
 
 class KubeBackend(Backend):
@@ -24,14 +49,85 @@ class KubeBackend(Backend):
 
     options_type = KubeOptions
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._makes_groups: Final = msgspec.convert(self.config, KubeOptions).gang_scheduling
+
     @property
     def name(self) -> str:
         """The default scheduler's name."""
         return names.DEFAULT_SCHEDULER
 
-    def init(self) -> None:
-        """Refuses what cannot be done."""
-        if msgspec.convert(self.config, KubeOptions).gang_scheduling:
-            raise BackendError(
-                "gangScheduling needs the Workload API (scheduling.k8s.io), which this version does not use"
-            )
+    @property
+    def requires_synced_resources(self) -> bool:
+        """Pods wait for their PodGroups."""
+        return self._makes_groups
+
+    async def init(self) -> None:
+        """Refuses what the cluster does not know."""
+        if not self._makes_groups:
+            return
+        for gvk in (WORKLOAD, POD_GROUP):
+            if not await is_served(self.client, gvk):
+                raise BackendError(
+                    f"gangScheduling needs {gvk.kind} of {gvk.api_version}, which is not served here: "
+                    "enable the feature gates GenericWorkload and GangScheduling, and this version"
+                )
+
+    def prepare_pod(self, pod: PodDraft) -> None:
+        """The scheduler's name, and the PodGroup."""
+        pod.spec.scheduler_name = self.scheduler_name
+        if not self._makes_groups:
+            return
+        clique = pod.metadata.labels.get(names.PODCLIQUE)
+        if not clique:
+            raise BackendError(f'gangScheduling requires pod label "{names.PODCLIQUE}"')
+        pod.spec.scheduling_group = PodSchedulingGroup(pod_group_name=clique)
+
+    async def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
+        """Make Workload and PodGroups; they cannot change, so what differs is made anew."""
+        if not self._makes_groups:
+            return
+        try:
+            owner, workload = owning_set(pod_gang), plan_workload(pod_gang)
+        except MappingError as error:
+            raise BackendError(str(error)) from error
+        groups = plan_pod_groups(pod_gang)
+        if await _ensure(ctx, pod_gang, WORKLOAD, workload):
+            metadata = ObjectMeta(name=owner.name, namespace=pod_gang.metadata.namespace, uid=owner.uid)
+            text = _PER_CLIQUE.format(name=pod_gang.metadata.name)
+            self.recorder.event(PodCliqueSet(metadata=metadata), "Normal", "GangPerPodClique", _SYNC, text)
+        for group in groups:
+            await _ensure(ctx, pod_gang, POD_GROUP, group)
+        wanted = {group["metadata"]["name"] for group in groups}
+        present = await ctx.client.list(
+            POD_GROUP,
+            namespace=pod_gang.metadata.namespace,
+            labels={names.PODGANG: pod_gang.metadata.name},
+        )
+        for each in present:
+            if each.metadata.name not in wanted and _owner(each) == pod_gang.metadata.uid:
+                with ignore_not_found():
+                    await ctx.client.delete(each)
+
+
+def _owner(found: DynamicObject) -> str:
+    owner = controller_of(found.metadata.owner_references)
+    return owner.uid if owner is not None else ""
+
+
+async def _ensure(ctx: HookContext, gang: PodGang, gvk: GroupVersionKind, wanted: Mapping[str, Any]) -> bool:
+    """Make an object what it should be; true if it was created."""
+    metadata = wanted["metadata"]
+    try:
+        present = await ctx.client.get(gvk, metadata["name"], metadata["namespace"])
+    except NotFound:
+        await ctx.client.create(DynamicObject(dict(wanted)))
+        return True
+    if _owner(present) != gang.metadata.uid:
+        raise BackendError(f"{gvk.kind} {metadata['name']} exists and is not owned by this PodGang")
+    if has_same_policy(present.to_dict(), wanted):
+        return False
+    await ctx.client.delete(present)
+    await ctx.client.create(DynamicObject(dict(wanted)))
+    return True

@@ -114,6 +114,21 @@ class BackendManager:
         await awaited(backend.init())
         return backend
 
+    async def switch(self, scheduler_name: str, config: Mapping[str, Any] | None = None) -> None:
+        """Make another backend the active one; gangs of the old one stay with it.
+
+        Raises ``BackendError`` if the new one does not start; the old one stays active then.
+        """
+        if self._active is None:
+            raise BackendError(_NOT_INITIALIZED)
+        name = scheduler_name or names.DEFAULT_SCHEDULER
+        started = await self._start(name, config or {})
+        self._backends[name] = self._active = started
+        self._enabled = frozenset({name})
+        self.scheduler_name = name
+        if self._report is not None:
+            self._report.activated(name, version_of(started))
+
     async def drain(self, name: str, config: Mapping[str, Any] | None = None) -> SchedulerBackend:
         """The backend of gangs that are older than the configuration; raises ``BackendError``."""
         if self._around is None:

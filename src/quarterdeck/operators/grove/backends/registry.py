@@ -8,8 +8,8 @@ may happen in any thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module, invalidate_caches
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
@@ -42,6 +42,9 @@ class BackendRegistry:
         self._lock: Final = threading.RLock()
         self._factories: dict[str, BackendFactory] = {}
         self._broken: dict[str, Exception] = {}
+        self._found: set[str] = set()
+        """Names of factories that came from entry points."""
+        self._allowed: frozenset[str] | None = None
         self._is_loaded = False
 
     def register(self, name: str, factory: BackendFactory, *, replace: bool = False) -> None:
@@ -99,16 +102,31 @@ class BackendRegistry:
     def reload(self) -> None:
         """Look for entry points again; what is registered stays."""
         with self._lock:
+            invalidate_caches()
             self._is_loaded = False
             self._broken.clear()
             self._load()
+
+    def restrict(self, allowed: Iterable[str] | None) -> None:
+        """Load entry points of these names only; ``None`` allows all."""
+        with self._lock:
+            chosen = frozenset(allowed) if allowed is not None else None
+            if chosen == self._allowed:
+                return
+            self._allowed, self._is_loaded = chosen, False
+            self._broken.clear()
+            for name in self._found - (chosen if chosen is not None else self._found):
+                self._found.discard(name)
+                del self._factories[name]
 
     def _load(self) -> None:
         if self._is_loaded:
             return
         self._is_loaded = True  # at once: a module may register itself while it is loaded
         for point in self._find():
-            if point.name not in self._factories:
+            if self._allowed is not None and point.name not in self._allowed:
+                _log.info("scheduler backend is not allowed, and not loaded", backend=point.name)
+            elif point.name not in self._factories:
                 self._load_one(point)
 
     def _load_one(self, point: EntryPoint) -> None:
@@ -116,6 +134,7 @@ class BackendRegistry:
             loaded = point.load()
             if not isinstance(loaded, ModuleType):  # a module registers what it has by itself
                 self.register(point.name, loaded)
+                self._found.add(point.name)
         except Exception as error:  # noqa: BLE001  code of others: it must not keep ours from starting
             _log.error("scheduler backend cannot be loaded", error, backend=point.name, trace=False)
             if point.name not in _BUILT_IN:

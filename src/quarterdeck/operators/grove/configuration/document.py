@@ -27,6 +27,7 @@ __all__ = [
     "OperatorConfiguration",
     "Profile",
     "SchedulerConfiguration",
+    "SchedulerPlugins",
     "Servers",
     "TopologyAwareScheduling",
 ]
@@ -146,6 +147,13 @@ class Network(_Section, frozen=True):
     auto_mnnvl_enabled: bool = msgspec.field(default=False, name="autoMNNVLEnabled")
 
 
+class SchedulerPlugins(_Section, frozen=True):
+    """Whose code may be loaded."""
+
+    allowed: tuple[str, ...] | None = None
+    """Names of entry points; unset allows all that are installed."""
+
+
 class Profile(_Section, frozen=True):
     """A backend, where there are several."""
 
@@ -178,6 +186,7 @@ class OperatorConfiguration(_Section, frozen=True):
     scheduler_name: str = ""
     scheduler_config: Mapping[str, Any] = {}
     """Options of the selected backend."""
+    scheduler_plugins: SchedulerPlugins = SchedulerPlugins()
     scheduler: SchedulerConfiguration | None = None
     """Several backends; ``schedulerName`` is then the default profile."""
 

@@ -49,6 +49,7 @@ def load_configuration(document: Mapping[str, Any], schedulers: Schedulers) -> O
     for path in _unknown_fields(document, OperatorConfiguration, ""):
         _log.warning("the configuration has a field that is not known", field=path)
     configuration = _completed(read)
+    schedulers.restrict(read.scheduler_plugins.allowed)
     errors = check(configuration, schedulers, is_named="schedulerName" in document)
     if errors:
         raise ConfigError(text_of(errors))

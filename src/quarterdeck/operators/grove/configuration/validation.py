@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from quarterdeck.operators.grove import names
@@ -32,6 +32,10 @@ class Schedulers(Protocol):
 
     def unsupported(self, name: str) -> str:
         """What to say about a name that is not among them."""
+        ...
+
+    def restrict(self, allowed: Iterable[str] | None) -> None:
+        """Know those of installed distributions only that are allowed; ``None`` allows all."""
         ...
 
     def check_options(self, name: str, options: Mapping[str, Any], path: str) -> list[FieldError]:

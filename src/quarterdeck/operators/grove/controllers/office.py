@@ -48,7 +48,8 @@ class Office:
         init_image: str = "",
     ) -> None:
         """``init_image`` is what init containers run; empty if the environment does not say."""
-        self.configuration: Final = configuration
+        self.configuration = configuration
+        """Only its scheduler changes while the operator runs."""
         self.backends: Final = backends
         self.report: Final = report
         self.init_image: Final = init_image

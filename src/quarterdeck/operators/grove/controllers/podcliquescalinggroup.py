@@ -97,7 +97,6 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
         hashes: Hashes,
         present: list[PodClique],
     ) -> None:
-        wanted = plan_group_cliques(pcs, ctx.obj, hashes.cliques)
         if is_on_delete(pcs.spec.update_strategy):
             going = {pclq.metadata.name for pclq in present if pclq.metadata.is_deleting}
 
@@ -105,7 +104,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
                 if clique.metadata.name not in going:
                     await upsert_clique(ctx, clique)
 
-            await slow_start(wanted, upsert)
+            await slow_start(plan_group_cliques(pcs, ctx.obj, hashes.cliques), upsert)
             return
         known = {pclq.metadata.name for pclq in present}
 
@@ -115,7 +114,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             except AlreadyExists:
                 return  # one that is not ours, or not gone yet: its end brings us back
 
-        await slow_start([clique for clique in wanted if clique.metadata.name not in known], create)
+        await slow_start(plan_group_cliques(pcs, ctx.obj, hashes.cliques, known), create)
 
     # -- update -------------------------------------------------------------------------------------------
 

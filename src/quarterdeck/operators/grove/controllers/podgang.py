@@ -18,6 +18,7 @@ from quarterdeck.operators.grove.backends.contract import (
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited, guarded_client
 from quarterdeck.operators.grove.backends.report import Operation
+from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.change import ObjectEvent
@@ -154,6 +155,14 @@ def _wants_status(office: Office) -> Predicate:
     return Predicate("wants_status", update=passes, generic=lambda event: False)
 
 
+def _backend_rules(configuration: OperatorConfiguration) -> tuple[Rule, ...]:
+    """What the default scheduler needs where it knows gangs; KAI's rights are few enough for everybody."""
+    if not configuration.options_of(names.DEFAULT_SCHEDULER).get("gangScheduling"):
+        return ()
+    verbs = ("create", "delete", "get", "list")
+    return (Rule(groups=("scheduling.k8s.io",), resources=("podgroups", "workloads"), verbs=verbs),)
+
+
 def gang_controller(office: Office) -> Controller[PodGang]:
     """The controller, for ``manager.add``."""
     configuration = office.configuration
@@ -165,6 +174,7 @@ def gang_controller(office: Office) -> Controller[PodGang]:
         Builder(name=name)
         .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(office)])
         .rbac(
+            *_backend_rules(configuration),
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs",), verbs=("patch",)),
             # what a backend makes for a gang holds back the gang's deletion
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs/finalizers",), verbs=("update",)),

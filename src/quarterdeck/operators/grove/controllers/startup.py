@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+import msgspec
+
 from quarterdeck.api import ObjectMeta, Scheme
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
@@ -16,6 +18,7 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import HealthChecked
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
+from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, ClusterTopologySpec, PodGang
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.seam import Recorder
@@ -103,6 +106,33 @@ class Startup:
             await self._sync_topology()
         except QuarterdeckError as error:
             raise StartError(f"failed to sync the topology: {error}", TOPOLOGY_FAILED) from error
+
+    async def switch(self, configuration: OperatorConfiguration) -> None:
+        """Take over the scheduler of another configuration, for sets to come; the rest needs a restart.
+
+        Raises ``BackendError`` if its backend does not start: the old one goes on then.
+        """
+        office = self._office
+        present, name, options = (
+            office.configuration,
+            configuration.scheduler_name,
+            configuration.scheduler_config,
+        )
+        if configuration.scheduler is not None or present.scheduler is not None:
+            _log.info("profiles of schedulers change with a restart only")
+            return
+        if (name, options) == (present.scheduler_name, present.scheduler_config):
+            return
+        try:
+            await office.backends.switch(name, options)
+        except BackendError:
+            await self._status.write()
+            self._status.failed()
+            raise
+        office.configuration = msgspec.structs.replace(present, scheduler_name=name, scheduler_config=options)
+        self._status.previous = present.scheduler_name
+        await self._status.write(name)
+        self._status.started(name)
 
     async def _drain(self) -> None:
         """Start the backends whose gangs are older than the configuration."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from quarterdeck.api import ObjectMeta, set_controller_reference
 from quarterdeck.operators.grove import names
@@ -73,9 +73,9 @@ def group_config_of(pcs: PodCliqueSet, pcsg: PodCliqueScalingGroup) -> ScalingGr
 
 
 def plan_group_cliques(
-    pcs: PodCliqueSet, pcsg: PodCliqueScalingGroup, hashes: Mapping[str, str]
+    pcs: PodCliqueSet, pcsg: PodCliqueScalingGroup, hashes: Mapping[str, str], known: Container[str] = ()
 ) -> list[PodClique]:
-    """The PodCliques of all replicas of a group."""
+    """The PodCliques of all replicas of a group, without those whose names are known."""
     template, replica = pcs.spec.template, set_index_of(pcsg.metadata.labels)
     cliques = [
         clique
@@ -86,12 +86,15 @@ def plan_group_cliques(
     made: list[PodClique] = []
     for index in range(pcsg.spec.replicas):
         for clique in cliques:
+            name = naming.group_clique(pcsg.metadata.name, index, clique.name)
+            if name in known:
+                continue
             spec = clique.spec.evolve(pod_spec=with_variables(clique.spec.pod_spec, variables))
             made.append(
                 _clique(
                     pcs,
                     clique.evolve(spec=spec),
-                    name=naming.group_clique(pcsg.metadata.name, index, clique.name),
+                    name=name,
                     replica=replica,
                     owner=pcsg,
                     group_index=index,

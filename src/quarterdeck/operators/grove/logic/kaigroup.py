@@ -9,7 +9,7 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import GangConstraint, PodGang
 from quarterdeck.operators.kai.types import PodGroup, PodGroupSpec, SubGroup, TopologyConstraint
 
-from .kaiqueue import MappingError
+from .gangowner import MappingError
 
 __all__ = ["merged_group", "pod_group_of"]
 

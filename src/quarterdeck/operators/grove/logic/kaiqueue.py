@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from quarterdeck.api import OwnerReference, controller_of
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
+from quarterdeck.operators.grove.types import PodCliqueSet
 
-__all__ = ["FALLBACK_QUEUE", "MappingError", "owning_set", "queue_of"]
+from .gangowner import MappingError
+
+__all__ = ["FALLBACK_QUEUE", "queue_of"]
 
 FALLBACK_QUEUE: Final = "default"
-
-
-class MappingError(ValueError):
-    """A gang cannot be told to KAI; the text is for its owner."""
 
 
 def queue_of(pcs: PodCliqueSet, *, is_required: bool = True) -> str:
@@ -49,17 +46,3 @@ def queue_of(pcs: PodCliqueSet, *, is_required: bool = True) -> str:
 
 def _queue(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
     return labels.get(names.KAI_QUEUE) or annotations.get(names.KAI_QUEUE, "")
-
-
-def owning_set(pod_gang: PodGang) -> OwnerReference:
-    """The set that a gang was made for; raises ``MappingError``."""
-    metadata = pod_gang.metadata
-    title = f"podgang {metadata.namespace}/{metadata.name}"
-    owner = controller_of(metadata.owner_references)
-    if owner is None:
-        raise MappingError(f"{title} has no controlling PodCliqueSet")
-    if owner.kind != "PodCliqueSet" or owner.api_version.partition("/")[0] != names.GROUP:
-        raise MappingError(
-            f'{title} is controlled by {owner.api_version} "{owner.kind}", expected PodCliqueSet'
-        )
-    return owner

@@ -7,10 +7,11 @@ from typing import Final
 
 from quarterdeck.errors import ErrorCause
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.backends.contract import HookContext, ValidatesPodCliqueSet
+from quarterdeck.operators.grove.backends.contract import HasCapabilities, HookContext, ValidatesPodCliqueSet
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
 from quarterdeck.operators.grove.controllers.office import Office
+from quarterdeck.operators.grove.logic.capability import missing_capabilities
 from quarterdeck.operators.grove.logic.defaulting import with_defaults
 from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid, text_of
 from quarterdeck.operators.grove.logic.validation import (
@@ -136,11 +137,14 @@ class SetGuard:
             backend = self._office.backends.find(next((name for name in given if name), ""))
         except BackendError:
             return []
+        errors: list[FieldError] = []
+        if isinstance(backend, HasCapabilities):
+            errors += missing_capabilities(pcs, backend.name, backend.capabilities)
         if not isinstance(backend, ValidatesPodCliqueSet):
-            return []
+            return errors
         try:
             await awaited(backend.validate_pod_clique_set(self._hook, pcs))
         except Exception as error:  # noqa: BLE001  code of others: whatever it raises is its verdict
             _log.debug("scheduler backend refuses a PodCliqueSet", backend=backend.name)
-            return [invalid("spec", pcs.metadata.name, str(error))]
-        return []
+            errors.append(invalid("spec", pcs.metadata.name, str(error)))
+        return errors

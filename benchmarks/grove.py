@@ -1,0 +1,170 @@
+"""Grove: planning the children of a PodCliqueSet, and pods per second until a set runs.
+
+    python -m benchmarks grove [--only plan|settle] [--pods N...]
+
+`plan`: CPU from a set to all its PodCliques, groups, gangs and Services, at growing numbers of replicas.
+`settle`: a set is created on the cluster of `quarterdeck up`, with nodes, scheduler and kubelet in the same
+process, and is waited for until all its pods run: one gang each of a router and of groups of eight pods.
+Most of the time is the cluster's own; beside it, in the same run, as many bare pods that a client creates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import time
+from typing import Any
+
+import uvloop
+
+from quarterdeck.api import DynamicObject
+from quarterdeck.api.k8s import Pod
+from quarterdeck.apiserver import ServerOptions
+from quarterdeck.cli.up import cluster
+from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.assembly import GroveOperator
+from quarterdeck.operators.grove.logic.childplan import plan_services
+from quarterdeck.operators.grove.logic.cliqueplan import (
+    plan_group_cliques,
+    plan_scaling_groups,
+    plan_standalone_cliques,
+)
+from quarterdeck.operators.grove.logic.defaulting import with_defaults
+from quarterdeck.operators.grove.logic.gangplan import plan_gangs
+from quarterdeck.operators.grove.logic.templatehash import clique_hashes
+from quarterdeck.operators.grove.types import PodCliqueSet
+
+REPLICAS = (1, 10, 100, 1000)
+ROUNDS = 5
+PODS = (100, 400)
+PER_GROUP = 8
+PER_NODE = 110
+Json = dict[str, Any]
+
+
+def _clique(name: str, replicas: int) -> Json:
+    container = {"name": "main", "image": "example.com/model:1", "resources": {"requests": {"cpu": "10m"}}}
+    spec = {"roleName": name, "replicas": replicas, "podSpec": {"containers": [container]}}
+    return {"name": name, "spec": spec}
+
+
+def pod_clique_set(replicas: int, groups: int) -> Json:
+    """A router, and groups of one leader with workers; the first group belongs to the router's gang."""
+    cliques = [_clique("router", 1), _clique("leader", 1), _clique("worker", PER_GROUP - 1)]
+    group = {"name": "g", "cliqueNames": ["leader", "worker"], "replicas": groups, "minAvailable": 1}
+    template = {
+        "cliques": cliques,
+        "podCliqueScalingGroups": [group],
+        "cliqueStartupType": names.ANY_ORDER,
+    }
+    return {
+        "apiVersion": names.API_VERSION,
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "bench", "namespace": "default"},
+        "spec": {"replicas": replicas, "template": template},
+    }
+
+
+# -- planning ----------------------------------------------------------------------------------------------
+
+
+def plan_all(pcs: PodCliqueSet) -> int:
+    """Plan every child; gives their number."""
+    hashes = clique_hashes(pcs)
+    groups = plan_scaling_groups(pcs)
+    cliques = [*plan_standalone_cliques(pcs, hashes)]
+    for group in groups:
+        cliques += plan_group_cliques(pcs, group, hashes)
+    return len(groups) + len(cliques) + len(plan_gangs(pcs, {}, None)) + len(plan_services(pcs))
+
+
+def bench_plan() -> bool:
+    """Median CPU of a plan, and how it grows."""
+    print("planning all children of a PodCliqueSet with 8 groups in each replica (median CPU)")
+    times: dict[int, float] = {}
+    for replicas in REPLICAS:
+        pcs = with_defaults(PodCliqueSet.from_dict(pod_clique_set(replicas, 8)))
+        looks, children = [], 0
+        for _ in range(ROUNDS):
+            started = time.process_time()
+            children = plan_all(pcs)
+            looks.append(time.process_time() - started)
+        times[replicas] = statistics.median(looks) / children * 1e6
+        total = statistics.median(looks) * 1e3
+        size = f"{replicas:>5,} replicas  {children:>6,} children"
+        print(f"  {size}  {total:9.2f} ms  {times[replicas]:6.1f} µs each")
+    few, many = REPLICAS[1], REPLICAS[-1]
+    growth = times[many] / times[few]
+    verdict = "ok" if growth <= 1.3 else "MORE THAN LINEAR"
+    print(f"  one of {many:,} replicas costs {growth:.2f}× what one of {few} does (≤ 1.3)   {verdict}")
+    return growth <= 1.3
+
+
+# -- until it runs -----------------------------------------------------------------------------------------
+
+
+async def bench_settle(sizes: list[int]) -> bool:
+    """Seconds and CPU until a set runs, beside as many pods that nobody manages."""
+    print("\nuntil all pods run, on the cluster of `quarterdeck up`, in one process")
+    costs: dict[int, float] = {}
+    for size in sizes:
+        groups = max(1, (size - 1) // PER_GROUP)
+        count = 1 + groups * PER_GROUP
+        alone = await _run(count, lambda client, count=count: _bare_pods(client, count))
+        whole = await _run(count, lambda client, groups=groups: _set(client, groups))
+        costs[size] = whole[1] / count
+        print(
+            f"  {count:>5,} bare pods  {alone[0]:6.2f} s  {alone[1] / count * 1e3:5.2f} ms CPU each"
+            f"     in a set  {whole[0]:6.2f} s  {whole[1] / count * 1e3:5.2f} ms CPU each"
+            f"     {whole[1] / alone[1]:.1f}×"
+        )
+    growth = costs[sizes[-1]] / costs[sizes[0]]
+    verdict = "ok" if growth <= 1.5 else "MORE THAN LINEAR"
+    print(f"  a pod of {sizes[-1]:,} costs {growth:.2f}× what one of {sizes[0]:,} does (≤ 1.5)   {verdict}")
+    return growth <= 1.5
+
+
+async def _run(count: int, begin: Any) -> tuple[float, float]:
+    """Time and CPU from ``begin`` until so many pods run."""
+    nodes = NodeSettings(count=count // PER_NODE + 1, capacity={"cpu": "32", "pods": str(PER_NODE)})
+    async with cluster(ServerOptions(), [GroveOperator()], {}, asyncio.Event(), nodes=nodes) as server:
+        client = Client.over(InProcessTransport(server.local()))
+        started, cpu = time.perf_counter(), time.process_time()
+        await begin(client)
+        while True:
+            pods = await client.list(Pod, namespace="default")
+            if sum(pod.status.phase == "Running" for pod in pods) == count:
+                break
+            await asyncio.sleep(0.1)
+        spent = time.perf_counter() - started, time.process_time() - cpu
+        await client.aclose()
+    return spent
+
+
+async def _bare_pods(client: Client, count: int) -> None:
+    spec = _clique("bare", 1)["spec"]["podSpec"]
+    for index in range(count):
+        metadata = {"name": f"bare-{index}", "namespace": "default"}
+        await client.create(
+            DynamicObject({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+        )
+
+
+async def _set(client: Client, groups: int) -> None:
+    await client.create(DynamicObject(pod_clique_set(1, groups)))
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks grove", description=__doc__)
+    parser.add_argument("--only", choices=("plan", "settle"))
+    parser.add_argument("--pods", type=int, nargs="+", default=list(PODS))
+    options, _ = parser.parse_known_args(arguments)
+    good = True
+    if options.only in (None, "plan"):
+        good = bench_plan()
+    if options.only in (None, "settle"):
+        good = uvloop.run(bench_settle(options.pods)) and good
+    return 0 if good else 1
