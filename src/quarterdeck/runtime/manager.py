@@ -12,28 +12,35 @@ The first runnable that raises stops the manager, and its error is raised by ``s
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import msgspec
 
-from quarterdeck.api import GroupKind, Key, Resource, Scheme, UnsetType
+from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
 from quarterdeck.client import Client, Config, Observer
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.cache.cache import Cache, CacheStatistics
+from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.check import BuiltinChecks
 from quarterdeck.runtime.clock import Clock, LoopClock
 from quarterdeck.runtime.cluster import Cluster, ClusterProvider
-from quarterdeck.runtime.controller import Controller, ControllerEnvironment, ControllerStatistics
+from quarterdeck.runtime.controller import Controller, ControllerEnvironment
 from quarterdeck.runtime.execution import Execution
+from quarterdeck.runtime.leadership import Leadership
 from quarterdeck.runtime.looplag import LoopLag
+from quarterdeck.runtime.manageroption import (
+    GracePeriodExceeded,
+    LeaderElectionLost,
+    ManagerMetrics,
+    ManagerOptions,
+    ManagerStatistics,
+)
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
-from quarterdeck.runtime.queue import QueueMetrics
 from quarterdeck.runtime.rbac import (
     ELECTION_RULES,
     EVENT_RULES,
@@ -47,7 +54,6 @@ from quarterdeck.runtime.seam import (
     Elector,
     KeyElector,
     NoRecorder,
-    ReconcileMetrics,
     Recorder,
     RecorderSource,
 )
@@ -71,61 +77,6 @@ __all__ = [
 T = TypeVar("T", bound=Resource)
 _log: Final = get_logger(__name__)
 _SETTLE_PERIOD: Final = 0.02
-
-
-class GracePeriodExceeded(QuarterdeckError):
-    """Some runnables did not end in time and were cancelled."""
-
-
-class LeaderElectionLost(QuarterdeckError):
-    """Another process leads by now."""
-
-
-class ManagerMetrics(Protocol):
-    """Hands out recorders; ``quarterdeck.runtime.metrics.RuntimeMetrics`` is one."""
-
-    def controller(self, name: str) -> ReconcileMetrics:
-        """The recorder of a controller."""
-        ...
-
-    def queue(self, name: str) -> QueueMetrics:
-        """The recorder of its queue."""
-        ...
-
-
-class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of a manager."""
-
-    graceful_shutdown_timeout: float = 30.0
-    """Seconds to stop in; 0 does not wait, negative waits for ever."""
-    max_concurrent_reconciles: int = 4
-    """Workers of a controller that does not say otherwise."""
-    concurrency_by_kind: Mapping[str, int] = msgspec.field(default_factory=dict)
-    """Workers by kind, as ``Kind.group``."""
-    cache_settle_timeout: float = 120.0
-    """Seconds to wait for caches before controllers start anyway and wait for what they need themselves."""
-    blocked_kinds_are_ready: bool = False
-    """Whether readiness ignores kinds that are forbidden or missing."""
-    check_permissions: bool = False
-    """Ask the server at start for every permission the controllers declare, and log what is missing."""
-    threads: int = 16
-    """Blocking calls at once."""
-    processes: int = 2
-    """Heavy computations at once."""
-    record_events: bool = True
-    """Write events to the cluster, unless the manager is given a recorder."""
-    watch_loop: bool = True
-    """Watch the event loop for blocking calls."""
-    restart_on_lost_lease: bool = False
-    """Campaign again after losing the lease, instead of ending the process."""
-
-
-class ManagerStatistics(msgspec.Struct, frozen=True):
-    """A moment of a manager's life."""
-
-    controllers: tuple[ControllerStatistics, ...]
-    caches: dict[str, CacheStatistics]
-    is_leading: bool
 
 
 class Manager:
@@ -183,7 +134,7 @@ class Manager:
         # Where the Lease lives, if that is known here: the permission is needed there only.
         self._election_namespace: Final[str] = getattr(leader_election, "namespace", "")
         self.elector: Final = self._make_elector(leader_election)
-        self._controllers: dict[str, Controller[Any]] = {}
+        self._controllers: Final[dict[str, Controller[Any]]] = {}
         self._rules: list[Rule] = []
         self._clusters: dict[str, Cluster] = {"": self.cluster}
         self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
@@ -198,9 +149,14 @@ class Manager:
         self._error: Exception | None = None
         self._is_stopping = False
         self._started = False
-        self._is_leading = False
         self._campaigning = False
-        self._skip_grace = False
+        self._leadership: Final = Leadership(
+            self.elector,
+            self._groups,
+            self._controllers,
+            is_stopping=self._stop_requested.is_set,
+            restarts=self.options.restart_on_lost_lease,
+        )
         if webhooks is not None:
             self._groups[Group.WEBHOOKS].add(webhooks)
         if isinstance(metrics, RuntimeMetrics):
@@ -239,13 +195,6 @@ class Manager:
             metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
             rng=self._random,
         )
-
-    def _may_write(self, key: Key | None) -> bool:
-        """The fence: whether a write of ours, on behalf of a key, cannot meet one of another leader."""
-        elector = self.elector
-        if isinstance(elector, KeyElector):
-            return key is not None and elector.may_write(key)
-        return elector is None or elector.may_write()
 
     def recorder(self, name: str) -> Recorder:
         """The event recorder of a controller, or of anybody else under a name of their own."""
@@ -287,7 +236,7 @@ class Manager:
     @property
     def is_leading(self) -> bool:
         """Whether the controllers run."""
-        return self._is_leading
+        return self._leadership.is_leading
 
     def controller(self, kind: type[T], *, name: str = "") -> Builder[T]:
         """Build a controller for a kind; ``build`` adds nothing by itself, see ``add``."""
@@ -320,7 +269,7 @@ class Manager:
                 tracer=self._tracer,
                 clock=self._clock,
                 rng=self._random,
-                may_write=self._may_write if self.elector is not None else None,
+                may_write=self._leadership.may_write if self.elector is not None else None,
                 owns=self.elector.owns if isinstance(self.elector, KeyElector) else None,
                 metrics=self.metrics.controller(name) if self.metrics is not None else None,
                 queue_metrics=self.metrics.queue(name) if self.metrics is not None else None,
@@ -333,7 +282,7 @@ class Manager:
             self._groups[Group.OTHERS].add(controller)
         elif controller.options.enable_warmup:
             self._groups[Group.WARMUP].add(controller)
-            if self._is_leading:
+            if self._leadership.is_leading:
                 controller.lead()
         else:
             self._groups[Group.LEADER].add(controller)
@@ -388,7 +337,7 @@ class Manager:
         return ManagerStatistics(
             controllers=tuple(each.statistics() for each in self._controllers.values()),
             caches={name: cluster.cache.statistics() for name, cluster in self._clusters.items()},
-            is_leading=self._is_leading,
+            is_leading=self._leadership.is_leading,
         )
 
     def is_idle(self, *, until: float | None = None) -> bool:
@@ -537,76 +486,11 @@ class Manager:
                 ):
                     await self._clock.sleep(_SETTLE_PERIOD)
 
-    # -- leadership -----------------------------------------------------------------------------------
-
     async def _campaign(self) -> None:
-        if self.elector is None:
-            await self._start_leading()
-            return
-        while True:
-            try:
-                if isinstance(self.elector, KeyElector):
-                    await self.elector.run(self._won_shard, self._lost_shard)
-                else:
-                    await self.elector.run(self._start_leading, self._lost_lease)
-            except Exception as error:  # noqa: BLE001  supervision point: the manager decides
-                self._fail(error)
-                return
-            if self._stop_requested.is_set():
-                return
-            if not self.options.restart_on_lost_lease:
-                self._skip_grace = True
-                self._fail(LeaderElectionLost("leader election lost"))
-                return
-            _log.warning("leader election lost, campaigning again")
-
-    async def _start_leading(self) -> None:
-        if self._stop_requested.is_set() or self._is_stopping:
-            return  # a process that is about to end must not begin to lead
-        self._is_leading = True
-        for runnable in self._groups[Group.WARMUP].runnables:
-            if isinstance(runnable, Controller):
-                runnable.lead()
-        self._groups[Group.LEADER].start()
-
-    async def _won_shard(self, shard: int) -> None:
-        """Work on the keys of one more shard; the first one starts what leads."""
-        if not self._is_leading:
-            await self._start_leading()
-            return
-        mine = self._in_shard(shard)
-        for controller in self._controllers.values():
-            if controller.needs_leader_election:
-                controller.take_over(mine)
-
-    async def _lost_shard(self, shard: int) -> None:
-        """Let go of the keys of a shard; the next leader may begin when nobody works on them here."""
-        mine = self._in_shard(shard)
-        for controller in self._controllers.values():
-            if controller.needs_leader_election:
-                await controller.hand_over(mine)
-
-    def _in_shard(self, shard: int) -> Callable[[Key], bool]:
-        elector = self.elector
-        assert isinstance(elector, KeyElector)
-        return lambda key: elector.shard(key) == shard
-
-    async def _lost_lease(self) -> None:
-        """Stop what only the leader may do, at once, and make it ready for another term."""
-        self._is_leading = False
-        if not self.options.restart_on_lost_lease:
-            return
-        for group in (self._groups[Group.LEADER], self._groups[Group.WARMUP]):
-            runnables = group.runnables
-            group.request_stop()
-            await group.wait_stopped(0)
-            await group.wait_cancelled()
-            group.reset()
-            for runnable in runnables:
-                if isinstance(runnable, Controller):
-                    runnable.renew()
-                group.add(runnable)
-        self._groups[Group.WARMUP].start()
+        try:
+            await self._leadership.campaign()
+        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
+            self._fail(error)
 
     # -- clusters -------------------------------------------------------------------------------------
 
@@ -657,7 +541,7 @@ class Manager:
         self._is_stopping = True
         self._stop_requested.set()
         _log.info("Stopping and waiting for runnables")
-        grace = 0.0 if self._skip_grace else self.options.graceful_shutdown_timeout
+        grace = 0.0 if isinstance(self._error, LeaderElectionLost) else self.options.graceful_shutdown_timeout
         deadline = None if grace < 0 else self._clock.monotonic() + grace
         late: list[str] = []
         self._groups[Group.WARMUP].request_stop()
@@ -676,7 +560,7 @@ class Manager:
         if self._recording is not None:
             self._recording.cancel()
             await asyncio.wait([self._recording])
-        self._is_leading = False
+        self._leadership.is_leading = False
         self._cancel_rest()
         return late
 

@@ -35,7 +35,7 @@ from quarterdeck.runtime.cache.index import Index, IndexQuery
 from quarterdeck.runtime.cache.informer import Informer, InformerStatistics
 from quarterdeck.runtime.cache.objects import IndexView, Objects
 from quarterdeck.runtime.cache.options import CacheOptions
-from quarterdeck.runtime.cache.reflector import Opener
+from quarterdeck.runtime.cache.sink import Opener
 from quarterdeck.runtime.clock import Clock, LoopClock
 from quarterdeck.runtime.taskerror import unwrapped
 

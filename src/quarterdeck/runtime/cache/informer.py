@@ -24,16 +24,11 @@ from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.index import Index, IndexTable
 from quarterdeck.runtime.cache.options import ALL_NAMESPACES, ShardSettings
-from quarterdeck.runtime.cache.reflector import (
-    MISSING_KIND_PERIOD,
-    Opener,
-    Reflector,
-    ReflectorOptions,
-    ReflectorStatistics,
-    log_missing,
-)
+from quarterdeck.runtime.cache.reflector import MISSING_KIND_PERIOD, Reflector, log_missing
+from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, ReflectorStatistics
 from quarterdeck.runtime.cache.registration import EventHandler, Registration
 from quarterdeck.runtime.cache.shard import Shard
+from quarterdeck.runtime.cache.sink import Opener
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.cache.verification import find_differences
 from quarterdeck.runtime.clock import Clock

@@ -23,14 +23,11 @@ there has never been a bookmark, it is switched off.
 """
 
 import random
-from collections.abc import Callable, Sequence
-from typing import Final, NoReturn, Protocol
-
-import msgspec
+from collections.abc import Callable
+from typing import Final, NoReturn
 
 from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
-from quarterdeck.client.transport import Stream
 from quarterdeck.errors import (
     ApiError,
     ConnectError,
@@ -51,13 +48,14 @@ from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.feed import Feed, Silence, Silent
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.listing import ListSplitter
+from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, ReflectorStatistics
+from quarterdeck.runtime.cache.sink import Opener, Sink
 from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
 from quarterdeck.runtime.clock import Clock, LoopClock
 from quarterdeck.runtime.timeslice import TimeSlice
 
-__all__ = ["Opener", "Reflector", "ReflectorOptions", "ReflectorStatistics", "Sink"]
+__all__ = ["Reflector"]
 
-PAGE_SIZE: Final = 500
 SHORT_WATCH: Final = 1.0
 """A watch that ends sooner than this, without an event, is a refusal in disguise."""
 MISSING_KIND_PERIOD: Final = 10.0
@@ -73,92 +71,6 @@ costs more than the object does."""
 ERROR_WINDOW_QUIET: Final = 60.0
 OVERTIME: Final = 60.0
 """Seconds a watch may outlive the time the server was asked to end it at; then it is dead, alarm or not."""
-_LIST_ACCEPT: Final = "application/json"
-
-
-class ReflectorOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options of one list/watch."""
-
-    namespace: str = ""
-    """Namespace to list and watch; empty means all."""
-    label_selector: str = ""
-    field_selector: str = ""
-    accept_list: str = _LIST_ACCEPT
-    accept_watch: str = _LIST_ACCEPT
-    stream_lists: bool = True
-    """Ask for the first list as a stream; falls back to a plain list where it is not supported."""
-    bookmarks: bool = True
-    """Ask for bookmarks; without them the silence alarm is off."""
-    silence: float = 70.0
-    """Seconds without a byte after which the connection counts as dead; 0 switches the alarm off.
-
-    kube-apiserver sends a bookmark every minute and keeps 75 s of history.
-    """
-    watch_timeout: tuple[int, int] = (300, 600)
-    """The server is asked to end each watch after a random time in this range, seconds."""
-    internal_error_window: float = 0.0
-    """Seconds during which 500s in the stream do not cause a new list; counted from the first of them."""
-    page_size: int = PAGE_SIZE
-
-
-class ReflectorStatistics(msgspec.Struct, frozen=True):
-    """What a reflector has done so far."""
-
-    health: Health
-    version: str
-    """The version a new watch would start from."""
-    last_event: float | None
-    """Loop time of the last event or bookmark."""
-    lists: int
-    """Lists, streamed ones included."""
-    relists: dict[str, int]
-    """Lists after the first, by reason."""
-    watches: int
-    """Watches opened."""
-    skipped: int
-    """Objects that could not be read."""
-    is_watching: bool = False
-    """Whether a watch is open now, behind a complete list."""
-
-
-class Opener(Protocol):
-    """Opens streams; a ``quarterdeck.client.Client`` is one."""
-
-    async def open(self, call: Call) -> Stream:
-        """Open a stream; raises ``ApiError`` when refused, ``TransportError`` when there is no answer."""
-        ...
-
-
-class Sink(Protocol):
-    """Where a reflector puts what it sees."""
-
-    def make(self, raw: bytes) -> Entry:
-        """The entry of an object; raises ``SchemaError``."""
-        ...
-
-    async def replace(self, entries: Sequence[Entry], version: str) -> None:
-        """A complete list as of ``version``."""
-        ...
-
-    def put(self, entry: Entry) -> None:
-        """An object was added or modified."""
-        ...
-
-    def remove(self, entry: Entry) -> None:
-        """An object was deleted."""
-        ...
-
-    def see(self, version: str) -> None:
-        """Everything up to ``version`` has been put and removed."""
-        ...
-
-    async def clear(self) -> None:
-        """The kind is gone, and every object with it."""
-        ...
-
-    def health_changed(self, health: Health) -> None:
-        """The reflector is doing better or worse."""
-        ...
 
 
 class _ListNeeded(QuarterdeckError):

@@ -14,7 +14,7 @@ from quarterdeck.client.call import Call
 from quarterdeck.errors import ApiError, Gone
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.listing import ListSplitter
-from quarterdeck.runtime.cache.reflector import Opener
+from quarterdeck.runtime.cache.sink import Opener
 from quarterdeck.runtime.cache.store import Store
 from quarterdeck.runtime.cache.version import is_comparable
 from quarterdeck.runtime.timeslice import TimeSlice
