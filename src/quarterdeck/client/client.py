@@ -43,9 +43,11 @@ from quarterdeck.client.option import (
     Query,
     WatchOptions,
     WriteOptions,
+    apply_query,
+    delete_all_query,
     delete_body,
+    delete_query,
     list_query,
-    selector_query,
     watch_query,
     write_query,
 )
@@ -266,7 +268,7 @@ class Client:
         ``field_manager`` is mandatory, here or through ``field_owner``. Raises ``ApplyConflict`` if
         another manager owns a field with another value, unless ``force`` is given.
         """
-        return await self.send_apply(obj, "", write_query(options))
+        return await self.send_apply(obj, "", apply_query(options))
 
     async def delete(
         self,
@@ -286,9 +288,13 @@ class Client:
             name, namespace = target.metadata.name, target.metadata.namespace
         if not name:
             raise ValueError(f"{how.gvk.kind} has no name: delete needs one")
-        query: Query = (("dryRun", "All"),) if options.get("dry_run") else ()
         call = await self.call(
-            "delete", how, namespace=namespace, name=name, query=query, body=delete_body(options)
+            "delete",
+            how,
+            namespace=namespace,
+            name=name,
+            query=delete_query(options),
+            body=delete_body(options),
         )
         document = decode_json((await self.send(call)).body)
         if document.get("kind") == "Status":
@@ -297,15 +303,11 @@ class Client:
 
     async def delete_all_of(self, kind: AnyKind, **options: Unpack[DeleteAllOptions]) -> None:
         """Delete every object of a kind that the selectors match; pass ``labels=""`` to mean all."""
-        labels, fields = options.get("labels"), options.get("fields")
-        if labels is None and fields is None:
-            raise ValueError('delete_all_of needs a selector: pass labels="" to delete everything')
-        query: Query = (("dryRun", "All"),) if options.get("dry_run") else ()
         call = await self.call(
             "deletecollection",
             self.represent(kind),
             namespace=options.get("namespace", ""),
-            query=(*selector_query(labels, fields), *query),
+            query=delete_all_query(options),
             body=delete_body(options),
         )
         await self.send(call)

@@ -1,7 +1,8 @@
 """Options of the verbs, and how they look in a query or body.
 
 They are typed dictionaries, so ``client.list(Pod, namespace="a", limit=500)`` is checked by name and
-type, while each option is described once.
+type, while each option is described once. A name that is not known is refused at run time as well: a
+misspelt ``dry_run`` must not write.
 """
 
 from collections.abc import Mapping
@@ -110,9 +111,10 @@ class DeleteAllOptions(TypedDict, total=False):
 
 def list_query(options: ListOptions) -> Query:
     """The query of a list."""
+    _refuse_unknown("list", options, ListOptions)
     limit = options.get("limit", 0)
     return (
-        *selector_query(options.get("labels"), options.get("fields")),
+        *_selector_query(options.get("labels"), options.get("fields")),
         *_pairs(
             ("limit", str(limit) if limit else ""),
             ("continue", options.get("continue_token", "")),
@@ -124,11 +126,12 @@ def list_query(options: ListOptions) -> Query:
 
 def watch_query(options: WatchOptions) -> Query:
     """The query of a watch."""
+    _refuse_unknown("watch", options, WatchOptions)
     initial = options.get("send_initial_events", False)
     timeout = options.get("timeout_seconds", 0)
     return (
         ("watch", "true"),
-        *selector_query(options.get("labels"), options.get("fields")),
+        *_selector_query(options.get("labels"), options.get("fields")),
         *_pairs(
             ("resourceVersion", options.get("resource_version", "")),
             ("resourceVersionMatch", "NotOlderThan" if initial else ""),
@@ -139,25 +142,50 @@ def watch_query(options: WatchOptions) -> Query:
     )
 
 
-def write_query(options: WriteOptions | ApplyOptions) -> Query:
-    """The query of a write."""
+def write_query(options: WriteOptions) -> Query:
+    """The query of a write; raises ``TypeError`` for an option that is not known, as the others do."""
     if not options:
         return ()
+    _refuse_unknown("a write", options, WriteOptions)
+    return _write_pairs(options)
+
+
+def apply_query(options: ApplyOptions) -> Query:
+    """The query of an apply."""
+    _refuse_unknown("apply", options, ApplyOptions)
+    return (*_write_pairs(options), *_pairs(("force", "true" if options.get("force") else "")))
+
+
+def _write_pairs(options: WriteOptions) -> Query:
     return _pairs(
         ("dryRun", "All" if options.get("dry_run") else ""),
         ("fieldManager", options.get("field_manager", "")),
         ("fieldValidation", options.get("field_validation", "")),
-        ("force", "true" if options.get("force") else ""),
     )
 
 
-def selector_query(labels: Labels, fields: Fields) -> Query:
+def _selector_query(labels: Labels, fields: Fields) -> Query:
     """The query of two selectors; raises ``ValueError`` for the selector of nothing."""
     selector = Selector.everything() if labels is None else Selector.of(labels)
     if selector.is_nothing:
         raise ValueError("a selector that matches nothing cannot be sent to the server")
     chosen = "" if fields is None else str(FieldSelector.of(fields))
     return _pairs(("labelSelector", str(selector)), ("fieldSelector", chosen))
+
+
+def delete_query(options: DeleteCallOptions) -> Query:
+    """The query of a delete."""
+    _refuse_unknown("delete", options, DeleteCallOptions)
+    return _dry_run(options)
+
+
+def delete_all_query(options: DeleteAllOptions) -> Query:
+    """The query of the deletion of many; raises ``ValueError`` if it does not say which."""
+    _refuse_unknown("delete_all_of", options, DeleteAllOptions)
+    labels, fields = options.get("labels"), options.get("fields")
+    if labels is None and fields is None:
+        raise ValueError('delete_all_of needs a selector: pass labels="" to delete everything')
+    return (*_selector_query(labels, fields), *_dry_run(options))
 
 
 def delete_body(options: DeleteCallOptions | DeleteAllOptions) -> bytes:
@@ -177,6 +205,17 @@ def delete_body(options: DeleteCallOptions | DeleteAllOptions) -> bytes:
             preconditions=preconditions if uid or version else UNSET,
         )
     )
+
+
+def _dry_run(options: DeleteCallOptions | DeleteAllOptions) -> Query:
+    return (("dryRun", "All"),) if options.get("dry_run") else ()
+
+
+def _refuse_unknown(verb: str, options: Mapping[str, object], kind: type) -> None:
+    known = kind.__annotations__
+    for name in options:
+        if name not in known:
+            raise TypeError(f"{verb} has no option {name!r}; it has {', '.join(known)}")
 
 
 def _pairs(*pairs: tuple[str, str]) -> Query:

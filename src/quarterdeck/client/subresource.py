@@ -13,7 +13,7 @@ another kind, ``create`` and ``put`` take it beside the object it concerns::
 from typing import TYPE_CHECKING, Final, TypeVar, Unpack, cast
 
 from quarterdeck.api import PartialObjectMetadata, Writable, decode
-from quarterdeck.client.option import ApplyOptions, WriteOptions, write_query
+from quarterdeck.client.option import ApplyOptions, WriteOptions, apply_query, write_query
 from quarterdeck.client.patch import Patch
 from quarterdeck.client.representation import AnyKind
 
@@ -80,7 +80,7 @@ class Subresource:
 
     async def apply(self, obj: W, **options: Unpack[ApplyOptions]) -> W:
         """Apply the subresource (``status``); see ``Client.apply``."""
-        return await self._client.send_apply(obj, self.name, write_query(options))
+        return await self._client.send_apply(obj, self.name, apply_query(options))
 
     async def _write(self, verb: str, target: Writable, body: bytes, options: WriteOptions) -> bytes:
         call = await self._client.object_call(

@@ -274,6 +274,32 @@ async def test_delete_all_of_needs_a_selector() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("call", "option"),
+    [
+        (lambda c, **options: c.list(ConfigMap, **options), "label"),
+        (lambda c, **options: c.create(CM, **options), "dryrun"),
+        (lambda c, **options: c.update(CM, **options), "force"),
+        (lambda c, **options: c.patch(CM, MergePatch({"data": {}}), **options), "manager"),
+        (lambda c, **options: c.apply(CM, field_manager="m", **options), "forced"),
+        (lambda c, **options: c.delete(CM, **options), "grace_period_seconds"),
+        (lambda c, **options: c.delete_all_of(ConfigMap, labels="", **options), "uid"),
+    ],
+)
+async def test_an_option_that_is_not_known_is_refused_before_anything_is_sent(call: Any, option: str) -> None:
+    c, wire = client()
+    with pytest.raises(TypeError, match=f"has no option '{option}'; it has "):
+        await call(c, **{option: True})
+    assert wire.asked == []
+
+
+def test_a_watch_refuses_options_it_does_not_know() -> None:
+    c, _ = client()
+    options: Any = {"timeout": 1}
+    with pytest.raises(TypeError, match="watch has no option 'timeout'"):
+        c.watch(ConfigMap, **options)
+
+
 DEPLOYMENT = Deployment(metadata=ObjectMeta(name="web", namespace="n"))
 POD = Pod(metadata=ObjectMeta(name="p", namespace="n"))
 
