@@ -27,8 +27,9 @@ demo: $(STAMP) ## run the main job on the embedded server (ARGS=--once ends by i
 up: $(STAMP) ## embedded server, controllers and operators in one process
 	@$(BIN)/quarterdeck up $(ARGS)
 
+# files in the order of their folders: those with few, long tests come first and do not wait for each other
 test: $(STAMP) ## all tests
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts
 	@$(BIN)/ruff format --check src tests tools benchmarks examples

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,3 +31,12 @@ def real_server() -> Iterator[Path]:
         pytest.skip("there is no kube-apiserver (make kube)")
     with server.real() as kubeconfig:
         yield kubeconfig
+
+
+@pytest.fixture
+def young_heap() -> Iterator[None]:
+    """Whatever exists before the test is no concern of the collector: its runs cost what the test made."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()

@@ -1,18 +1,18 @@
-"""An acknowledged write survives SIGKILL."""
+"""An acknowledged write survives SIGKILL: the short form of ``crash.py``, of which CI runs fifty rounds."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 
-def test_fifty_kills_under_concurrent_writers_lose_nothing():
+def test_kills_under_concurrent_writers_lose_nothing():
     script = Path(__file__).with_name("crash.py")
     done = subprocess.run(
-        [sys.executable, str(script), "--rounds", "50", "--seed", "11"],
+        [sys.executable, str(script), "--rounds", "12", "--seed", "11"],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "50 kills" in done.stdout
+    assert "12 kills" in done.stdout
     assert "nothing lost" in done.stdout

@@ -327,6 +327,7 @@ def _runtime_objects() -> Counter[str]:
     return Counter([kind.__qualname__ for kind in found] + ["Task" for _ in asyncio.all_tasks()])
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.cluster(crds=[Gadget])
 async def test_item_23_watches_crds_and_clusters_that_come_and_go_leave_neither_tasks_nor_memory(
     cluster: TestCluster, manager: Manager, recorder: EventLog

@@ -491,6 +491,7 @@ async def test_decoded_objects_are_remembered_within_their_budget() -> None:
         assert decoding.remembered_bytes <= 2000
 
 
+@pytest.mark.usefixtures("young_heap")
 async def test_item_23_informers_that_come_and_go_leave_no_tasks_and_no_memory() -> None:
     api = server(*(f"w{i}" for i in range(20)))
     async with running(api) as cache:

@@ -408,6 +408,7 @@ async def test_clusters_join_and_leave_and_keys_carry_their_name() -> None:
         await until(lambda: Key("ns", "b") in seen)
 
 
+@pytest.mark.usefixtures("young_heap")
 async def test_item_23_clusters_that_come_and_go_leave_no_tasks_and_no_memory() -> None:
     home = widgets("a")
     manager = manager_on(home)
