@@ -72,6 +72,25 @@ class Actions(Search):
             pod.virtual = False
             pod.before = ("", "", False)
 
+    def settle_search(self) -> None:
+        """If only pods that this cycle placed had to go, what was promised can be had at once."""
+        victims = [pod.before for pod in self.state.values() if pod.virtual and pod.evicted]
+        promised = [key for key, pod in self.state.items() if pod.virtual and pod.state == "Pipelined"]
+        self.settle()
+        if not victims or any(state != "Allocated" or was_evicted for state, _, was_evicted in victims):
+            return
+        for job, members in self.members.items():
+            mine = [pod for pod in members if pod in promised]
+            given = []
+            for pod in mine:
+                if not self.fits(pod, self.state[pod].node, eventually=False):
+                    break
+                self.state[pod].state = "Allocated"
+                given.append(pod)
+            if len(given) < len(mine) or self.must_wait(job):
+                for pod in given:
+                    self.state[pod].state = "Pipelined"
+
     def evict_for(self, action: Action) -> None:
         if action is Action.CONSOLIDATION and not self.settings.max_consolidation_preemptees:
             return
@@ -82,7 +101,7 @@ class Actions(Search):
             if self.may_try(job, action):
                 saved = {key: replace(pod) for key, pod in self.state.items()}
                 if self.search(job, action):
-                    self.settle()
+                    self.settle_search()
                 else:
                     self.state = saved
 

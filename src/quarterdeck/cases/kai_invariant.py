@@ -40,11 +40,11 @@ class History:
         return bool(stated == "preemptible" if stated else group["priority"] < 100)
 
     def chain(self, queue: str) -> Iterator[Json]:
-        """A queue and its ancestors."""
-        name: str | None = queue
-        while name:
-            yield self.queues[name]
-            name = self.queues[name].get("parentQueue")
+        """A queue and its ancestors, as far as they exist."""
+        found = self.queues.get(queue)
+        while found is not None:
+            yield found
+            found = self.queues.get(found.get("parentQueue", ""))
 
     def used(self, pods: Pods, *, only_fixed: bool = False) -> dict[str, list[float]]:
         """What bound pods take, by queue."""
@@ -60,13 +60,11 @@ class History:
 
 def request_of(pod: Json) -> tuple[float, float, float]:
     """CPU in milli-cores, memory in bytes, GPUs."""
+    gpus = float(pod.get("gpu") or pod.get("gpuFraction") or 0)
     if pod.get("bestEffort"):
-        return (0.0, 0.0, float(pod.get("gpu") or 0))
-    return (
-        Quantity(str(pod.get("cpu", "1"))).milli_value,
-        Quantity(str(pod.get("memory", "1G"))).value,
-        float(pod.get("gpu") or pod.get("gpuFraction") or 0),
-    )
+        return (0.0, 0.0, gpus)
+    cpu, memory = Quantity(str(pod.get("cpu", "1"))), Quantity(str(pod.get("memory", "1G")))
+    return (cpu.milli_value, memory.value, gpus)
 
 
 def capacity_of(node: Json) -> tuple[float, float, float]:

@@ -57,16 +57,15 @@ class Actions:
         order = self._waiting(Action.ALLOCATE)
         while (queued := order.pop()) is not None:
             job = queued.job
-            had_quota = any(job.count(state) for state in HOLDING)
+            is_start = not _holds_quota(job)
             position = self._ledger.checkpoint()
             if not self._placer.allocate(job):
                 self._ledger.rollback(position)
                 continue
-            must_wait = _must_wait(job)
-            if must_wait:
+            if job.must_wait:
                 self._ledger.promise_all(job)
             self._ledger.commit()
-            if not must_wait and not had_quota:
+            if is_start and _holds_quota(job):
                 self._ledger.decisions.append(SetLastStart(job.key, self._cluster.now))
             if job.count(PodState.PENDING):
                 order.push(as_waiting(job))
@@ -144,9 +143,12 @@ class Actions:
             candidates=candidates,
             rules=rules,
         )
+        is_start = not _holds_quota(job)
         if not search.run():
             return False
         self._ledger.commit(eviction)
+        if is_start and _holds_quota(job):
+            self._ledger.decisions.append(SetLastStart(job.key, self._cluster.now))
         return True
 
     def _waiting(self, action: Action) -> JobOrder:
@@ -179,10 +181,5 @@ class Actions:
         return spare >= job.wanted()[2]
 
 
-def _must_wait(job: Job) -> bool:
-    """Whether a leaf has its minimum only with pods that are promised a node."""
-    for leaf in job.leaves.values():
-        promised = leaf.counts[PodState.PIPELINED]
-        if promised and leaf.active - promised < leaf.minimum:
-            return True
-    return False
+def _holds_quota(job: Job) -> bool:
+    return any(job.count(state) for state in HOLDING)

@@ -41,6 +41,9 @@ CORES: Final = 1000
 """Milli-cores in a core."""
 GIGABYTES: Final = 10**9
 
+_NOUNS: Final = {"CPU cores": "resources", "memory": "resources"}
+"""KAI-Scheduler's number of the noun, for users who match on texts; it is singular for all others."""
+
 
 class FitError(msgspec.Struct, frozen=True, kw_only=True):
     """One reason why a job was not placed."""
@@ -97,20 +100,21 @@ def amount_text(amount: float, unit: float = 1) -> str:
 def missing_in_domain(domain: str, needed: Resources, free: Resources) -> tuple[list[str], list[str]]:
     """What a domain lacks, in short and at length."""
     lacking: list[tuple[str, str, str]] = []
-    if needed.gpu > free.gpu:
-        lacking.append(("GPUs", f"{needed.gpu:.3g}", f"{free.gpu:.3g}"))
     if needed.cpu > free.cpu:
         lacking.append(("CPU cores", amount_text(needed.cpu, CORES), amount_text(free.cpu, CORES)))
     if needed.memory > free.memory:
         texts = amount_text(needed.memory, GIGABYTES), amount_text(free.memory, GIGABYTES)
         lacking.append(("memory", *texts))
+    if needed.gpu > free.gpu:
+        lacking.append(("GPUs", f"{needed.gpu:.3g}", f"{free.gpu:.3g}"))
     available = dict(free.scalars)
     for name, amount in needed.scalars:
         if amount > available.get(name, 0):
             lacking.append((name, str(amount), str(available.get(name, 0))))
     short = [f"node-group(s) didn't have enough resources: {name}" for name, _, _ in lacking]
     long = [
-        f"{domain} didn't have enough resources: {name}, requested: {wants}, available: {has}"
+        f"{domain} didn't have enough {_NOUNS.get(name, 'resource')}: {name}, "
+        f"requested: {wants}, available: {has}"
         for name, wants, has in lacking
     ]
     return short, long

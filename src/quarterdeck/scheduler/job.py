@@ -130,6 +130,15 @@ class Job:
             return False
         return not self.is_gang_satisfied
 
+    @property
+    def must_wait(self) -> bool:
+        """Whether a leaf has its minimum only with pods that are promised a node."""
+        for leaf in self.leaves.values():
+            promised = leaf.counts[PodState.PIPELINED]
+            if promised and leaf.active - promised < leaf.minimum:
+                return True
+        return False
+
     def tasks_to_allocate(self, *, with_evicted: bool = False) -> list[Task]:
         """The pods to be placed next, all or none of them.
 

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Final, TypeAlias
 
 from quarterdeck.scheduler.cluster import Cluster
-from quarterdeck.scheduler.decision import Bind, Decision, Evict, Pipeline, PodState
+from quarterdeck.scheduler.decision import Bind, Decision, Evict, Pipeline, PodState, SetLastStart
 from quarterdeck.scheduler.hold import Hold
 from quarterdeck.scheduler.job import Job
 from quarterdeck.scheduler.node import NodeState
@@ -138,29 +138,70 @@ class Ledger:
 
     def promise_all(self, job: Job) -> None:
         """Turn all that was given to a job since the last commit into promises; to be committed next."""
-        for change, task, _, _ in self._entries:
-            if change is _Change.PLACED and task.job is job and task.state is PodState.ALLOCATED:
-                assert task.node is not None
-                self._cluster.hold(task, task.node, task.groups, Hold.RUNNING, -1)
-                self._cluster.hold(task, task.node, task.groups, Hold.COMING, 1)
-                self._set_state(task, PodState.PIPELINED)
+        for task in self._placed():
+            if task.job is job and task.state is PodState.ALLOCATED:
+                self._turn_into(task, PodState.PIPELINED)
 
     def commit(self, eviction: Callable[[Task, int], Evict] | None = None) -> None:
         """Decide what was tried; ``eviction`` makes the decision about one of so many victims."""
         victims = sum(map(_was_there, self._before_eviction.values()))
+        waits_for_nobody = bool(self._before_eviction) and all(
+            past[0] is PodState.ALLOCATED and not past[-1] for past in self._before_eviction.values()
+        )
         for change, task, _, _ in self._entries:
             task.is_virtual = False
-            if change is _Change.PLACED:
-                self.decisions.append(_placement(task))
-            elif task in self._before_eviction:
+            if change is not _Change.PLACED and task in self._before_eviction:
                 past = self._before_eviction.pop(task)
                 if _was_there(past):
                     assert eviction is not None
                     self.decisions.append(eviction(task, victims))
                 elif not past[-1]:
                     self._forget(task, past)
-        self._entries.clear()
         assert not self._before_eviction
+        if waits_for_nobody:
+            self._keep_promises()
+        self.decisions.extend(map(_placement, self._placed()))
+        self._entries.clear()
+
+    def _placed(self) -> list[Task]:
+        """The pods that were placed since the last commit."""
+        return [task for change, task, _, _ in self._entries if change is _Change.PLACED]
+
+    def _keep_promises(self) -> None:
+        """Give jobs at once what they were promised, if all of it is idle.
+
+        The room was taken from pods that had it only since earlier in the cycle, so nobody has to leave. If
+        the promise were left to the next cycle, that would give the room to the same pods again, for ever.
+        """
+        self.version = next(self._versions)
+        jobs: dict[Job, list[Task]] = {}
+        for task in self._placed():
+            assert task.job is not None
+            jobs.setdefault(task.job, []).append(task)
+        for job, tasks in jobs.items():
+            given = []
+            for task in tasks:
+                if not self._is_idle_for(task):
+                    break
+                self._turn_into(task, PodState.ALLOCATED)
+                given.append(task)
+            if len(given) < len(tasks) or job.must_wait:
+                for task in given:
+                    self._turn_into(task, PodState.PIPELINED)
+
+    def _is_idle_for(self, task: Task) -> bool:
+        """Whether what a pod was promised can be had now; no, where that depends on more than amounts."""
+        assert task.node is not None
+        if task.state is not PodState.PIPELINED or task.is_evicted or task.shape.share is not None:
+            return False
+        return task.node.fits_now(task.shape) and not self._cluster.predicates.depends_on_pods(task)
+
+    def _turn_into(self, task: Task, state: PodState) -> None:
+        """Make a promise of what a pod was given, or the other way round."""
+        assert task.node is not None
+        self._cluster.hold(task, task.node, task.groups, _hold_of(task.state), -1)
+        self._cluster.hold(task, task.node, task.groups, _hold_of(state), 1)
+        self._set_state(task, state)
 
     def _forget(self, task: Task, past: _Past) -> None:
         """Take back what this cycle gave or promised a pod: nothing was done about it yet."""
@@ -178,6 +219,8 @@ class Ledger:
         return [each for each in self.decisions if self._still_holds(each)]
 
     def _still_holds(self, decision: Decision) -> bool:
+        if isinstance(decision, SetLastStart):
+            return self._cluster.jobs[decision.pod_group].count(PodState.ALLOCATED) > 0
         if not isinstance(decision, Bind | Pipeline):
             return True
         task = self._cluster.tasks[decision.pod]

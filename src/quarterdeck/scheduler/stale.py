@@ -25,11 +25,9 @@ def evict_stale_gangs(cluster: Cluster, ledger: Ledger) -> None:
         if since is None:
             ledger.decisions.append(MarkStale(job.key, cluster.now))
         grace = cluster.settings.staleness_grace_period
-        is_over = grace >= 0 and cluster.now - (cluster.now if since is None else since) >= grace
-        if is_over:
+        if grace >= 0 and cluster.now - (cluster.now if since is None else since) >= grace:
             _evict(job, ledger)
-        if is_over or since is not None:
-            ledger.decisions.append(StaleJob(job.key, stale_message(job)))
+        ledger.decisions.append(StaleJob(job.key, stale_message(job)))
 
 
 def _evict(job: Job, ledger: Ledger) -> None:

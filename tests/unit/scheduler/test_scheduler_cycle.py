@@ -21,7 +21,7 @@ from quarterdeck.scheduler.decision import (
 )
 from quarterdeck.scheduler.resource import Resources
 from quarterdeck.scheduler.settings import ALL_ACTIONS
-from quarterdeck.scheduler.snapshot import BindRequestInfo, QueueResource
+from quarterdeck.scheduler.snapshot import BindRequestInfo, PodConstraints, QueueResource
 from quarterdeck.scheduler.state import ACTIVE
 
 
@@ -156,6 +156,18 @@ def test_only_the_actions_that_are_set_run():
     scene = gpu_node(1).job("low", "q", "n0", gpu=1).job("a", waiting=1, gpu=1, priority=75)
     assert scene.run(Settings(actions=(Action.ALLOCATE, Action.RECLAIM))).evicted() == []
     assert scene.run(Settings()).evicted() == ["low-0"]
+
+
+def test_room_that_the_cycle_itself_gave_away_and_took_back_is_used_at_once():
+    """Were it only promised, the next cycle would give it away and take it back again, for ever."""
+    scene = Scene().queue("root").queue("q", "root").node("n0", 1, labels={"host": "n0"}).node("n1", 2)
+    scene.job("first", waiting=1, gpu=1).group("bound")
+    scene.pod("bound", gpu=1, constraints=PodConstraints(node_selector=(("host", "n0"),)))
+    assert scene.run(ALLOCATE)["first-0"] == ("Allocated", "n0")
+    outcome = scene.run()
+    assert (outcome["first-0"], outcome["bound-0"]) == (("Allocated", "n1"), ("Allocated", "n0"))
+    assert outcome.evicted() == []
+    assert [each.pod_group.name for each in outcome.of(SetLastStart)] == ["first", "bound"]
 
 
 # -- what must hold for any cluster -----------------------------------------------------------------------

@@ -8,7 +8,7 @@ from schedulerscene import NS, Scene, gpu_node, random_cluster
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.cluster import Cluster
-from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, PodState
+from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, PodState, SetLastStart
 from quarterdeck.scheduler.eviction import evict
 from quarterdeck.scheduler.ledger import Ledger
 from quarterdeck.scheduler.state import ACTIVE
@@ -147,3 +147,77 @@ class TestCommit:
         ledger.commit(eviction)
         assert ledger.settled() == []
         assert (task.state, task.node) == (PodState.PENDING, None)
+
+    def test_a_start_that_was_withdrawn_is_not_told(self):
+        cluster = gpu_node(1).job("a", waiting=1, gpu=1).cluster()
+        ledger = Ledger(cluster)
+        (task,) = cluster.tasks.values()
+        ledger.place(task, cluster.nodes["n0"], (), PodState.ALLOCATED)
+        ledger.commit()
+        start = SetLastStart(Key(NS, "a"), 0.0)
+        ledger.decisions.append(start)
+        assert start in ledger.settled()
+        ledger.evict(task)
+        ledger.commit(eviction)
+        assert ledger.settled() == []
+
+
+class TestPromisesThatWaitForNobody:
+    """Room that a later action takes from pods placed in the same cycle is idle in the cluster."""
+
+    @staticmethod
+    def cluster_and_ledger(*, b: int) -> tuple[Cluster, Ledger, dict[str, Task]]:
+        scene = gpu_node(2).job("low", "q", "n0", gpu=1).job("a", waiting=1, gpu=1)
+        cluster = scene.job("b", waiting=b, gpu=1).cluster()
+        ledger = Ledger(cluster)
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        ledger.place(tasks["a-0"], cluster.nodes["n0"], (), PodState.ALLOCATED)
+        ledger.commit()
+        return cluster, ledger, tasks
+
+    def test_they_are_kept_at_once(self):
+        cluster, ledger, tasks = self.cluster_and_ledger(b=1)
+        node = cluster.nodes["n0"]
+        ledger.evict(tasks["a-0"])
+        ledger.place(tasks["b-0"], node, (), PodState.PIPELINED)
+        ledger.commit(eviction)
+        assert [(type(each), each.pod.name) for each in ledger.settled()] == [(Bind, "b-0")]
+        assert tasks["a-0"].state is PodState.PENDING
+        assert (node.idle.gpu, node.free.gpu) == (0, 0)
+
+    def test_with_a_victim_that_runs_they_wait(self):
+        cluster, ledger, tasks = self.cluster_and_ledger(b=1)
+        ledger.evict(tasks["a-0"])
+        ledger.evict(tasks["low-0"])
+        ledger.place(tasks["b-0"], cluster.nodes["n0"], (), PodState.PIPELINED)
+        ledger.commit(eviction)
+        assert [type(each) for each in ledger.settled()] == [Evict, Pipeline]
+
+    def test_a_job_gets_all_or_nothing_at_once(self):
+        cluster, ledger, tasks = self.cluster_and_ledger(b=2)
+        node = cluster.nodes["n0"]
+        ledger.evict(tasks["low-0"])
+        ledger.commit(eviction)
+        ledger.evict(tasks["a-0"])
+        ledger.place(tasks["b-0"], node, (), PodState.PIPELINED)
+        ledger.place(tasks["b-1"], node, (), PodState.PIPELINED)
+        ledger.commit(eviction)
+        assert [type(each) for each in ledger.settled()] == [Evict, Pipeline, Pipeline]
+        assert (node.idle.gpu, node.free.gpu) == (1, 0)
+
+    def test_a_pod_beyond_a_minimum_that_waits_waits_with_it(self):
+        scene = gpu_node(3).job("low", "q", "n0", "n0", gpu=1).job("a", waiting=1, gpu=1)
+        cluster = scene.job("b", waiting=3, gpu=1, least=2).cluster()
+        ledger, node = Ledger(cluster), cluster.nodes["n0"]
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        for number in (0, 1):
+            ledger.evict(tasks[f"low-{number}"])
+            ledger.place(tasks[f"b-{number}"], node, (), PodState.PIPELINED)
+        ledger.commit(eviction)
+        ledger.place(tasks["a-0"], node, (), PodState.ALLOCATED)
+        ledger.commit()
+        ledger.evict(tasks["a-0"])
+        ledger.place(tasks["b-2"], node, (), PodState.PIPELINED)
+        ledger.commit(eviction)
+        assert tasks["b-2"].state is PodState.PIPELINED
+        assert node.idle.gpu == 1

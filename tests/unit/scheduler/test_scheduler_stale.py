@@ -22,7 +22,7 @@ def test_staleness_is_noted_first():
     outcome = gang().run(STALE)
     assert outcome.of(MarkStale) == [MarkStale(A, NOW)]
     assert outcome.of(Evict) == []
-    assert outcome.of(StaleJob) == []
+    assert outcome.of(StaleJob) == [StaleJob(A, "Job is stale. 1 pods are active, minMember is 2")]
 
 
 @pytest.mark.parametrize(("age", "evicts"), [(0, False), (59.9, False), (60, True), (1000, True)])

@@ -283,10 +283,10 @@ class TestErrors:
         lacks = "didn't have enough resources"
         assert outcome.message("a") == (
             "\nUnable to schedule podgroup."
-            f"\n<z0.r0>: z0.r0 {lacks}: GPUs, requested: 4, available: 2, "
-            f"z0.r0 {lacks}: CPU cores, requested: 65, available: 64."
-            f"\n<z0.r1>: z0.r1 {lacks}: GPUs, requested: 4, available: 3, "
-            f"z0.r1 {lacks}: CPU cores, requested: 65, available: 64."
+            f"\n<z0.r0>: z0.r0 {lacks}: CPU cores, requested: 65, available: 64, "
+            "z0.r0 didn't have enough resource: GPUs, requested: 4, available: 2."
+            f"\n<z0.r1>: z0.r1 {lacks}: CPU cores, requested: 65, available: 64, "
+            "z0.r1 didn't have enough resource: GPUs, requested: 4, available: 3."
             f"\ntopology t, requirement rack couldn't be satisfied for job <{NS}/a>."
         )
         assert self.message(scene) == (

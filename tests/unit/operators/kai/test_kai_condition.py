@@ -190,7 +190,6 @@ def test_pods_of_a_group_add_up() -> None:
         "pending": 2,
         "resourcesStatus": {
             "allocated": {"cpu": "1500m", "nvidia.com/gpu": "2500m"},
-            "allocatedNonPreemptible": None,
             "requested": {"cpu": "2", "nvidia.com/gpu": "3500m"},
         },
     }

@@ -77,14 +77,18 @@ def phase_of(phases: Mapping[str, int]) -> str:
 
 
 def group_status(use: GroupUse, *, is_preemptible: bool) -> dict[str, Any]:
-    """The fields of a group's status that follow from its pods; ``None`` for those to be left out."""
+    """The fields of a group's status that follow from its pods; ``None`` for those to be left out.
+
+    What a group held while it was not preemptible stays as it was once it is.
+    """
     allocated = _wire(resource_list(use.allocated))
     counts = {phase.lower(): use.phases.get(phase) or None for phase in _COUNTED}
     resources = {
         "allocated": allocated,
-        "allocatedNonPreemptible": None if is_preemptible else allocated,
         "requested": _wire(resource_list(use.requested)),
     }
+    if not is_preemptible:
+        resources["allocatedNonPreemptible"] = allocated
     return {"phase": phase_of(use.phases), **counts, "resourcesStatus": resources}
 
 
