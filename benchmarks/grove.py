@@ -121,6 +121,8 @@ async def bench_settle(sizes: list[int]) -> bool:
             f"     in a set  {whole[0]:6.2f} s  {whole[1] / count * 1e3:5.2f} ms CPU each"
             f"     {whole[1] / alone[1]:.1f}×"
         )
+    if len(sizes) == 1:
+        return True
     growth = costs[sizes[-1]] / costs[sizes[0]]
     verdict = "ok" if growth <= 1.5 else "MORE THAN LINEAR"
     print(f"  a pod of {sizes[-1]:,} costs {growth:.2f}× what one of {sizes[0]:,} does (≤ 1.5)   {verdict}")

@@ -338,11 +338,14 @@ BACKENDS = [
                 "reason": "BackendOperationFailed",
                 "messageContains": "failed for PodGang 'one-0': no",
             },
-            metric={
-                "name": COUNTED,
-                "labels": {"backend_name": "spy", "operation": "create", "status": "failure"},
-                "value": 2,
-            },
+            metric=[
+                {
+                    "name": COUNTED,
+                    "labels": {"backend_name": "spy", "operation": operation, "status": "failure"},
+                    "value": 1,
+                }
+                for operation in ("create", "update")
+            ],
         ),
     ),
     life(

@@ -137,7 +137,7 @@ _ABOUT_METADATA: Final = frozenset(
 
 
 async def check_objects(wanted: list[Json], world: World) -> Lines:
-    """Single objects; a word that is no check of its own is a field of the object."""
+    """Single objects; a word that is no check of its own is a field of the object, or of its spec."""
     lines: Lines = []
     for expected in wanted:
         kind, name = expected["kind"], expected["name"]
@@ -162,9 +162,10 @@ def _check_object(what: str, word: str, value: Any, found: Json) -> Lines:
     if word.endswith("Contains"):
         field = word.removesuffix("Contains")
         return contains(f"{what} {field}", value, found.get(field))
-    if word not in found and value not in (None, [], {}):
+    holder = found if word in found else found.get("spec") or {}
+    if word not in holder and value not in (None, [], {}):
         return [f"{what} has no field {word}"]
-    return contains(f"{what} {word}", value, found.get(word))
+    return contains(f"{what} {word}", value, holder.get(word))
 
 
 # -- pods ------------------------------------------------------------------------------------------------
@@ -243,7 +244,7 @@ def _check_pod(what: str, word: str, value: Any, pod: Json) -> Lines:
             return contains(f"{what} spec", value, spec)
         case "statusContains":
             return contains(f"{what} status", value, pod.get("status"))
-        case _ if word in _SPEC_FIELDS:
+        case _ if word in spec or word in _SPEC_FIELDS:
             return contains(f"{what} {word}", value, spec.get(word))
         case _:
             return [f"pods.{word} is not understood"]

@@ -92,7 +92,7 @@ class OperatorRun:
     def __init__(self, stage: Stage, given: Json, *, environ: Mapping[str, str] | None = None) -> None:
         self._stage: Final = stage
         self._faults: Final = PodFaults(given)
-        self._environ: Final = {**_ENVIRON, **(environ or {})}
+        self._environ: Final = _ENVIRON if environ is None else environ
         self.spies: Final = Spies(given.get("testBackends") or [])
         self.registry: Final = empty_registry()
         self.refused: Final = self.spies.register(self.registry)

@@ -218,10 +218,11 @@ class Steps:
 
     # -- the operator ---------------------------------------------------------------------------------
 
-    async def _restart(self, given: Json) -> None:
-        _known(given, {"config"})
+    async def _restart(self, given: Any) -> None:
+        if given is not True:
+            _known(given, {"config"})
+            self._config = given.get("config", self._config)
         await self._operator.stop()
-        self._config = given.get("config", self._config)
         await self._operator.start(self._config)
 
     async def _mark(self, what: str) -> None:
@@ -283,9 +284,10 @@ class Steps:
             return await self._world.items("Pod", selector)
         if isinstance(given, list):
             return [pod for clique in given for pod in await self._clique_pods(clique)]
-        if "selector" in given or "hostnames" in given:
-            _known(given, {"selector", "hostnames", "count"})
-            pods = await self._world.items("Pod", given.get("selector", ""))
+        if given.keys() & {"selector", "hostnames", "pclq"}:
+            _known(given, {"selector", "hostnames", "pclq", "count"})
+            selector = f"{names.PODCLIQUE}={given['pclq']}" if "pclq" in given else given.get("selector", "")
+            pods = await self._world.items("Pod", selector)
             if "hostnames" in given:
                 pods = [pod for pod in pods if pod["spec"].get("hostname") in given["hostnames"]]
             return pods[: given.get("count", len(pods))]
@@ -349,9 +351,10 @@ def _many(given: Any) -> list[Json]:
     """Objects: a list of them, or one that is made several times under other names."""
     if isinstance(given, list):
         return given
-    template = given.get("template") or given.get("object") or given.get("apply")
-    if template is None or given.keys() - {"template", "object", "apply", "count", "names", "namePrefix"}:
+    words = [word for word, value in given.items() if isinstance(value, dict) and "kind" in value]
+    if len(words) != 1 or given.keys() - {*words, "count", "names", "namePrefix"}:
         raise CaseFailure(f"applyMany with {sorted(given)} is not understood")
+    template = given[words[0]]
     prefix = given.get("namePrefix") or f"{template['metadata']['name']}-"
     chosen = given.get("names") or [f"{prefix}{number}" for number in range(given["count"])]
     made = []

@@ -3,23 +3,47 @@
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
+
+from .error import CommandError
 
 RUN = """\
-Run the operator alone, with the OperatorConfiguration of a file. Exit codes: 2 the configuration, 3 the
-topology, 4 the surroundings, 5 the scheduler backend, 6 anything later.
+Run the operator alone, with the OperatorConfiguration of a file. Exit codes: 1 the arguments, 2 the
+configuration, 3 the topology, 4 the surroundings, 5 the scheduler backend, 6 anything later.
 """
 _FORMATS: dict[str, Literal["json", "console"]] = {"json": "json", "text": "console"}
 BACKENDS = """\
 List the scheduler backends that the operator knows: the built-in ones, then those of installed distributions.
 """
+RELOAD = """\
+Let a running operator (`quarterdeck grove run`) look for scheduler backends and at its file again.
+"""
+
+
+class _Arguments(argparse.ArgumentParser):
+    """Exits with 1 where arguments are wrong: 2 is the configuration."""
+
+    def error(self, message: str) -> NoReturn:
+        self.print_usage(sys.stderr)
+        self.exit(1, f"{self.prog}: error: {message}\n")
+
+    def parse_known_args(  # type: ignore[override]  # the namespace is always one of argparse
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser("grove", help="the PodCliqueSet operator alone, and its backends")
-    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, parser_class=_Arguments)
     run = actions.add_parser("run", help="run the operator alone", description=RUN)
     run.add_argument("--config", type=Path, required=True, help="YAML file with an OperatorConfiguration")
     run.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
@@ -30,6 +54,10 @@ def add_command(commands: Any) -> None:
     run.set_defaults(run=run_operator)
     backends = actions.add_parser("backends", help="list scheduler backends", description=BACKENDS)
     backends.set_defaults(run=list_backends)
+    more = backends.add_subparsers(title="actions", metavar="ACTION", parser_class=_Arguments)
+    reload = more.add_parser("reload", help="look for backends again", description=RELOAD)
+    reload.add_argument("pid", type=int, help="process of the operator")
+    reload.set_defaults(run=reload_backends)
 
 
 def run_operator(arguments: argparse.Namespace) -> int:
@@ -69,4 +97,12 @@ def list_backends(arguments: argparse.Namespace) -> int:
             print(f"{name}\tcannot be loaded: {error}")
             continue
         print(f"{name}\t{factory.__module__}:{getattr(factory, '__qualname__', repr(factory))}")
+    return 0
+
+
+def reload_backends(arguments: argparse.Namespace) -> int:
+    try:
+        os.kill(arguments.pid, signal.SIGHUP)
+    except OSError as error:
+        raise CommandError(f"process {arguments.pid}: {error.strerror}") from error
     return 0

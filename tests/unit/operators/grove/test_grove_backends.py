@@ -518,11 +518,20 @@ def test_profiles_have_the_default_scheduler_among_them() -> None:
     assert made.scheduler_name == "default-scheduler"
     assert dict(made.options_of("kai-scheduler")) == {"podGroups": "disabled"}
     assert dict(made.options_of("gone")) == {}
+    assert effective_document(made)["scheduler"]["profiles"] == [
+        {"name": "kai-scheduler", "config": {"podGroups": "disabled"}},
+        {"name": "default-scheduler", "config": {}},
+    ]
 
 
 def test_options_reach_the_factory() -> None:
     made = load(schedulerName="kai-scheduler", schedulerConfig={"podGroups": "disabled"})
     assert dict(made.options_of("kai-scheduler")) == {"podGroups": "disabled"}
+
+
+def test_a_field_that_says_nothing_has_its_default() -> None:
+    silent = load(logLevel=None, server={"webhooks": None}, scheduler=None, schedulerConfig=None)
+    assert silent == load()
 
 
 def test_unknown_fields_are_skipped_and_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -248,10 +248,11 @@ def test_names_of_one_set_are_the_same() -> None:
 
 def test_the_old_word_is_refused_on_new_sets_unless_levels_are_configured() -> None:
     made = pcs(clique("a"), topology_constraint=near(old_word="rack", name=""))
-    assert (
-        f"{T}.topologyConstraint.packDomain: Forbidden: packDomain is deprecated and cannot be used on new "
-        "workloads; use pack.required"
-    ) in resolved(made)[1]
+    for rules in (ON, OFF):
+        assert (
+            f"{T}.topologyConstraint.packDomain: Forbidden: packDomain is deprecated and cannot be used on "
+            "new workloads; use pack.required"
+        ) in resolved(made, rules)[1]
     assert resolved(made, SEED) == (names.DEFAULT_TOPOLOGY, "")
     assert warnings_of(made.spec.template)[-1] == (
         f"{T}.topologyConstraint.packDomain is deprecated; use {T}.topologyConstraint.pack.required instead"

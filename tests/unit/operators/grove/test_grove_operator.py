@@ -11,15 +11,17 @@ from typing import Any
 import pytest
 from grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
 
-from quarterdeck.api import UNSET, ObjectMeta, Scheme, find_condition, owner_reference
+from quarterdeck.api import UNSET, Key, ObjectMeta, Scheme, find_condition, owner_reference
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.api.k8s.volume import SecretVolumeSource, Volume
+from quarterdeck.cases.grove_guard import make_office
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.backends import Backend, BackendRegistry, HookContext
 from quarterdeck.operators.grove.configwatch import ConfigurationWatch
+from quarterdeck.operators.grove.controllers import set_controller
 from quarterdeck.operators.grove.controllers.expectation import PodExpectations
 from quarterdeck.operators.grove.controllers.startup import StartError
 from quarterdeck.operators.grove.program import exit_code_of
@@ -135,6 +137,18 @@ async def test_the_status_is_shown_and_served() -> None:
         assert [each.reason for each in log.events] == ["BackendInitialized"]
 
 
+@pytest.mark.parametrize("active", ["kai-scheduler", "default-scheduler"])
+async def test_of_several_backends_the_status_is_about_the_active_one(active: str) -> None:
+    profiles = [{"name": "default-scheduler"}, {"name": "kai-scheduler", "config": {"podGroups": "disabled"}}]
+    settings = {"scheduler": {"profiles": profiles, "defaultProfileName": active}}
+    async with running(settings) as grove:
+        name, condition = await status_of(grove.cluster)
+        assert (name, condition["status"]) == (active, "True")
+        assert condition["message"] == f"Scheduler backend '{active}' initialized successfully"
+        notes = {each.note for each in grove.events.events if each.reason == "BackendInitialized"}
+        assert notes == {f"Scheduler backend '{each['name']}' initialized successfully" for each in profiles}
+
+
 def served(webhooks: OperatorWebhooks) -> Any:
     request = Request("GET", names.STATUS_PATH, "", (), b"")
     return json.loads(webhooks.endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
@@ -193,6 +207,50 @@ async def test_gangs_of_an_earlier_backend_stay_with_it() -> None:
             pods = (await grove.client.list(Pod, namespace=NS)).items
             named = {(pod.metadata.labels[names.PART_OF], pod.spec.scheduler_name) for pod in pods}
             assert named == {("old", "moody"), ("new", "default-scheduler")}
+
+
+async def test_a_gang_without_a_label_belongs_to_the_scheduler_of_its_pods() -> None:
+    known = Known("moody", Moody)
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        async with running({"schedulerName": "moody"}, registry=known.registry, cluster=cluster) as grove:
+            await grove.client.create(fresh(clique("a"), name="old"))
+            await grove.settle()
+        gang = await cluster.client.get(PodGang, "old-0", NS)
+        await cluster.client.patch(gang, MergePatch({"metadata": {"labels": {names.SCHEDULER_NAME: None}}}))
+        office = await make_office(cluster.client, {}, known.registry)
+        await cluster.reconcile_once(set_controller(office), Key(NS, "old"))
+        untold = await cluster.client.get(PodGang, "old-0", NS)
+        assert names.SCHEDULER_NAME not in untold.metadata.labels
+        async with running(registry=known.registry, cluster=cluster) as grove:
+            await grove.settle()
+            found = await grove.client.get(PodGang, "old-0", NS)
+            assert found.metadata.labels[names.SCHEDULER_NAME] == "moody"
+
+
+class Sulky(Moody):
+    """Fails at first."""
+
+    def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
+        super().sync_pod_gang(ctx, pod_gang)
+        if len(self.seen) == 1:
+            raise RuntimeError("not yet")
+
+
+async def test_a_gang_is_new_to_its_backend_once_whatever_comes_of_it() -> None:
+    known, metrics = Known("sulky", Sulky), RuntimeMetrics()
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        manager = cluster.manager(metrics=metrics)
+        settings = {"schedulerName": "sulky"}
+        GroveOperator(known.registry, {}).setup(
+            manager, OperatorEnvironment(name="grove", settings=settings, namespace=NS)
+        )
+        async with cluster.serving(manager):
+            await cluster.client.create(fresh(clique("a")))
+            await asyncio.sleep(10)
+        totals = dict(metrics.registry.family("grove_scheduler_backend_operation_total").items())
+        assert totals["sulky", "create", "failure"].value == 1
+        assert ("sulky", "create", "success") not in totals
+        assert totals["sulky", "update", "success"].value >= 1
 
 
 async def test_gangs_of_a_backend_that_nobody_knows_any_more_are_told_so() -> None:

@@ -11,8 +11,9 @@ from quarterdeck.api import ObjectMeta, Time
 from quarterdeck.api.k8s import PodSchedulingGate, PodStatus
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.breach import (
-    clique_verdicts,
+    breach_verdict,
     group_verdict,
+    scheduled_verdict,
     was_ever_healthy,
     was_ever_scheduled,
 )
@@ -156,7 +157,8 @@ def test_gates_of_others_stay() -> None:
 
 
 def verdicts(least: int, *, is_updating: bool = False, **count: int) -> list[tuple[str, str, str]]:
-    found = clique_verdicts(least, PodCount(**count), is_updating=is_updating)
+    there = PodCount(**count)
+    found = (scheduled_verdict(least, there), breach_verdict(least, there, is_updating=is_updating))
     return [(each.status, each.reason, each.message) for each in found]
 
 

@@ -254,12 +254,12 @@ def test_pods_of_an_update_are_counted_by_its_target() -> None:
     )
 
 
-def test_conditions_come_with_the_first_complete_pass() -> None:
+def test_what_is_missing_is_judged_after_the_first_complete_pass() -> None:
     labels = {names.PART_OF: "w", names.TEMPLATE_HASH: "new"}
     fresh = clique_status(
         pclq("w-0-a", labels=labels), [], expected_hash="new", generation_hash="g1", now=NOW
     )
-    assert fresh.conditions == ()
+    assert [each.type for each in fresh.conditions] == [names.PODCLIQUE_SCHEDULED]
     assert [each.type for each in status_of([]).conditions] == [
         names.PODCLIQUE_SCHEDULED,
         names.MIN_AVAILABLE_BREACHED,

@@ -221,6 +221,10 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
             f'metadata.name: Invalid value: "{LONG}"',
         ],
     ),
+    "21 too many annotations": (
+        lambda: pcs(clique("a", annotations={"a": "x" * 262144})),
+        [f"{T}.cliques[0].annotations: Too long: may not be more than 262144 bytes"],
+    ),
     "21 labels and annotations": (
         lambda: pcs(clique("a", labels={"a b": "c d"}, annotations={"/x": ""})),
         [

@@ -21,6 +21,7 @@ from quarterdeck.operators.grove.initc import ArgumentError, missing_pods, parse
 from quarterdeck.operators.grove.initc.gate import StartupGate
 from quarterdeck.operators.grove.initc.program import main, wait_for_parents
 from quarterdeck.operators.grove.logic.capability import CAPABILITIES, missing_capabilities
+from quarterdeck.operators.grove.logic.defaulting import with_defaults
 from quarterdeck.operators.grove.types import (
     ClusterTopologyBinding,
     ClusterTopologySpec,
@@ -33,6 +34,7 @@ from quarterdeck.operators.grove.types import (
     definitions,
 )
 from quarterdeck.operators.grove.webhooks import Authorizer
+from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.manager import Manager
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.webhook.admission import Admission, Denied
@@ -72,8 +74,15 @@ async def test_a_set_is_completed_checked_and_guarded_on_its_way_in() -> None:
         assert str(made.spec.template.termination_delay) == "4h0m0s"
         with pytest.raises(Forbidden, match="minAvailable must not be greater than replicas"):
             await client.create(fresh(clique("a", 2, 3), name="x"))
+        with pytest.raises(Forbidden) as error:
+            await client.create(fresh(clique("a", 2, 3), name="x", replicas=-1))
+        for text in (
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+            "minAvailable must not be greater than replicas",
+        ):
+            assert text in str(error.value)
         with pytest.raises(Forbidden, match="must be greater than or equal to 0"):
-            await client.create(fresh(clique("a"), name="x", replicas=-1))
+            await client.patch(made, MergePatch({"spec": {"replicas": -1}}))
         document = made.to_dict()["spec"]["template"]["cliques"]
         document[1]["spec"]["roleName"] = "other"
         renamed = MergePatch({"spec": {"template": {"cliques": document}}})
@@ -95,6 +104,31 @@ async def test_a_set_that_was_accepted_before_can_still_be_deleted() -> None:
         await cluster.client.delete(PodCliqueSet, "w", NS)
         await run_until_idle(manager)
         assert not (await cluster.client.list(PodCliqueSet, namespace=NS)).items
+
+
+async def test_labels_and_annotations_are_judged_too() -> None:
+    settings = {"schedulerName": "kai-scheduler", "schedulerConfig": {"podGroups": "enabled"}}
+    async with TestCluster(crds=[*definitions(), *kai_definitions()], controllers=True) as cluster:
+        await guarded(cluster, **settings)
+        made = await cluster.client.create(fresh(clique("a", labels={names.KAI_QUEUE: "team-a"})))
+        for field, key, text in (
+            ("labels", names.KAI_QUEUE, 'KAI queue on PodCliqueSet default/w is "other"'),
+            ("annotations", names.MNNVL_GROUP, "MNNVL is not enabled in the operator configuration"),
+        ):
+            with pytest.raises(Forbidden) as error:
+                await cluster.client.patch(made, MergePatch({"metadata": {field: {key: "other"}}}))
+            assert text in str(error.value)
+
+
+async def test_a_set_that_is_older_than_its_rules_can_still_be_changed() -> None:
+    settings = {"schedulerName": "kai-scheduler", "schedulerConfig": {"podGroups": "enabled"}}
+    async with TestCluster(crds=[*definitions(), *kai_definitions()], controllers=True) as cluster:
+        without_queue = await cluster.client.create(with_defaults(fresh(clique("a"))))
+        await guarded(cluster, **settings)
+        with pytest.raises(Forbidden, match="no KAI queue is configured"):
+            await cluster.client.create(fresh(clique("a"), name="x"))
+        changed = await cluster.client.patch(without_queue, MergePatch({"spec": {"replicas": 2}}))
+        assert changed.spec.replicas == 2
 
 
 def topology(*levels: tuple[str, str], bound: str = "") -> ClusterTopologyBinding:
@@ -139,7 +173,10 @@ async def test_a_topology_is_checked(made: ClusterTopologyBinding, text: str) ->
         ({"pack": {}}, "pack must specify at least one of required or preferred"),
         (
             {"packDomain": "rack", "pack": {"required": "rack"}},
-            "must not set both pack.required and deprecated packDomain",
+            (
+                "spec.template.topologyConstraint.pack.required: Invalid value: "
+                "must not set both pack.required and deprecated packDomain"
+            ),
         ),
         ({"pack": {"required": "Rack"}}, "should match '^[a-z][a-z0-9-]*$'"),
     ],

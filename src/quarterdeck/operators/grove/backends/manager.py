@@ -79,7 +79,9 @@ class BackendManager:
         self._has_begun = True
         self._around = Surroundings(client, scheme, recorder)
         self.scheduler_name = scheduler_name or names.DEFAULT_SCHEDULER
-        wanted = {self.scheduler_name: config or {}, **(profiles or {})}
+        # The active one comes last: what is told about the start in the end is about it.
+        wanted = {name: options for name, options in (profiles or {}).items() if name != self.scheduler_name}
+        wanted[self.scheduler_name] = config or {}
         try:
             for name, options in wanted.items():
                 self._backends[name] = await self._start(name, options)

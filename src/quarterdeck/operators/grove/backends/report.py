@@ -14,7 +14,7 @@ from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.seam import Recorder
 
-__all__ = ["NOT_CONFIGURED", "BackendReport", "Operation"]
+__all__ = ["NOT_CONFIGURED", "BackendReport", "Operation", "initialized_text"]
 
 Operation = Literal["create", "update", "delete", "status_update", "mutate"]
 _LOG_NAMES: Final[dict[Operation, str]] = {
@@ -29,6 +29,11 @@ _QUIET: Final = 300.0
 """Seconds in which the same failure of a gang is not told again."""
 _REMEMBERED: Final = 10_000
 _log: Final = get_logger(__name__)
+
+
+def initialized_text(backend: str) -> str:
+    """What is said about a backend that has started."""
+    return f"Scheduler backend '{backend}' initialized successfully"
 
 
 class BackendReport:
@@ -75,8 +80,7 @@ class BackendReport:
             raise
         self._metrics.initialized(backend, perf_counter() - started, is_success=True)
         if is_active:
-            text = f"Scheduler backend '{backend}' initialized successfully"
-            self._set("True", "BackendInitialized", text)
+            self._set("True", "BackendInitialized", initialized_text(backend))
 
     def activated(self, backend: str, version: str) -> None:
         """A backend is the active one."""

@@ -37,6 +37,7 @@ def load_file(path: Path, schedulers: Schedulers) -> OperatorConfiguration:
 
 def load_configuration(document: Mapping[str, Any], schedulers: Schedulers) -> OperatorConfiguration:
     """The configuration of a document, complete and checked; raises ``ConfigError`` with all complaints."""
+    document = _without_nulls(document)
     try:
         read = msgspec.convert(document, OperatorConfiguration, dec_hook=_decode)
     except msgspec.ValidationError as error:
@@ -58,7 +59,7 @@ def load_configuration(document: Mapping[str, Any], schedulers: Schedulers) -> O
 
 def effective_document(configuration: OperatorConfiguration) -> dict[str, Any]:
     """The configuration as a document again, everything filled in."""
-    document: dict[str, Any] = msgspec.to_builtins(configuration, enc_hook=_encode)
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(configuration, enc_hook=_encode))
     return document
 
 
@@ -72,6 +73,13 @@ def _completed(read: OperatorConfiguration) -> OperatorConfiguration:
     default = scheduler.default_profile_name or names.DEFAULT_SCHEDULER
     completed = msgspec.structs.replace(scheduler, profiles=profiles, default_profile_name=default)
     return msgspec.structs.replace(read, scheduler=completed, scheduler_name=read.scheduler_name or default)
+
+
+def _without_nulls(value: Any) -> Any:
+    """The same without fields that are there and say nothing: they are as good as absent."""
+    if isinstance(value, Mapping):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
 def _decode(kind: type, value: Any) -> Any:

@@ -6,6 +6,7 @@ next life of the operator compares with its own.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +16,7 @@ from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.backends.report import BackendReport
+from quarterdeck.operators.grove.backends.report import BackendReport, initialized_text
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.seam import Recorder
 
@@ -61,10 +62,10 @@ class OperatorStatus:
         except QuarterdeckError as error:
             _log.warning("cannot write the operator's status", error)
 
-    def started(self, backend: str) -> None:
-        """The backend is there."""
-        condition = self._report.condition
-        self._recorder.event(self._object, "Normal", "BackendInitialized", "Init", condition.message)
+    def started(self, backend: str, others: Iterable[str] = ()) -> None:
+        """The active backend is there, and others beside it."""
+        for each in dict.fromkeys((*others, backend)):
+            self._recorder.event(self._object, "Normal", "BackendInitialized", "Init", initialized_text(each))
         if self.previous and self.previous != backend:
             text = f"Switched from backend '{self.previous}' to '{backend}'"
             self._recorder.event(self._object, "Normal", "BackendSwitched", "Init", text)

@@ -45,6 +45,8 @@ class GangReconciler(Reconciler[PodGang]):
         self._office: Final = office
         self._seen: Final[dict[Key, PodGang]] = {}
         """Gangs that their backend was told about, as they were then."""
+        self._tried: Final[dict[Key, str]] = {}
+        """UIDs of gangs that their backend was told about, whatever it made of it."""
         self._conditions: Final[dict[str, tuple[Any, ...]]] = {}
 
     async def reconcile(self, ctx: Context[PodGang]) -> Result | None:
@@ -67,7 +69,8 @@ class GangReconciler(Reconciler[PodGang]):
         if known is not None and known.metadata.generation == gang.metadata.generation:
             await self._tell_status(hook, backend, gang)
             return None
-        operation: Operation = "update" if known is not None else "create"
+        operation: Operation = "update" if self._tried.get(ctx.key) == gang.metadata.uid else "create"
+        self._tried[ctx.key] = gang.metadata.uid
         with self._office.report.operating(backend.name, operation, gang):
             await awaited(backend.sync_pod_gang(hook, gang))
         self._seen[ctx.key] = gang
@@ -77,6 +80,7 @@ class GangReconciler(Reconciler[PodGang]):
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A gang went without our finalizer: its backend is told now."""
+        self._tried.pop(ctx.key, None)
         known = self._seen.pop(ctx.key, None)
         if known is not None:
             await self._clear(HookContext(ctx.client, ctx.log), known)

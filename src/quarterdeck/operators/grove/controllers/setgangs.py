@@ -93,7 +93,7 @@ class SetGangs:
             if known is not None and known.metadata.is_deleting:
                 continue  # its end brings us back
             if known is None:
-                known = await self._write(ctx, plan, None, scheduler, {})
+                known = await self._write(ctx, plan, None, {}, scheduler)
             if find_condition(known.status.conditions, names.INITIALIZED) is None:
                 await self._tell(ctx, known, _PENDING)
 
@@ -111,11 +111,14 @@ class SetGangs:
         ctx: Context[PodCliqueSet],
         plan: GangPlan,
         known: PodGang | None,
-        scheduler: str,
         pods: Mapping[str, Sequence[str]],
+        scheduler: str = "",
     ) -> PodGang:
-        label = known.metadata.labels.get(names.SCHEDULER_NAME) if known is not None else None
-        wanted = gang_object(ctx.obj, plan, scheduler=label or scheduler, pods=pods)
+        """Write a gang; ``scheduler`` is the backend of a new one."""
+        if known is not None:
+            # One without a label is of an older version: its pods tell, when the backend is asked about it.
+            scheduler = known.metadata.labels.get(names.SCHEDULER_NAME, "")
+        wanted = gang_object(ctx.obj, plan, scheduler=scheduler, pods=pods)
         code, name = "ERR_SYNC_PODGANG", plan.name
         try:
             with step(code, f"failed to create or update PodGang {name}", "CreateOrUpdate"):
@@ -144,7 +147,6 @@ class SetGangs:
     async def fill(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan], sweep: Sweep) -> None:
         """List the pods of each gang; a gang whose pods are all there is initialized from then on."""
         present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
-        scheduler = self._scheduler(ctx.obj, present)
         for plan in plans:
             known = present.get(plan.name)
             if known is None or known.metadata.is_deleting:
@@ -153,14 +155,14 @@ class SetGangs:
             pods = await self._pods(ctx, plan)
             was_initialized = is_initialized(known)
             if pods is None and not was_initialized:
-                await self._write(ctx, plan, known, scheduler, _references(known))
+                await self._write(ctx, plan, known, _references(known))
                 text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
                 sweep.come_back(names.RETRY, text)
                 continue
             if pods is None:
                 pods = self._present_pods(ctx, plan)
                 sweep.come_back(names.RETRY, f"Waiting for all pods to be created for PodGang {plan.name}")
-            written = await self._write(ctx, plan, known, scheduler, pods)
+            written = await self._write(ctx, plan, known, pods)
             if not was_initialized:
                 await self._tell(ctx, written, _COMPLETE)
 

@@ -100,7 +100,7 @@ class Startup:
             self._status.failed()
             raise StartError(str(error), BACKEND_FAILED) from error
         await self._status.write(configuration.scheduler_name)
-        self._status.started(configuration.scheduler_name)
+        self._status.started(configuration.scheduler_name, configuration.enabled_schedulers)
         await self._drain()
         try:
             await self._sync_topology()

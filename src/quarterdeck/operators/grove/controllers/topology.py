@@ -62,7 +62,7 @@ class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
         hook, backends = HookContext(ctx.client, ctx.log), self._office.backends.backends
         statuses: list[SchedulerTopologyStatus] = []
         failure: Exception | None = None
-        is_missing = any(name not in backends for name in bound)
+        is_missing = not all(isinstance(backends.get(name), TopologyAware) for name in bound)
         for name, backend in backends.items():
             if not isinstance(backend, TopologyAware):
                 continue

@@ -12,34 +12,30 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup
 from .podstate import PodCount
 from .verdict import Verdict
 
-__all__ = ["breached_since", "clique_verdicts", "group_verdict", "was_ever_healthy", "was_ever_scheduled"]
+__all__ = [
+    "breach_verdict",
+    "breached_since",
+    "group_verdict",
+    "scheduled_verdict",
+    "was_ever_healthy",
+    "was_ever_scheduled",
+]
 
 _SETTLING: Final = 5.0
 """Seconds after creation in which a condition takes its first form."""
 _UPDATING: Final = ("Unknown", "UpdateInProgress", "Update is in progress")
 
 
-def clique_verdicts(least: int, count: PodCount, *, is_updating: bool) -> list[Verdict]:
-    """The conditions of a PodClique with a minimum of ``least``."""
-    scheduled = count.scheduled
-    if scheduled >= least:
-        has = Verdict(
-            names.PODCLIQUE_SCHEDULED,
-            "True",
-            "SufficientScheduledPods",
-            f"Sufficient scheduled pods found. expected at least: {least}, found: {scheduled}",
-        )
-    else:
-        has = Verdict(
-            names.PODCLIQUE_SCHEDULED,
-            "False",
-            "InsufficientScheduledPods",
-            f"Insufficient scheduled pods. expected at least: {least}, found: {scheduled}",
-        )
-    return [has, _clique_breach(least, count, is_updating=is_updating)]
+def scheduled_verdict(least: int, count: PodCount) -> Verdict:
+    """Whether a PodClique has its minimum of ``least`` on nodes."""
+    type, numbers = names.PODCLIQUE_SCHEDULED, f"expected at least: {least}, found: {count.scheduled}"
+    if count.scheduled >= least:
+        return Verdict(type, "True", "SufficientScheduledPods", f"Sufficient scheduled pods found. {numbers}")
+    return Verdict(type, "False", "InsufficientScheduledPods", f"Insufficient scheduled pods. {numbers}")
 
 
-def _clique_breach(least: int, count: PodCount, *, is_updating: bool) -> Verdict:
+def breach_verdict(least: int, count: PodCount, *, is_updating: bool) -> Verdict:
+    """Whether a PodClique has fewer pods than its minimum of ``least``."""
     type = names.MIN_AVAILABLE_BREACHED
     if is_updating:
         return Verdict(type, *_UPDATING)

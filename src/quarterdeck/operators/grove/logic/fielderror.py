@@ -18,6 +18,7 @@ __all__ = [
     "not_found",
     "required",
     "text_of",
+    "too_long",
     "unsupported",
 ]
 
@@ -28,6 +29,7 @@ _REASONS: Final = {
     "Duplicate value": "FieldValueDuplicate",
     "Not found": "FieldValueNotFound",
     "Unsupported value": "FieldValueNotSupported",
+    "Too long": "FieldValueTooLong",
 }
 
 
@@ -84,6 +86,11 @@ def unsupported(path: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Something is not one of a few."""
     choices = ", ".join(json.dumps(each) for each in supported)
     return FieldError(path, "Unsupported value", _shown(value), f"supported values: {choices}")
+
+
+def too_long(path: str, most: int) -> FieldError:
+    """Something has too many bytes."""
+    return FieldError(path, "Too long", "", f"may not be more than {most} bytes")
 
 
 def text_of(errors: Sequence[FieldError]) -> str:

@@ -154,7 +154,10 @@ def mirrored(values: Mapping[str, str]) -> dict[str, str]:
 def gang_object(
     pcs: PodCliqueSet, plan: GangPlan, *, scheduler: str, pods: Mapping[str, Sequence[str]]
 ) -> PodGang:
-    """The object of a gang, as it is applied; ``pods`` are the names of its pods by PodClique."""
+    """The object of a gang, as it is applied; ``pods`` are the names of its pods by PodClique.
+
+    ``scheduler`` is the backend that owns it; empty leaves open whose it is.
+    """
     annotations = mirrored(pcs.metadata.annotations)
     if plan.topology_name:
         annotations[names.TOPOLOGY_NAME] = plan.topology_name
@@ -164,7 +167,7 @@ def gang_object(
         labels={
             **mirrored(pcs.metadata.labels),
             **component_labels(pcs.metadata.name, names.PODGANG_COMPONENT),
-            names.SCHEDULER_NAME: scheduler,
+            **({names.SCHEDULER_NAME: scheduler} if scheduler else {}),
         },
         annotations=annotations,
     )

@@ -20,7 +20,7 @@ from quarterdeck.operators.grove.types import (
 )
 
 from . import naming
-from .breach import clique_verdicts, group_verdict
+from .breach import breach_verdict, group_verdict, scheduled_verdict
 from .cliqueupdate import is_updating as is_clique_updating
 from .groupstate import group_replicas
 from .groupupdate import is_updating as is_group_updating
@@ -51,19 +51,18 @@ def clique_status(
     if not isinstance(progress, UnsetType):
         target = progress.pod_template_hash
     updated = sum(template_hash(pod) == target for pod in alive)
-    conditions: Iterable[object] = status.conditions
     is_running_update = is_clique_updating(progress)
-    if status.observed_generation:
-        least = min_available_of(pclq.spec.replicas, pclq.spec.min_available)
-        verdicts = clique_verdicts(least, count, is_updating=is_running_update)
-        conditions = with_verdicts(status.conditions, verdicts, now=now)
+    least = min_available_of(pclq.spec.replicas, pclq.spec.min_available)
+    verdicts = [scheduled_verdict(least, count)]
+    if status.observed_generation:  # before that nobody knows what is missing
+        verdicts.append(breach_verdict(least, count, is_updating=is_running_update))
     after = status.evolve(
         replicas=count.existing,
         ready_replicas=count.ready,
         schedule_gated_replicas=count.gated,
         scheduled_replicas=count.scheduled,
         updated_replicas=updated,
-        conditions=conditions,
+        conditions=with_verdicts(status.conditions, verdicts, now=now),
     )
     if names.SCALING_GROUP not in labels:
         chosen = {**managed_labels(labels.get(names.PART_OF, "")), names.PODCLIQUE: pclq.metadata.name}

@@ -41,7 +41,7 @@ class TopologyConstraint(
             "!has(self.packDomain) || !has(self.pack) || !has(self.pack.required)",
             message="must not set both pack.required and deprecated packDomain",
             reason="FieldValueInvalid",
-            field_path=".pack",
+            field_path=".pack.required",
         ),
     ],
 ):

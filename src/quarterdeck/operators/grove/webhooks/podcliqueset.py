@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 from quarterdeck.errors import ErrorCause
@@ -17,7 +17,6 @@ from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid, te
 from quarterdeck.operators.grove.logic.validation import (
     Rules,
     check_domains,
-    check_replicas,
     resolve_topology,
     topology_changes,
     unknown_topology,
@@ -87,12 +86,18 @@ class SetGuard:
             has_mnnvl=configuration.network.auto_mnnvl_enabled,
         )
 
-    def default(self, admission: Admission, pcs: PodCliqueSet) -> PodCliqueSet:
+    def default(self, admission: Admission, pcs: PodCliqueSet) -> PodCliqueSet | Awaitable[PodCliqueSet]:
         """Fill in what is not said."""
-        if negative := check_replicas(pcs):
-            # Said here, because the scale subresource would refuse it next, in less helpful words.
-            raise denied(negative)
-        return with_defaults(pcs)
+        filled = with_defaults(pcs)
+        return filled if filled.spec.replicas >= 0 else self._refuse(admission, filled)
+
+    async def _refuse(self, admission: Admission, pcs: PodCliqueSet) -> PodCliqueSet:
+        """Judge now what the scale subresource would refuse next, in less helpful words and alone."""
+        if admission.operation == "CREATE":
+            await self.check_new(admission, pcs)
+        else:
+            await self.check_change(admission, admission.read_old(PodCliqueSet), pcs)
+        return pcs
 
     async def check_new(self, admission: Admission, pcs: PodCliqueSet) -> None:
         """Judge a new set."""
@@ -109,11 +114,14 @@ class SetGuard:
             raise denied(errors)
 
     async def check_change(self, admission: Admission, old: PodCliqueSet, new: PodCliqueSet) -> None:
-        """Judge a change; one that leaves the spec alone cannot make it wrong."""
-        if new.spec == old.spec or new.metadata.is_deleting:
+        """Judge a change; one that leaves alone what is judged cannot make it wrong."""
+        if new.metadata.is_deleting or _judged(new) == _judged(old):
             return
         errors = validate(new, self._rules, old=old)
-        errors += await self._check_backend(new)
+        if complaints := await self._check_backend(new):
+            # What was wrong before stays possible: the set may be older than the scheduler it is asked about.
+            known = await self._check_backend(old)
+            errors += [each for each in complaints if each not in known]
         if not errors:
             before, after = old.spec.template, new.spec.template
             errors = validate_update(old, new) + topology_changes(before, after)
@@ -148,3 +156,9 @@ class SetGuard:
             _log.debug("scheduler backend refuses a PodCliqueSet", backend=backend.name)
             errors.append(invalid("spec", pcs.metadata.name, str(error)))
         return errors
+
+
+def _judged(pcs: PodCliqueSet) -> object:
+    """What a verdict is about; the operator's own mark is not."""
+    annotations = {**pcs.metadata.annotations, names.HASH_VERSION: ""}
+    return pcs.spec, pcs.metadata.labels, annotations

@@ -4,7 +4,7 @@
 changes, ``topology`` and ``topologyupdate`` the rules of constraints. All collect what is wrong.
 """
 
-from .created import check_replicas, validate
+from .created import validate
 from .rules import Rules
 from .topology import TopologyVerdict, check_domains, resolve_topology, unknown_topology
 from .topologyupdate import topology_changes
@@ -15,7 +15,6 @@ __all__ = [
     "Rules",
     "TopologyVerdict",
     "check_domains",
-    "check_replicas",
     "resolve_topology",
     "topology_changes",
     "unknown_topology",

@@ -15,7 +15,7 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import Container, PodSpec
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid, required
+from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid, required, too_long
 from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSpec
 
 __all__ = ["check_clique"]
@@ -74,9 +74,7 @@ def _check_annotations(annotations: Mapping[str, str], path: str) -> list[FieldE
     errors = [invalid(path, key, text) for key in annotations for text in check_qualified_name(key.lower())]
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > _ANNOTATION_BYTES:
-        errors.append(
-            FieldError(path, "Invalid value", "", f"may not be more than {_ANNOTATION_BYTES} bytes")
-        )
+        errors.append(too_long(path, _ANNOTATION_BYTES))
     return errors
 
 

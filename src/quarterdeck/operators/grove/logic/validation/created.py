@@ -17,7 +17,7 @@ from .group import check_groups
 from .rules import TEMPLATE, Rules
 from .sharing import check_claim_templates, check_sharing
 
-__all__ = ["check_replicas", "duplicates", "validate"]
+__all__ = ["duplicates", "validate"]
 
 _MNNVL_OFF: Final = (
     "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove "
@@ -30,7 +30,7 @@ def validate(pcs: PodCliqueSet, rules: Rules, *, old: PodCliqueSet | None = None
     """What is wrong with a set; ``old`` is what is being changed, if anything is."""
     template = pcs.spec.template
     errors = _check_metadata(pcs)
-    errors += check_replicas(pcs)
+    errors += _check_replicas(pcs)
     errors += _check_startup_type(template)
     errors += check_claim_templates(template)
     errors += check_sharing(template)
@@ -44,8 +44,7 @@ def validate(pcs: PodCliqueSet, rules: Rules, *, old: PodCliqueSet | None = None
     return errors
 
 
-def check_replicas(pcs: PodCliqueSet) -> list[FieldError]:
-    """What is wrong with the number of replicas."""
+def _check_replicas(pcs: PodCliqueSet) -> list[FieldError]:
     if pcs.spec.replicas >= 0:
         return []
     return [invalid("spec.replicas", pcs.spec.replicas, "must be greater than or equal to 0")]

@@ -38,17 +38,17 @@ def resolve_topology(template: PodCliqueSetTemplate, rules: Rules) -> TopologyVe
     constrained = [place for place in places(template) if place.constraint is not None]
     if not constrained:
         return TopologyVerdict()
-    if not rules.has_topology:
-        return TopologyVerdict(
-            errors=tuple(invalid(place.path, place.constraint, _OFF) for place in constrained)
-        )
     errors: list[FieldError] = []
+    if not rules.has_topology:
+        errors += [invalid(place.path, place.constraint, _OFF) for place in constrained]
     if not rules.has_default_topology:
         errors += [
             forbidden(f"{place.path}.packDomain", _OLD_WORD)
             for place in constrained
             if place.constraint is not None and place.constraint.pack_domain
         ]
+    if not rules.has_topology:
+        return TopologyVerdict(errors=tuple(errors))
     chosen: dict[str, None] = {}
     for place in constrained:
         name = effective_name(place)
