@@ -159,6 +159,24 @@ async def test_a_subnet_made_by_hand_does_not_go_with_a_claim_that_uses_it() -> 
             assert await exists(client, Subnet, "mine")
 
 
+@pytest.mark.parametrize("moves", [False, True])
+async def test_a_claim_gets_a_subnet_of_its_own_when_the_one_made_by_hand_is_lost(moves: bool) -> None:
+    async with ipam_cluster() as cluster:
+        operator, client = Operator(cluster), cluster.client
+        async with operator.running():
+            await client.create(pool())
+            mine = await client.create(subnet("mine", "10.0.200.0/24", cluster="k"))
+            await client.create(claim("a", cluster="k"))
+            await operator.settle()
+            if moves:
+                await client.patch(mine, MergePatch({"spec": {"cidr": "10.0.100.0/24"}}))
+            else:
+                await client.delete(Subnet, "mine", SPACE)
+            await operator.settle()
+            assert await outcome(client, "a") == ("Bound", "10.0.200.0/24", "")
+            assert await exists(client, Subnet, "p-10-0-200-0-24")
+
+
 async def test_a_subnet_that_only_has_the_name_of_the_cluster_is_not_its_subnet() -> None:
     async with ipam_cluster() as cluster:
         operator, client = Operator(cluster), cluster.client
@@ -401,6 +419,20 @@ async def test_an_audit_repairs_the_ledger_and_counts_it() -> None:
             assert (await client.get(SubnetPool, "p", SPACE)).status.allocated_count == 1
             assert operator.value("subnetpool_status_drift_total", SPACE, "p") == 1
             await asyncio.sleep(1500)
+            assert operator.value("subnetpool_status_drift_total", SPACE, "p") == 1
+
+
+async def test_an_audit_counts_a_status_that_somebody_else_wrote() -> None:
+    async with ipam_cluster() as cluster:
+        operator, client = Operator(cluster), cluster.client
+        async with operator.running():
+            found = await client.create(pool())
+            await client.create(subnet("a", "10.0.0.0/24"))
+            await operator.settle()
+            await client.status.patch(found, MergePatch({"status": {"allocatedCount": 99}}))
+            await asyncio.sleep(1500)  # an audit every ten minutes
+            await operator.settle()
+            assert (await client.get(SubnetPool, "p", SPACE)).status.allocated_count == 1
             assert operator.value("subnetpool_status_drift_total", SPACE, "p") == 1
 
 

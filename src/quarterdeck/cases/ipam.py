@@ -18,10 +18,11 @@ from quarterdeck.operators.ipam.logic.statuscalc import normalize_size_key
 
 from .case import Case, CaseFailure
 from .ipam_expect import Evidence, check, metric_failures
-from .ipam_promql import Store, is_firing, seconds
+from .ipam_promql import Store, firing, seconds
 from .ipam_queue import PoolStatusSubject, QueueRun, next_delay
 from .ipam_step import Steps
 from .ipam_world import World, world_for
+from .matching import mismatches
 from .registry import EXCLUSIVE, Kind
 from .run import Run
 
@@ -228,13 +229,10 @@ class AlertKind(_IpamKind):
             raise CaseFailure(f"there is no rule {case.when['rule']}")
         step = seconds(case.given["interval"])
         store = Store(case.given["series"], step)
-        firing = is_firing(rule, store, step=step, until=seconds(case.when["evalAt"]))
-        found = [{"alertname": rule["alert"], **(rule.get("labels") or {})}] if firing else []
-        wanted = case.then["alerts"]
-        shown = [
-            {key: alert.get(key) for key in each} for alert, each in zip(found, wanted, strict=False)
-        ] + found[len(wanted) :]
-        _expect("alerts", wanted, shown)
+        found = firing(rule, store, step=step, until=seconds(case.when["evalAt"]))
+        failures = mismatches({"$unordered": case.then["alerts"]}, found, path="alerts")
+        if failures:
+            raise CaseFailure(*failures)
 
 
 def _expect(what: str, wanted: Any, found: Any) -> None:

@@ -14,7 +14,7 @@ from quarterdeck.operators.ipam.logic.statuscalc import calculate
 from .case import CaseFailure
 from .ipam_operator import Sample
 from .ipam_step import Response
-from .ipam_world import World
+from .ipam_world import World, is_equal, pointer
 from .matching import MISSING, json_equal, show
 
 Json = dict[str, Any]
@@ -84,24 +84,31 @@ def _expectation(item: Json, evidence: Evidence) -> Iterable[str]:
     if "condition" in item:
         yield from _condition(item, document, name)
         return
-    found = pointer(document, item["path"]) if document is not None else MISSING
+    found = pointer(document, item.get("path", "")) if document is not None else MISSING
     operators = [word for word in _OPERATORS if word in item]
     if len(operators) != 1 or item.keys() - {"ref", "path", operators[0]}:
         yield f"expectation {item} is not understood"
         return
-    wanted = item[operators[0]]
+    wanted = _meant(item[operators[0]], evidence)
     if not _holds(operators[0], wanted, found):
         where = "" if document is not None else " (the object does not exist)"
         yield (
-            f"{name} {item['path']}: expected {operators[0]} {show(wanted)}, found {show(found)}{where};"
-            f" status {show((document or {}).get('status'))}"
+            f"{name} {item.get('path', '')}: expected {operators[0]} {show(wanted)},"
+            f" found {show(found)}{where}; status {show((document or {}).get('status'))}"
         )
+
+
+def _meant(value: Any, evidence: Evidence) -> Any:
+    """The value to compare with: given, or to be read from an object."""
+    if not isinstance(value, dict) or value.keys() != {"ref", "path"}:
+        return value
+    return pointer(evidence.world.read(value["ref"]), value["path"])
 
 
 def _holds(operator: str, wanted: Any, found: Any) -> bool:
     match operator:
         case "equals":
-            return json_equal(wanted, found) or (wanted == 0 and found is MISSING)
+            return is_equal(wanted, found)
         case "absent":
             return (found is MISSING) == bool(wanted)
         case "present":
@@ -124,20 +131,6 @@ def _overlap(one: str, other: str) -> bool:
         return False
 
 
-def pointer(document: Any, path: str) -> Any:
-    """The value at an RFC 6901 pointer."""
-    found = document
-    for part in path.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
-            found = found[int(key)]
-        elif isinstance(found, dict) and key in found:
-            found = found[key]
-        else:
-            return MISSING
-    return found
-
-
 def _condition(item: Json, document: Json | None, name: str) -> Iterable[str]:
     conditions = ((document or {}).get("status") or {}).get("conditions") or []
     found = next((each for each in conditions if each["type"] == item["condition"]), None)
@@ -145,21 +138,14 @@ def _condition(item: Json, document: Json | None, name: str) -> Iterable[str]:
         if found is not None:
             yield f"{name} condition {item['condition']}: expected none, found {show(found)}"
         return
-    for key in ("status", "reason", "message"):
-        if key in item and (found or {}).get(key) != item[key]:
+    for key in item.keys() - {"ref", "condition", "absent"}:
+        if (found or {}).get(key) != item[key]:
             yield f"{name} condition {item['condition']}: expected {key} {item[key]!r}, found {show(found)}"
 
 
 def _count(item: Json, evidence: Evidence) -> Iterable[str]:
     wanted = item["list"]
-    found = [
-        each
-        for each in evidence.world.items(wanted["kind"], wanted.get("namespace"))
-        if all(
-            json_equal(value, pointer(each, path)) or (value == 0 and pointer(each, path) is MISSING)
-            for path, value in (wanted.get("where") or {}).items()
-        )
-    ]
+    found = evidence.world.chosen(wanted)
     if len(found) != item["count"]:
         names = [each["metadata"]["name"] for each in found]
         yield f"list {show(wanted)}: expected {item['count']}, found {len(found)} {show(names)}"
@@ -257,7 +243,11 @@ def _overlaps(subnets: Iterable[Json]) -> Iterable[str]:
 
 
 def _no_overlap(world: World, namespace: str, pool: str) -> Iterable[str]:
-    return _overlaps(each for each in world.items("Subnet", namespace) if each["spec"]["poolRef"] == pool)
+    return _overlaps(_members(world, namespace, pool))
+
+
+def _members(world: World, namespace: str, pool: str) -> list[Json]:
+    return world.chosen({"kind": "Subnet", "namespace": namespace, "where": {"/spec/poolRef": pool}})
 
 
 def _no_overlap_bound(world: World, namespace: str, pool: str) -> Iterable[str]:
@@ -309,7 +299,7 @@ def _status_exact(world: World, namespace: str, pool: str) -> Iterable[str]:
     if document is None:
         yield "the pool does not exist"
         return
-    members = [each for each in world.items("Subnet", namespace) if each["spec"]["poolRef"] == pool]
+    members = _members(world, namespace, pool)
     members.sort(key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
     pairs = [(each["spec"]["cidr"], each["spec"]["clusterID"]) for each in members]
     count, free, cidrs = calculate(document["spec"]["cidr"], pairs)

@@ -103,9 +103,9 @@ class Setting:
         )
 
 
-def measure(members: int, *, size: int, events: int) -> float:
+def measure(members: int, *, size: int, events: int, cidr: str = "10.0.0.0/8") -> float:
     """Median seconds of CPU per event, creations and deletions in turn, at a number of members."""
-    setting = Setting(members, size=size)
+    setting = Setting(members, size=size, cidr=cidr)
     times: list[float] = []
     for document in setting.documents(events // 2, first=members):
         for deleted in (False, True):

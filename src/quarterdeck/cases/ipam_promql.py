@@ -307,15 +307,16 @@ def quantile(share: float, buckets: list[tuple[float, float]]) -> float:
     return low + (high - low) * (rank - below) / (count - below)
 
 
-def is_firing(rule: Mapping[str, Any], store: Store, *, step: float, until: float) -> bool:
-    """Whether an alert fires at a time, its rule being evaluated at every step until then."""
+def firing(rule: Mapping[str, Any], store: Store, *, step: float, until: float) -> list[dict[str, str]]:
+    """The alerts of a rule that fire at a time, by their labels; it is evaluated at every step until then."""
     query, patience = Query(rule["expr"]), seconds(rule.get("for", "0s"))
-    since: float | None = None
+    since: dict[Labels, float] = {}
     moment = 0.0
     while moment <= until:
-        if not query.at(store, moment):
-            since = None
-        elif since is None:
-            since = moment
+        since = {labels: since.get(labels, moment) for labels in query.at(store, moment)}
         moment += step
-    return since is not None and moment - step - since >= patience
+    return [
+        {"alertname": rule["alert"], **dict(labels), **(rule.get("labels") or {})}
+        for labels, begin in since.items()
+        if moment - step - begin >= patience
+    ]

@@ -111,9 +111,11 @@ def _delta(event: Json) -> tuple[Delta, str]:
 
 
 def next_delay(given: Json) -> float:
-    """Seconds that the limiter gives to the next failure."""
+    """Seconds that the limiter gives to the last failure, or to the next one after a success."""
     limiter, key = pool_status_limiter(), Key("ns", "p")
     history = given.get("sequence") or ["fail"] * (given.get("consecutiveFailures", 0) + 1)
+    if history[-1] == "success":
+        history = [*history, "fail"]
     delay = 0.0
     for outcome in history:
         if outcome == "success":

@@ -14,7 +14,7 @@ from quarterdeck.operators.ipam.logic.network import Network, parse
 
 from .case import CaseFailure
 from .ipam_measure import measure
-from .ipam_world import World
+from .ipam_world import World, pointer
 from .wire import Answer
 
 Json = dict[str, Any]
@@ -23,6 +23,8 @@ SETTLE_LIMIT: Final = 60.0
 LONG_SETTLE_LIMIT: Final = 1800.0
 _EXPRESSION: Final = re.compile(r"\$\{([^}]*)\}")
 _LOOKS: Final = 3
+_RESTART_MS: Final = 1000
+"""How often the controllers restart in a step that asks for it without saying how often."""
 _TOKEN: Final = re.compile(r"\s*(?:(\d+)|(i\b)|(//|[-+*/%()]))")
 _PRECEDENCE: Final[tuple[dict[str, Callable[[int, int], int]], ...]] = (
     {"+": operator.add, "-": operator.sub},
@@ -56,6 +58,8 @@ class Steps:
         answer = handler(step)
         if isinstance(answer, Answer):
             answer = Response(answer.status, answer.text())
+        if answer is not None:
+            answer = Response(answer.code, self._world.told(answer.text))
         self.responses.append(answer)
 
     def settle(self) -> None:
@@ -77,23 +81,30 @@ class Steps:
         return self._world.create(step["object"])
 
     def _create_with(self, step: Json) -> Answer:
-        variables = {name: self._world.read(ref) for name, ref in step["vars"].items()}
+        variables = {name: self._variable(meant) for name, meant in step["vars"].items()}
 
         def value(expression: str) -> Any:
-            name, _, path = expression.partition(".")
-            found: Any = variables[name]
-            for part in path.strip("/").replace("/", ".").split("."):
+            name, *parts = [part for part in re.split(r"[./]", expression) if part]
+            found = variables[name]
+            for part in parts:
                 found = found[int(part)] if isinstance(found, list) else (found or {}).get(part)
             return found
 
         return self._world.create(substitute(step["object"], value))
 
+    def _variable(self, meant: Json) -> Any:
+        """An object, or with `path` a value in it."""
+        found = self._world.read(meant.get("ref") or meant)
+        return pointer(found, meant["path"]) if "path" in meant else found
+
     def _merge(self, step: Json) -> Answer:
         return self._world.request("PATCH", self._world.path(step["ref"]), step["patch"], merge=True)
 
     def _merge_status(self, step: Json) -> Answer:
-        path = f"{self._world.path(step['ref'])}/status"
-        return self._world.request("PATCH", path, step["patch"], merge=True)
+        path, patch = f"{self._world.path(step['ref'])}/status", step["patch"]
+        return self._world.request(
+            "PATCH", path, patch if "status" in patch else {"status": patch}, merge=True
+        )
 
     def _delete(self, step: Json) -> Answer:
         return self._world.request("DELETE", self._world.path(step["ref"]))
@@ -138,24 +149,32 @@ class Steps:
             raise CaseFailure(*errors[:5])
 
     def _delete_many(self, step: Json) -> None:
-        template = step.get("ref") or _ref(step["template"])
+        """Objects whose names follow a template, or those of a list."""
+        refs = self._listed(step) if "list" in step else _named(step)
 
         def delete(index: int) -> None:
-            self._world.request("DELETE", self._world.path(expand(template, index)))
+            self._world.request("DELETE", self._world.path(refs[index]))
 
         with self._disturbed(step):
-            _in_parallel(delete, step["count"], step.get("parallel", 1), first=step.get("from", 0))
+            _in_parallel(delete, len(refs), step.get("parallel", 1))
+
+    def _listed(self, step: Json) -> list[Json]:
+        wanted = step["list"]
+        kind, namespace = wanted["kind"], wanted.get("namespace")
+        names = [item["metadata"]["name"] for item in self._world.chosen(wanted)]
+        return [{"kind": kind, "namespace": namespace, "name": name} for name in names[: step.get("count")]]
 
     def _preload_subnets(self, step: Json) -> None:
         """Subnets in address order, while the controllers are stopped."""
-        name = step.get("pool") or step.get("poolRef") or step["ref"]["name"]
-        namespace = step.get("namespace") or (step.get("ref") or {}).get("namespace")
+        meant = step.get("pool") or step.get("poolRef") or step["ref"]
+        ref = meant if isinstance(meant, dict) else {"name": meant, "namespace": step.get("namespace")}
+        name, namespace = ref["name"], ref.get("namespace")
         was_running = self._world.is_running
         self._world.stop()
         pool = self._world.read({"kind": "SubnetPool", "namespace": namespace, "name": name})
         if pool is None:
             raise CaseFailure(f"there is no pool {name} to load")
-        network, size = parse(pool["spec"]["cidr"]), step["size"]
+        network, size = parse(pool["spec"]["cidr"]), step.get("size") or step["blockSize"]
 
         def create(index: int) -> None:
             address = network.address + (index << (network.width - size))
@@ -171,23 +190,28 @@ class Steps:
                 "metadata": metadata,
                 "spec": spec,
             }
-            self._world.create(document)
+            answer = self._world.create(document)
+            if answer.status != 201:
+                raise CaseFailure(f"preload {index}: {answer.status}: {answer.text()}")
 
         _in_parallel(create, step["count"], step.get("parallel", 16))
         if was_running:
             self._world.start()
 
     def _measure_per_event(self, step: Json) -> None:
+        pools = self._world.items("SubnetPool", None)
+        cidr = pools[0]["spec"]["cidr"] if pools else "10.0.0.0/8"
         # The least of several looks: other programs on the machine make an event dearer, never cheaper.
         looks = [
-            [measure(count, size=step["size"], events=step["events"]) for count in step["members"]]
+            [measure(count, size=step["size"], events=step["events"], cidr=cidr) for count in step["members"]]
             for _ in range(_LOOKS)
         ]
         times = [min(each) for each in zip(*looks, strict=True)]
         self.ratio = max(times) / times[0]
 
     def _disturbed(self, step: Json) -> _Disturbance:
-        return _Disturbance(self._world, step.get("crashEveryMs", 0) / 1000)
+        period = step.get("crashEveryMs") or (_RESTART_MS if step.get("restart") else 0)
+        return _Disturbance(self._world, period / 1000)
 
 
 class _Disturbance:
@@ -215,14 +239,23 @@ class _Disturbance:
             self._world.start()
 
 
-def _in_parallel(work: Callable[[int], None], count: int, width: int, *, first: int = 0) -> None:
+def _in_parallel(work: Callable[[int], None], count: int, width: int) -> None:
     with ThreadPoolExecutor(max_workers=max(1, width)) as pool:
-        for _ in pool.map(work, range(first, first + count)):
+        for _ in pool.map(work, range(count)):
             pass
 
 
 def _ref(document: Json) -> Json:
-    return {"kind": document["kind"], **document["metadata"]}
+    return {"kind": document["kind"], **document.get("metadata", document)}
+
+
+def _named(step: Json) -> list[Json]:
+    template = _ref(step.get("ref") or step.get("template") or step)
+    first = step.get("from", 0)
+    return [
+        {key: expand(template.get(key), index) for key in ("kind", "namespace", "name")}
+        for index in range(first, first + step["count"])
+    ]
 
 
 def expand(value: Any, index: int) -> Any:

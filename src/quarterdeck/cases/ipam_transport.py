@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from quarterdeck.client import Headers, Response, Stream, Transport
+from quarterdeck.testing.fault import RequestTarget
+from quarterdeck.testing.link import target_of
 
 Json = dict[str, Any]
 
-_PATH: Final = re.compile(
-    r"/apis?/(?:[^/]+/)?[^/]+/(?:namespaces/[^/]+/)?(?P<resource>[^/]+)(?:/(?P<name>[^/]+))?(?:/(?P<sub>[^/]+))?$"
-)
 _LONG: Final = 10.0
 _FRACTION: Final = 0.02
-_VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
@@ -44,13 +41,6 @@ async def _hang(seconds: float) -> None:
         loop.advance(1.0 - _FRACTION)
 
 
-class Target(NamedTuple):
-    """What a request is about: verb, and resource with its subresource."""
-
-    verb: str
-    resource: str
-
-
 class Fault:
     """One fault of a case: what it strikes, how often, and what happens then."""
 
@@ -62,18 +52,29 @@ class Fault:
         self.code: Final[int] = raw.get("code", 0)
         self.code_after: Final[int] = raw.get("applyThenCode", 0)
         self.hang: Final[float] = raw.get("hangMs", 0) / 1000
-        self._verb: Final = re.compile(raw["verb"])
-        self._resource: Final[str] = raw["resource"]
+        self._verb: Final = _words(raw["verb"])
+        self._resource: Final = _words(raw["resource"])
         self._left: int = raw.get("times", 1)
 
-    def strikes(self, target: Target) -> bool:
+    def strikes(self, target: RequestTarget) -> bool:
         """Whether this request is hit; counts."""
-        if not self.is_armed or not self._left or self._resource != target.resource:
+        if not self.is_armed or not self._left:
             return False
-        if self._verb.fullmatch(target.verb) is None:
+        if self._verb.isdisjoint({target.verb, "*"}) or self._resource.isdisjoint({_name(target), "*"}):
             return False
         self._left -= 1
         return True
+
+
+def _name(target: RequestTarget) -> str:
+    """The resource as cases name it: `subnets`, `subnets/status`."""
+    resource = target.resource.partition(".")[0]
+    return f"{resource}/{target.subresource}" if target.subresource else resource
+
+
+def _words(text: str) -> frozenset[str]:
+    """Alternatives such as `update|patch`; `*` is any."""
+    return frozenset(text.split("|"))
 
 
 class CaseTransport:
@@ -103,7 +104,7 @@ class CaseTransport:
         timeout: float | None = None,
     ) -> Response:
         await self._gate()
-        target = _target(method, path, query)
+        target = target_of(method, path, query, headers)
         fault = next((each for each in self._faults if each.strikes(target)), None)
         if fault is not None and fault.hang:
             await _hang(fault.hang)
@@ -114,7 +115,7 @@ class CaseTransport:
         )
         if method != "GET":
             self.writes += 1
-        if self.crash_after == target.resource and target.verb == "create" and response.status == 201:
+        if self.crash_after == _name(target) and target.verb == "create" and response.status == 201:
             self.cut()
             self.crashed.set()
         await self._gate()
@@ -133,7 +134,7 @@ class CaseTransport:
         timeout: float | None = None,
     ) -> Stream:
         await self._gate()
-        target = _target(method, path, query)
+        target = target_of(method, path, query, headers)
         fault = next((each for each in self._faults if each.strikes(target)), None)
         if fault is not None and fault.code:
             refusal = _refusal(fault.code, target)
@@ -150,18 +151,7 @@ class CaseTransport:
             await asyncio.get_running_loop().create_future()
 
 
-def _target(method: str, path: str, query: str) -> Target:
-    found = _PATH.match(path)
-    if found is None:
-        return Target(method.lower(), "")
-    resource = found["resource"] + (f"/{found['sub']}" if found["sub"] else "")
-    if method == "GET":
-        watching = "watch=true" in query or "watch=1" in query
-        return Target("get" if found["name"] else "watch" if watching else "list", resource)
-    return Target(_VERBS.get(method, method.lower()), resource)
-
-
-def _refusal(code: int, target: Target) -> Response:
+def _refusal(code: int, target: RequestTarget) -> Response:
     reasons = {404: "NotFound", 409: "AlreadyExists" if target.verb == "create" else "Conflict"}
     reasons |= {403: "Forbidden", 429: "TooManyRequests", 503: "ServiceUnavailable", 504: "Timeout"}
     status = {

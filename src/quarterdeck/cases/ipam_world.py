@@ -22,6 +22,7 @@ from quarterdeck.operators.ipam.types import definitions
 from .case import Case, CaseFailure
 from .ipam_operator import RESOURCES, OperatorThread, Sample
 from .ipam_transport import Fault
+from .matching import MISSING, json_equal
 from .run import Run
 from .wire import Answer, Connection
 
@@ -75,6 +76,12 @@ class World:
             metadata["namespace"] = self.namespace(metadata.get("namespace"))
         return copied
 
+    def told(self, text: str) -> str:
+        """What was answered, with the namespaces of the case."""
+        for name, real in self.namespaces.items():
+            text = text.replace(real, name)
+        return text
+
     def collection(self, kind: str, namespace: str | None) -> str:
         """The path of a kind in a namespace of the case."""
         if kind == "Namespace":
@@ -118,6 +125,15 @@ class World:
         """All objects of a kind in a namespace of the case."""
         found: list[Json] = self.request("GET", self.collection(kind, namespace)).json().get("items") or []
         return found
+
+    def chosen(self, wanted: Json) -> list[Json]:
+        """The objects of a kind in a namespace of the case whose values at some pointers are given."""
+        conditions = (wanted.get("where") or {}).items()
+        return [
+            each
+            for each in self.items(wanted["kind"], wanted.get("namespace"))
+            if all(is_equal(value, pointer(each, path)) for path, value in conditions)
+        ]
 
     def _install_definitions(self) -> None:
         with _lock:
@@ -258,6 +274,25 @@ def world_for(case: Case, run: Run) -> Iterator[World]:
         yield world
     finally:
         world.close()
+
+
+def pointer(document: Any, path: str) -> Any:
+    """The value at an RFC 6901 pointer."""
+    found = document
+    for part in path.split("/")[1:]:
+        key = part.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdigit() and int(key) < len(found):
+            found = found[int(key)]
+        elif isinstance(found, dict) and key in found:
+            found = found[key]
+        else:
+            return MISSING
+    return found
+
+
+def is_equal(wanted: Any, found: Any) -> bool:
+    """Equality of JSON values; a number that is 0 may be absent."""
+    return json_equal(wanted, found) or (found is MISSING and wanted == 0)
 
 
 def _object(kind: str, name: str, spec: Json) -> Json:

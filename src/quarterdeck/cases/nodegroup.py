@@ -90,10 +90,11 @@ class RoundTripKind(_NodeGroupKind):
             if "mergePatch" in step:
                 current = apply_merge_patch(current, step["mergePatch"])
         expected = case.when["object"] if case.then.get("equalsInput") else case.then["object"]
-        if case.then["compare"] == "ignoreConversionData":
+        compare = case.then.get("compare", "exact")
+        if compare == "ignoreConversionData":
             expected, current = _without_memory(expected), _without_memory(current)
-        elif case.then["compare"] != "exact":
-            raise CaseFailure(f"then.compare {case.then['compare']} is not understood")
+        elif compare != "exact":
+            raise CaseFailure(f"then.compare {compare} is not understood")
         _expect("object", expected, current)
 
 
@@ -104,10 +105,10 @@ class ConvertHttpKind(_NodeGroupKind):
     then_keys = frozenset({"httpStatus", "contentType", "body"})
 
     def check(self, case: Case, world: World) -> None:
-        body = case.when["body"]
+        when, then = case.when, case.then
+        body = when.get("body", "")
         raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        answer = world.post(case.when["path"], raw, method=case.when["method"])
-        then = case.then
+        answer = world.post(when.get("path", names.CONVERT_PATH), raw, method=when.get("method", "POST"))
         if "httpStatus" in then:
             _expect("HTTP status", then["httpStatus"], answer.status)
         if "contentType" in then:
@@ -182,7 +183,7 @@ class SchemaKind(_NodeGroupKind):
         when, then = case.when, case.then
         with world.definition_only():
             try:
-                if when["operation"] == "UPDATE":
+                if when.get("operation") == "UPDATE":
                     old = world.create(when["oldObject"])
                     if old.status != 201:
                         raise CaseFailure(f"creating oldObject answered {old.status}: {old.text()}")
@@ -248,7 +249,7 @@ def _convert(world: World, document: Json, target: str) -> Json:
 
 
 def _perform(world: World, request: Json, *, dry_run: bool = False) -> Answer:
-    match request["operation"]:
+    match request.get("operation", "CREATE"):
         case "CREATE":
             return world.create(request["object"], dry_run=dry_run)
         case "UPDATE":

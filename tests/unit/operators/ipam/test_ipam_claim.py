@@ -134,6 +134,10 @@ def test_events_of_refusals() -> None:
     )
     refusal = Refused(Why.VALIDATION, "blockSize 1 is bad")
     assert refusal.event("p") == ("ValidationFailed", "Validation failed: blockSize 1 is bad")
+    assert words.given_up(65).event("p") == (
+        "AllocationConflict",
+        "Allocation conflict: Failed to allocate CIDR after 65 retries due to conflicts",
+    )
     assert words.elsewhere("c", "q").event("p") == (
         "AllocationConflict",
         "Allocation conflict: Existing allocation for ClusterID c found but in different pool: q",

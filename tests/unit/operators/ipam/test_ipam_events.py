@@ -78,6 +78,7 @@ def deleted(obj: dict[str, Any]) -> dict[str, Any]:
         (modified(pool(), pool(parent="top")), {"child", "top"}),
         (modified(pool(parent="top"), pool()), {"child", "top"}),
         (modified(pool(parent="top"), pool(parent="top", generation=2)), {"child"}),
+        (modified(pool(parent="top"), pool(parent="top", cidr="10.0.0.0/19")), {"top"}),
         (
             modified(pool(parent="top"), pool(parent="top", cidr="10.0.0.0/19", generation=2)),
             {"child", "top"},
@@ -144,6 +145,7 @@ def test_delays_of_the_design() -> None:
     assert [next_delay({"consecutiveFailures": n}) * 1000 for n in range(5)] == pytest.approx(wanted)
     assert next_delay({"consecutiveFailures": 16}) == 30.0
     assert next_delay({"sequence": ["fail", "fail", "success", "fail"]}) == pytest.approx(0.05)
+    assert next_delay({"sequence": ["fail", "fail", "success"]}) == pytest.approx(0.05)
 
 
 def test_after_a_hundred_retries_at_once_the_bucket_holds_the_others_back() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.cases.ipam_promql import Query, Store, is_firing, quantile, rate
+from quarterdeck.cases.ipam_promql import Query, Store, firing, quantile, rate
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
 
@@ -84,7 +84,7 @@ def series(**values: str) -> dict[str, str]:
 def test_the_error_rate_alert(success: str, error: str, minutes: int, fires: bool) -> None:
     store = Store(series(success=success, error=error), 30.0)
     rule = RULES["ParentPoolReconcileErrorRate"]
-    assert is_firing(rule, store, step=30.0, until=minutes * 60.0) == fires
+    assert bool(firing(rule, store, step=30.0, until=minutes * 60.0)) == fires
 
 
 def test_the_query_of_the_design_would_never_have_fired() -> None:
@@ -104,7 +104,14 @@ def test_exhaustion_is_told_per_pool_and_size() -> None:
         30.0,
     )
     rule = RULES["SubnetPoolExhausted"]
-    assert is_firing(rule, store, step=30.0, until=600.0)
+    labels = {
+        "alertname": "SubnetPoolExhausted",
+        "severity": "critical",
+        "ns": "a",
+        "pool": "p",
+        "size": "24",
+    }
+    assert firing(rule, store, step=30.0, until=600.0) == [labels]
     found = Query(rule["expr"]).at(store, 600.0)
     assert found == {(("ns", "a"), ("pool", "p"), ("size", "24")): 4.0}
 

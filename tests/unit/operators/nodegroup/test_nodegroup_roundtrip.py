@@ -92,6 +92,18 @@ def test_an_old_object_over_any_version_comes_back_apart_from_the_annotation(gro
 
 
 @thorough
+@given(st.one_of(a1_groups, a2_groups), st.permutations(names.VERSIONS))
+def test_an_old_object_over_all_versions_comes_back_apart_from_the_annotation(
+    group: Json, way: list[str]
+) -> None:
+    found = group
+    for version in (*way, group["apiVersion"]):
+        if version != found["apiVersion"]:
+            found = convert(found, version, ("listed",))
+    assert without_memory(found) == without_memory(group)
+
+
+@thorough
 @given(v1_groups, old_versions)
 def test_the_old_form_fits_its_schema_and_holds_no_field_the_schema_does_not_know(
     group: Json, old: str

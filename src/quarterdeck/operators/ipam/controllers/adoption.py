@@ -23,12 +23,14 @@ RETRY: Final = Backoff(steps=5, base=0.02, factor=2.0, jitter=0.1)
 async def adopt(ctx: Context[SubnetClaim], office: Office, member: Member) -> None:
     """Make the claim an owner of the Subnet it is bound to: the Subnet lives until its last claim goes.
 
-    Subnets that were made by hand belong to no claim, and do not go with one.
+    Subnets that were made by hand belong to no claim, and do not go with one; but if one of them goes, so
+    that a claim is bound to nothing, the claim is looked at again.
     """
     uid = ctx.obj.metadata.uid
     entry = office.subnet_entry(member.key)
     if entry is not None and any(owner.uid == uid for owner in entry.owner_references):
         return
+    office.use(member, ctx.key)
 
     async def add_owner() -> None:
         subnet = await ctx.client.get(Subnet, member.name, member.namespace)

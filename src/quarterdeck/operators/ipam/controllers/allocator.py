@@ -251,8 +251,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
                 office.ledger.cancel(pool, uid)
                 raise
             return await self._confirm(ctx, pool, subnet)
-        office.metrics.allocation(pool, str(request.size), "max_retries")
-        raise Refused(Why.CONFLICT, f"Failed to allocate CIDR after {ATTEMPTS} retries due to conflicts")
+        raise words.given_up(ATTEMPTS)
 
     async def _reserve(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, request: Request

@@ -1,17 +1,18 @@
-"""Writing the status of a claim, and telling its user."""
+"""Writing the status of claims."""
 
 from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.api import Conditions, to_dict
+from quarterdeck.api import Conditions, Time, to_dict
 from quarterdeck.client import Backoff, MergePatch, merge_patch
 from quarterdeck.errors import Conflict, NotFound, Requeue
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.claim import Outcome
-from quarterdeck.operators.ipam.types import SubnetClaim
+from quarterdeck.operators.ipam.types import SubnetClaim, SubnetPoolClaim
 from quarterdeck.runtime.context import Context
 
 RETRY: Final = Backoff(steps=5, base=0.05, factor=1.5, jitter=0.1)
@@ -30,7 +31,13 @@ class ClaimStatusWriter:
         """
         claim, delays = ctx.obj, RETRY.delays(self._random)
         while True:
-            changes = _changes(claim, outcome, ctx)
+            changes = status_changes(
+                claim,
+                {"phase": outcome.phase, "allocatedCIDR": outcome.cidr, "message": outcome.message},
+                outcome.condition,
+                generation=ctx.obj.metadata.generation,
+                now=ctx.now(),
+            )
             if not changes:
                 return False
             is_news = bool(changes.keys() & {"phase", "allocatedCIDR", "message"})
@@ -61,26 +68,25 @@ def _check_same(known: SubnetClaim, now: SubnetClaim, outcome: Outcome) -> None:
         raise Requeue(after=0.05, reason="claim-changed")
 
 
-def _changes(claim: SubnetClaim, outcome: Outcome, ctx: Context[SubnetClaim]) -> dict[str, Any]:
+def status_changes(
+    claim: SubnetClaim | SubnetPoolClaim,
+    said: Mapping[str, str],
+    ready: tuple[bool, str, str],
+    *,
+    generation: int,
+    now: Time,
+) -> dict[str, Any]:
+    """The merge patch of a claim's status; ``ready`` is status, reason and message of that condition.
+
+    Of what is ``said``, what is empty is left out.
+    """
     old: dict[str, Any] = to_dict(claim.status)
     conditions = Conditions(claim.status.conditions)
-    status, reason, message = outcome.condition
-    generation = ctx.obj.metadata.generation
+    status, reason, message = ready
     conditions.set(
-        names.READY,
-        status,
-        reason=reason,
-        message=message,
-        now=ctx.now(),
-        observed_generation=generation,
+        names.READY, status, reason=reason, message=message, now=now, observed_generation=generation
     )
-    wanted = {
-        **old,
-        "observedGeneration": generation,
-        "phase": outcome.phase,
-        "allocatedCIDR": outcome.cidr,
-        "message": outcome.message,
-        "conditions": to_dict(conditions.frozen()),
-    }
-    new = {key: value for key, value in wanted.items() if value != ""}
-    return merge_patch(old, new)
+    kept = {key: value for key, value in old.items() if key not in said}
+    new = {key: text for key, text in said.items() if text}
+    new_conditions = to_dict(conditions.frozen())
+    return merge_patch(old, {**kept, **new, "observedGeneration": generation, "conditions": new_conditions})

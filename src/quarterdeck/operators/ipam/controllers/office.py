@@ -55,6 +55,8 @@ class Office:
         self._cache: Final = cache
         self._rooms: Final[dict[Key, WaitingRoom]] = {}
         self._room_of: Final[dict[Key, Key]] = {}
+        self._users: Final[dict[str, set[Key]]] = {}
+        """Claims by the UID of a Subnet that they use and perhaps do not own: its loss wakes owners only."""
         self._audited: list[Key] = []
 
     def open(self) -> None:
@@ -62,6 +64,7 @@ class Office:
         self.ledger.clear()
         self._rooms.clear()
         self._room_of.clear()
+        self._users.clear()
         self.forced.clear()
 
     # -- what is known --------------------------------------------------------------------------------
@@ -192,6 +195,15 @@ class Office:
         for owner in entry.owner_references:
             if owner.kind == "SubnetClaim":
                 self.claims.ring(Key(entry.namespace, owner.name))
+
+    def use(self, member: Member, claim: Key) -> None:
+        """A claim is bound to a Subnet that may be nobody's."""
+        self._users.setdefault(member.uid, set()).add(claim)
+
+    def ring_users(self, uid: str) -> None:
+        """Look at the claims that use a Subnet again: it is gone, or another one now."""
+        for claim in self._users.pop(uid, ()):
+            self.claims.ring(claim)
 
     def indexed(self, book: PoolBook) -> None:
         """A pool was indexed: everybody who needs that may go on."""

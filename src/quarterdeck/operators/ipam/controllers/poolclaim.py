@@ -7,16 +7,10 @@ left in it; then the claim, and with it the Subnet in the parent.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
-from quarterdeck.api import (
-    Conditions,
-    ObjectMeta,
-    controller_of,
-    set_controller_reference,
-    to_dict,
-)
-from quarterdeck.client import MergePatch, merge_patch
+from quarterdeck.api import ObjectMeta, controller_of, set_controller_reference, to_dict
+from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.naming import owned_name
@@ -36,6 +30,7 @@ from quarterdeck.runtime.predicate import generation_changed
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Requeue, Result
 
+from .claimstatus import status_changes
 from .office import OWNER, Office
 
 LEAVING: Final = 30.0
@@ -102,28 +97,14 @@ class PoolClaimReconciler(Reconciler[SubnetPoolClaim]):
     async def _write(
         self, ctx: Context[SubnetPoolClaim], phase: str, *, pool: str = "", message: str = ""
     ) -> None:
-        status = ctx.obj.status
-        old: dict[str, Any] = to_dict(status)
-        conditions = Conditions(status.conditions)
-        generation = ctx.obj.metadata.generation
-        conditions.set(
-            names.READY,
-            phase == names.BOUND,
-            reason={names.BOUND: "Bound", names.ERROR: "Error"}.get(phase, "ClaimPending"),
-            message=f"pool {pool} is bound" if pool else message,
+        reason = {names.BOUND: "Bound", names.ERROR: "Error"}.get(phase, "ClaimPending")
+        changes = status_changes(
+            ctx.obj,
+            {"phase": phase, "boundPoolName": pool, "message": message},
+            (phase == names.BOUND, reason, f"pool {pool} is bound" if pool else message),
+            generation=ctx.obj.metadata.generation,
             now=ctx.now(),
-            observed_generation=generation,
         )
-        wanted = {
-            **old,
-            "observedGeneration": generation,
-            "phase": phase,
-            "boundPoolName": pool,
-            "message": message,
-            "conditions": to_dict(conditions.frozen()),
-        }
-        new = {key: value for key, value in wanted.items() if value != ""}
-        changes = merge_patch(old, new)
         if changes:
             with ignore_not_found():
                 await ctx.client.status.patch(ctx.obj, MergePatch({"status": changes}))

@@ -36,7 +36,7 @@ def _child_moved(event: ObjectEvent[Any]) -> bool:
         return True
     if new.is_deleting and not old.is_deleting:
         return True
-    return old.generation != new.generation and _cidr(event.old_object) != _cidr(event.object)
+    return _cidr(event.old_object) != _cidr(event.object)
 
 
 def _cidr(pool: Any) -> str:
@@ -63,10 +63,13 @@ class SubnetFeed:
 
     def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
         """Pools whose members changed."""
+        uid = _uid(event.entry)
         if event.change is Change.DELETED:
-            self._office.ledger.drop_subnet(_uid(event.entry))
+            self._office.ledger.drop_subnet(uid)
         elif event.change is not Change.GENERIC:
             self._take(event)
+        if event.change in (Change.DELETED, Change.UPDATED):
+            self._office.ring_users(uid)
         return self._mapper.keys(event, context)
 
     def _take(self, event: ObjectEvent[Any]) -> None:

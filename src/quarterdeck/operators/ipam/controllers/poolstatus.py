@@ -59,12 +59,14 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
                 return Requeue(after=wait, reason="interval")
             book = office.ledger.book(ctx.key)
             assert book is not None
+            has_status = False
             if ctx.key in office.forced:
                 await self._auditor.audit(book)
                 office.forced.discard(ctx.key)
+                has_status = not book.has_news
             if book.is_behind:
                 await self._rebuild(book)
-            await self._write(ctx)
+            await self._write(ctx, has_status=has_status)
             return None
 
     async def deleted(self, ctx: DeleteContext) -> None:
@@ -89,8 +91,11 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
         self._office.metrics.rebuilds.observe(perf_counter() - started)
         self._office.indexed(book)
 
-    async def _write(self, ctx: Context[SubnetPool]) -> None:
-        """Write the status on what the pool is now; on a conflict read again, and compute again."""
+    async def _write(self, ctx: Context[SubnetPool], *, has_status: bool) -> None:
+        """Write the status on what the pool is now; on a conflict read again, and compute again.
+
+        ``has_status``: an audit expects it to be written already. If it is not, somebody else changed it.
+        """
         metrics, key, started = self._office.metrics, ctx.key, perf_counter()
         delays = RETRY.delays(self._random)
         pool, has_sent = ctx.obj, False
@@ -116,6 +121,8 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
                         self._office.take_pool(pool)
                         continue
                     metrics.pool_status_written(key, "success", perf_counter() - started)
+                    if has_status:
+                        metrics.drift.labelled(key.namespace, key.name).inc()
                     self._written[key] = asyncio.get_running_loop().time()
                 book.confirmed = revision
                 self._show(ctx, status)

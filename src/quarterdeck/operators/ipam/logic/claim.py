@@ -24,12 +24,14 @@ class Why(Enum):
     VALIDATION = "validation"
     EXHAUSTED = "exhausted"
     CONFLICT = "conflict"
+    RETRIES = "max_retries"
 
 
 _EVENTS: Final = {
     Why.VALIDATION: ("ValidationFailed", "Validation failed: {message}"),
     Why.EXHAUSTED: ("SubnetPoolExhausted", "Pool {pool} is exhausted for requested size"),
     Why.CONFLICT: ("AllocationConflict", "Allocation conflict: {message}"),
+    Why.RETRIES: ("AllocationConflict", "Allocation conflict: {message}"),
 }
 
 
@@ -98,6 +100,11 @@ def elsewhere(cluster_id: str, pool: str) -> Refused:
     return Refused(
         Why.CONFLICT, f"Existing allocation for ClusterID {cluster_id} found but in different pool: {pool}"
     )
+
+
+def given_up(attempts: int) -> Refused:
+    """Every block that was chosen turned out to be taken."""
+    return Refused(Why.RETRIES, f"Failed to allocate CIDR after {attempts} retries due to conflicts")
 
 
 def lost(cidr: str, network: Network) -> Refused:

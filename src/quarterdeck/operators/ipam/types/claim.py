@@ -4,23 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Cel,
-    Column,
-    Condition,
-    Int64,
-    Len,
-    ListMap,
-    Maybe,
-    Model,
-    Required,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Cel, Column, Len, Maybe, Model, Required, Resource, omitempty
 from quarterdeck.operators.ipam import names
 
+from .claimstatus import ClaimStatus
 from .constraint import CIDR, CLUSTER_ID, LARGEST_PREFIX, SMALLEST_PREFIX
 
 
@@ -49,15 +36,10 @@ class SubnetClaimSpec(
     """The very block wanted."""
 
 
-class SubnetClaimStatus(Model):
+class SubnetClaimStatus(ClaimStatus):
     """What became of the claim."""
 
-    observed_generation: Annotated[Maybe[int], Int64] = UNSET
-    phase: str = omitempty("")
-    """Pending, Bound or Error; empty until the claim was looked at."""
     allocated_cidr: str = omitempty("")
-    message: str = omitempty("")
-    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 
 
 class SubnetClaim(

@@ -4,22 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from quarterdeck.api import (
-    UNSET,
-    Column,
-    Condition,
-    Int64,
-    Len,
-    ListMap,
-    Maybe,
-    Model,
-    Required,
-    Resource,
-    Seq,
-    omitempty,
-)
+from quarterdeck.api import UNSET, Column, Len, Maybe, Model, Required, Resource, omitempty
 from quarterdeck.operators.ipam import names
 
+from .claimstatus import ClaimStatus
 from .constraint import LARGEST_PREFIX, SMALLEST_PREFIX
 
 
@@ -32,15 +20,10 @@ class SubnetPoolClaimSpec(Model):
     """Prefix length of the pool wanted."""
 
 
-class SubnetPoolClaimStatus(Model):
+class SubnetPoolClaimStatus(ClaimStatus):
     """What became of the claim."""
 
-    observed_generation: Annotated[Maybe[int], Int64] = UNSET
-    phase: str = omitempty("")
-    """Pending, Bound or Error."""
     bound_pool_name: str = omitempty("")
-    message: str = omitempty("")
-    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 
 
 class SubnetPoolClaim(

@@ -104,35 +104,27 @@ def check_metadata(document: Document) -> None:
 
 
 def _convert(document: Document, source: str, target: str, unresolved: list[Document]) -> Document:
+    """Source → v1 → target; what either end cannot hold is kept in the memory.
+
+    Between two old versions, too, the hub is the whole v1 object: what both of them can hold must not get
+    lost on a way through v1, and what v1 holds must be reachable from the new version.
+    """
     document, memory = take_memory(document)
     memory.pop(source, None)  # stale: what an object of this version holds is the object itself
-    result = translate(document, source, target)
-    entries = memory.pop(target, None)
-    if entries:
-        result = _restored(result, entries, target)
+    hub = _restored(translate(document, source, names.V1), memory.pop(names.V1, None), names.V1)
+    result = _restored(translate(hub, names.V1, target), memory.pop(target, None), target)
     if target == names.V1:
         result = _decide_hybrid(result, unresolved)
-    lost = differences(document, translate(result, target, source))
-    if lost:
-        memory[source] = lost
+    _keep(memory, document, translate(result, target, source))
     if names.V1 not in (source, target):
-        _pass_on_hub(document, result, memory)
+        _keep(memory, hub, translate(result, target, names.V1))
     return _remember(result, memory, unresolved)
 
 
-def _pass_on_hub(document: Document, result: Document, memory: Memory) -> None:
-    """Between two old versions: what v1 would hold must be reachable from the new version, too.
-
-    The differences kept so far are relative to the source. Without this, v1 → v1alpha2 → v1alpha1 → v1 would
-    lose what v1alpha2 can hold and v1alpha1 cannot.
-    """
-    hub = translate(document, document["apiVersion"], names.V1)
-    entries = memory.pop(names.V1, None)
-    if entries:
-        hub = _restored(hub, entries, names.V1)
-    lost = differences(hub, translate(result, result["apiVersion"], names.V1))
+def _keep(memory: Memory, truth: Document, returned: Document) -> None:
+    lost = differences(truth, returned)
     if lost:
-        memory[names.V1] = lost
+        memory[truth["apiVersion"]] = lost
 
 
 def _remember(result: Document, memory: Memory, unresolved: list[Document]) -> Document:
@@ -157,7 +149,7 @@ def _decide_hybrid(document: Document, unresolved: list[Document]) -> Document:
     return document
 
 
-def _restored(plain: Document, entries: list[Entry], target: str) -> Document:
+def _restored(plain: Document, entries: list[Entry] | None, target: str) -> Document:
     """``plain`` with the entries applied, unless that would break the schema of the target.
 
     A crafted annotation must not smuggle in what the API server would have refused. Objects may break the
@@ -165,6 +157,8 @@ def _restored(plain: Document, entries: list[Entry], target: str) -> Document:
     rules that the entries break count. A ``cri`` without type is let through: v1 objects with one exist,
     and it means no more than the cluster's default.
     """
+    if not entries:
+        return plain
     restored = restore(plain, entries)
     if target == names.V1 and is_valid(restored):
         return restored

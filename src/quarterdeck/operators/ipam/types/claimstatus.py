@@ -1,0 +1,17 @@
+"""What the status of both kinds of claims says."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import UNSET, Condition, Int64, ListMap, Maybe, Model, Seq, omitempty
+
+
+class ClaimStatus(Model):
+    """What became of the claim."""
+
+    observed_generation: Annotated[Maybe[int], Int64] = UNSET
+    phase: str = omitempty("")
+    """Pending, Bound or Error; empty until the claim was looked at."""
+    message: str = omitempty("")
+    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
