@@ -16,7 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 _BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\]\(([^)#\s]+)[^)]*\)")
+_LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)")
+_CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 #: scripts that write a page from code; each knows `--check`
 _GENERATORS = ("tools/metrics_reference.py", "tools/options_reference.py")
 
@@ -30,13 +32,24 @@ def examples(page: Path) -> Iterator[str]:
 
 
 def broken_links(page: Path) -> list[str]:
-    """Relative links that lead nowhere."""
-    targets = _LINK.findall(re.sub(r"`[^`\n]*`", "", page.read_text()))
-    return [
-        target
-        for target in targets
-        if not target.startswith(("http://", "https://")) and not (page.parent / target).exists()
-    ]
+    """Relative links that lead nowhere, or to a heading that is not there."""
+    broken: list[str] = []
+    for target, heading in _LINK.findall(_CODE.sub("", page.read_text())):
+        if target.startswith(("http://", "https://")):
+            continue
+        file = page.parent / target if target else page
+        if not file.exists():
+            broken.append(target)
+        elif heading and heading not in anchors(file):
+            broken.append(f"{target}#{heading}")
+    return broken
+
+
+def anchors(page: Path) -> set[str]:
+    """What headings of a page are called in links to them."""
+    fenceless = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = _HEADING.findall(fenceless)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
 def run_example(page: Path, number: int, code: str) -> str:

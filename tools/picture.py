@@ -1,6 +1,7 @@
 """Draw a command's output as a terminal window: python tools/picture.py OUT.svg -- COMMAND...
 
-The README's picture is made by `python tools/picture.py docs/images/demo.svg -- make demo ARGS=--once`.
+The README's picture is made by
+`python tools/picture.py docs/images/demo.svg -- quarterdeck demo --once --operators grove,kai`.
 """
 
 from __future__ import annotations

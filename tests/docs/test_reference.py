@@ -6,13 +6,18 @@ import argparse
 import importlib
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 import docs
 from quarterdeck.cli import apiserver, manifests, run, up
+from quarterdeck.operators.grove.configuration import OperatorConfiguration
+from quarterdeck.operators.grove.logic.capability import CAPABILITIES
+from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.runtime import Builder, Context, Manager, Predicate, predicate, source
@@ -22,6 +27,7 @@ from quarterdeck.testing import TestCluster
 ROOT = Path(__file__).parents[2]
 PAGES = {page.stem: page.read_text() for page in docs.pages()}
 REGISTRY = Registry()
+GroveMetrics(REGISTRY)
 KaiMetrics(REGISTRY)
 TrainerMetrics(REGISTRY)
 METRICS = {
@@ -29,7 +35,7 @@ METRICS = {
     **{each.name: each.labels for each in REGISTRY.families},
 }
 _METRIC = re.compile(
-    r"\b(?:controller_runtime|workqueue|rest_client|leader_election|informer|certwatcher|quarterdeck)_\w+"
+    r"\b(?:controller_runtime|workqueue|rest_client|leader_election|informer|certwatcher|quarterdeck|grove)_\w+"
 )
 _SUFFIX = re.compile(r"_(?:bucket|sum|count)$")
 
@@ -97,6 +103,43 @@ def test_every_metric_that_a_page_names_exists() -> None:
     for name, page in PAGES.items():
         named = {_SUFFIX.sub("", metric) for metric in _METRIC.findall(page) if not metric.endswith("_")}
         assert {metric for metric in named if metric not in METRICS} <= own, name
+
+
+@pytest.mark.parametrize("page", ["kai", "trainer", "grove"])
+def test_the_page_of_an_operator_names_all_its_metrics(page: str) -> None:
+    prefix = "grove_" if page == "grove" else f"quarterdeck_{page}_"
+    measured = [name for name in METRICS if name.startswith(prefix)]
+    assert measured
+    assert [name for name in measured if name not in PAGES[page]] == []
+
+
+# -- operators -------------------------------------------------------------------------------------------
+
+
+def test_the_readme_and_the_changelog_name_every_operator() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for operator in project["entry-points"]["quarterdeck.operators"]:
+        assert f"(docs/operators/{operator}.md)" in PAGES["README"]
+        assert operator in PAGES["architecture"]
+        assert re.search(rf"^- \*\*{operator}\*\*:", PAGES["CHANGELOG"], re.MULTILINE | re.IGNORECASE)
+
+
+def fields_of(section: type[msgspec.Struct]) -> Iterator[str]:
+    """The fields of a configuration that are no sections themselves."""
+    for field in msgspec.structs.fields(section):
+        kinds = [field.type, *getattr(field.type, "__args__", ())]
+        inner = [kind for kind in kinds if isinstance(kind, type) and issubclass(kind, msgspec.Struct)]
+        yield from fields_of(inner[0]) if inner else (field.encode_name,)
+
+
+def test_the_grove_page_names_every_field_of_the_configuration_and_every_capability() -> None:
+    named = {
+        word for code in re.findall(r"`([^`\n]+)`", PAGES["grove"]) for word in re.split(r"[^\w-]", code)
+    }
+    fields = set(fields_of(OperatorConfiguration)) - {"apiVersion", "kind"}
+    assert len(fields) > 20
+    assert fields - named == set()
+    assert set(CAPABILITIES) - named == set()
 
 
 # -- the runtime's names ---------------------------------------------------------------------------------
