@@ -172,7 +172,7 @@ def _number_revisions(body: Any, revisions: dict[str, str]) -> None:
 def _clean(value: Any, variables: dict[str, str], key: str = "") -> Any:
     if isinstance(value, dict):
         base = value.get("generateName")
-        if base and str(value.get("name")).startswith(base):
+        if isinstance(base, str) and base and str(value.get("name")).startswith(base):
             value = {**value, "name": f"{base}<generated>"}
         return {
             _text(name, variables): _clean(item, variables, name)

@@ -1,4 +1,4 @@
-"""Generate the table of internal forms: how error texts of the real server print parts of a pod.
+"""Generate the table of internal forms: how error texts of the real server print parts of objects.
 
     python tools/gen_internal.py             write src/quarterdeck/apiserver/data/internal.json
     python tools/gen_internal.py --check     fail if the committed file differs
@@ -21,15 +21,30 @@ from pathlib import Path
 from typing import Final
 
 OUTPUT: Final = Path(__file__).parent.parent / "src/quarterdeck/apiserver/data/internal.json"
-INTERNAL: Final = "k8s.io/kubernetes@v1.36.3/pkg/apis/core/types.go"
-EXTERNAL: Final = "k8s.io/api@v0.36.3/core/v1/types.go"
-ROOTS: Final = ("PodTemplateSpec", "VolumeNodeAffinity")
+GROUPS: Final = ("core", "apps", "batch")
+INTERNAL: Final = "k8s.io/kubernetes@v1.36.3/pkg/apis/{}/types.go"
+EXTERNAL: Final = "k8s.io/api@v0.36.3/{}/v1/types.go"
+ROOTS: Final = (
+    "PodTemplateSpec",
+    "VolumeNodeAffinity",
+    "ObjectReference",
+    "EventSource",
+    "DeploymentStrategy",
+    "DaemonSetUpdateStrategy",
+    "StatefulSetUpdateStrategy",
+    "PodFailurePolicy",
+    "SuccessPolicy",
+)
 BASICS: Final = {
     "string": "string",
     "bool": "bool",
     "int": "int",
     "int32": "int",
     "int64": "int",
+    "intstr.IntOrString": "int",
+    "types.UID": "string",
+    "api.ConditionStatus": "string",
+    "api.PodConditionType": "string",
     "metav1.ObjectMeta": "meta",
 }
 #: fields of a pod spec that are part of its security context inside
@@ -41,11 +56,15 @@ FIELD: Final = re.compile(r"^\t(?:(\w+)\s+)?([\w.*\[\]]+)(?:\s+`json:\"([^\",]*)
 
 
 class Source:
-    """The structs of one file: name -> [(Go name, Go type, JSON name)], embedded ones without Go name."""
+    """The structs of all groups: name -> [(Go name, Go type, JSON name)], embedded ones without Go name."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, root: Path, pattern: str) -> None:
         self.structs: dict[str, list[tuple[str, str, str]]] = {}
         self.aliases: dict[str, str] = {}
+        for group in GROUPS:
+            self._read(root / pattern.format(group))
+
+    def _read(self, path: Path) -> None:
         current: list[tuple[str, str, str]] | None = None
         for line in path.read_text().splitlines():
             if found := STRUCT.match(line):
@@ -62,8 +81,8 @@ class Source:
 
 class Table:
     def __init__(self, root: Path) -> None:
-        self._internal = Source(root / INTERNAL)
-        self._external = Source(root / EXTERNAL)
+        self._internal = Source(root, INTERNAL)
+        self._external = Source(root, EXTERNAL)
         self.structs: dict[str, list[list[str]]] = {}
 
     def add(self, name: str) -> None:

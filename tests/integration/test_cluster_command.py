@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -139,3 +140,27 @@ def test_bad_settings_end_the_command_with_a_text_and_no_traceback(tmp_path: Pat
     assert done.returncode == 1
     assert "settings for operators that do not run: sails" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_scheduler_backend_that_does_not_start_ends_the_command_with_one_line(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("operators: {grove: {schedulerConfig: {gangScheduling: true}}}")
+    command = [*COMMAND, "up", "--port", "0", "--operators", "grove", "--config", str(config)]
+    done = subprocess.run([*command, "--log-level", "CRITICAL"], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1
+    said = "quarterdeck: failed to initialize backend: gangScheduling needs Workload"
+    assert done.stderr.startswith(said)
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["manifests", "grove backends"])
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(command: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [*COMMAND, *command.split()], stdout=writing, stderr=subprocess.PIPE, text=True, timeout=30
+        )
+    finally:
+        os.close(writing)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -83,6 +83,12 @@ STATUS = [
         hold({**train_job(managedBy="kueue.x-k8s.io/multikueue"), "$absentPaths": ["status"]}),
     ),
     scenario(
+        "what-no-schema-allows-is-refused-by-the-schema-and-by-no-webhook",
+        [runtime()],
+        create(train_job(trainer={"numNodes": "two"}), rejected={"httpStatus": 422}),
+        create(train_job(trainer={"numProcPerNode": True}), rejected={"httpStatus": 422}),
+    ),
+    scenario(
         "edits-of-a-suspended-job-are-rendered-at-once",
         [runtime()],
         create(train_job(suspend=True)),
@@ -316,6 +322,19 @@ RESERVED = [
             within=20,
         ),
         hold(jobset(with_env(literal("PET_NPROC_PER_NODE", "3")))),
+        settings=AUDIT,
+    ),
+    scenario(
+        "an-audit-does-not-rest-on-events",
+        [runtime(policy=TORCH)],
+        create(train_job(trainer={"numNodes": 2})),
+        expect(jobset(with_env(literal("PET_NNODES", "2")))),
+        remember("uid", ref("JobSet"), "metadata.uid"),
+        {"op": "pause", "component": "watch:JobSet"},
+        tamper("PET_NNODES", "9"),
+        expect(jobset(with_env(literal("PET_NNODES", "2"))), within=20),
+        delete(ref("JobSet")),
+        expect(jobset(), differs=compared("uid", ref("JobSet"), "metadata.uid"), within=20),
         settings=AUDIT,
     ),
     scenario(

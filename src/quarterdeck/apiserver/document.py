@@ -77,6 +77,8 @@ def parse_yaml(body: bytes) -> Any:
         document = next(yaml.load_all(body, Loader=ManifestLoader), None)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line if error.problem_mark is not None else 0
+        if line and isinstance(error, yaml.scanner.ScannerError):
+            line += 1  # Go's scanner counts from one, its parser from zero
         where = f"line {line}: " if line else ""
         raise ParseError(f"yaml: {where}{error.problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as error:

@@ -204,7 +204,7 @@ def render_head(response: Response, length: int | None, *, close: bool) -> bytes
             extra.append(f"{name}: {value}\r\n")
             cache = cache or name == "Cache-Control"
         parts.append(b"\r\n" if cache else _NO_CACHE)
-        parts.append("".join(extra).encode("latin-1", "replace"))
+        parts.append("".join(extra).encode("utf-8", "replace"))
     else:
         parts.append(_NO_CACHE)
     if status not in (204, 304):

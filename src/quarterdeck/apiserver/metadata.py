@@ -190,7 +190,9 @@ def label_value_errors(value: str) -> list[str]:
 def invalid_json(field: str, value: Any, detail: str) -> FieldError:
     """`invalid` for a list or object whose keys are to be shown in the order they have."""
     text = msgspec.json.encode(value).decode()
-    return FieldError(ErrorKind.INVALID, field, f"Invalid value: {text}: {detail}")
+    return FieldError(
+        ErrorKind.INVALID, field, f"Invalid value: {text}: {detail}" if detail else f"Invalid value: {text}"
+    )
 
 
 def validate_labels(labels: Mapping[str, str] | None, field: str) -> list[FieldError]:

@@ -59,8 +59,7 @@ def _negotiate(header: str, objects: bool, watch: bool, tables: bool) -> Output 
             quality = float(params.pop("q", "1"))
         except ValueError:
             quality = 1.0
-        if quality > 0:
-            choices.append((-quality, position, media.lower(), params))
+        choices.append((-quality, position, media.lower(), params))
     choices.sort()
     for _, _, media, params in choices:
         output = _produce(media, params, objects, watch)
@@ -76,7 +75,7 @@ def _produce(media: str, params: dict[str, str], objects: bool, watch: bool) -> 
         yaml = True
     else:
         return None
-    if params.get("stream", "watch") != "watch" or ("stream" in params and not watch):
+    if params.get("stream", "watch") != "watch":
         return None
     kind = params.get("as", "")
     if not kind:

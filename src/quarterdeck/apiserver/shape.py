@@ -329,6 +329,7 @@ def _map(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _
         return decode_structs
 
     decode_item = _value(elem, name, owner, go_type.removeprefix("map[string]"), False)
+    nothing = "" if elem.kind == "bytes" else None
 
     def decode(value: Any, path: str, problems: list[str]) -> Any:
         if type(value) is not dict:
@@ -340,7 +341,7 @@ def _map(elem: Type, name: str, owner: str, go_type: str, drop_empty: bool) -> _
         out = {}
         for key, item in value.items():
             item = decode_item(item, path, problems)
-            out[key] = None if item is _ABSENT else item
+            out[key] = nothing if item is _ABSENT else item
         return out
 
     return decode

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from typing import Any, Final
 
 from quarterdeck.api import ObjectMeta
-from quarterdeck.api.k8s import Binding, Node, ObjectReference, Pod
+from quarterdeck.api.k8s import Node
 from quarterdeck.client import Client
 from quarterdeck.cluster import garbage
 from quarterdeck.cluster.garbage import garbage_collector
@@ -19,12 +18,9 @@ from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.node import names as node_names
 from quarterdeck.cluster.node.behavior import Behavior
 from quarterdeck.cluster.node.kubelet import Kubelet
-from quarterdeck.errors import Conflict, NotFound
+from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.operators.trainer.assembly import TrainerOperator
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import CacheOptions
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.manager import Manager, ManagerOptions
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import Link, TestCluster
@@ -131,24 +127,10 @@ def fill_simulator(behavior: Behavior) -> Callable[[Manager], None]:
 
     def fill(manager: Manager) -> None:
         manager.add(Kubelet(behavior).controller())
-        manager.add(_binder())
+        everything = placement.SchedulerSettings(names=(), checks_nodes=False)
+        manager.add(placement.scheduler_controller(everything, manager.recorder(placement.NAME)))
 
     return fill
-
-
-def _binder() -> Controller[Pod]:
-    """Binds every pod at once, whatever node it would like."""
-
-    async def bind(ctx: Context[Pod]) -> None:
-        pod = ctx.obj
-        if pod.spec.node_name or pod.spec.scheduling_gates or pod.metadata.is_deleting:
-            return
-        metadata = ObjectMeta(name=pod.metadata.name, namespace=pod.metadata.namespace, uid=pod.metadata.uid)
-        binding = Binding(metadata=metadata, target=ObjectReference(kind="Node", name=NODE))
-        with suppress(Conflict, NotFound):  # it was bound, or went, meanwhile
-            await ctx.client.subresource("binding").create(pod, binding)
-
-    return Builder(name="case-binder").for_(Pod).build(bind)
 
 
 async def make_node(client: Client) -> None:

@@ -136,8 +136,11 @@ class Stage:
         for made in webhook_configurations(name, hooks, target):
             document = made.to_dict()
             for webhook in document["webhooks"]:
-                condition = f"request.userInfo.username != '{BYPASS}'"
-                webhook["matchConditions"] = [{"name": "not-bypassed", "expression": condition}]
+                condition = {
+                    "name": "not-bypassed",
+                    "expression": f"request.userInfo.username != '{BYPASS}'",
+                }
+                webhook["matchConditions"] = [*webhook.get("matchConditions", ()), condition]
                 if namespaces:
                     term = {
                         "key": "kubernetes.io/metadata.name",

@@ -7,19 +7,26 @@ import difflib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
+if TYPE_CHECKING:
+    from quarterdeck.runtime.operator import Operator
+    from quarterdeck.runtime.program import Program
+
 NAME = "quarterdeck"
+PARTS = ("crds", "rbac", "webhooks", "deployment")
+SERVICE = "quarterdeck-webhook"
 PORTS = {"webhooks": 9443, "metrics": 8080, "probes": 8081}
 DESCRIPTION = """\
 Print the objects that run the operators in a cluster: definitions, namespace, permissions (derived from what
 the controllers declare, no more), webhook Service and the Deployment. The webhook configurations are
-registered by the running program, which knows the certificate.
+registered by the running program, which knows the certificate; `--only webhooks` prints them for those whose
+certificates come from elsewhere.
 """
 
 
@@ -31,7 +38,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--namespace", default="quarterdeck-system", help="default: %(default)s")
     parser.add_argument("--image", default="quarterdeck:latest", help="image of the Deployment")
     parser.add_argument("--replicas", type=int, default=2, help="default: %(default)s")
-    parser.add_argument("--only", choices=("crds", "rbac", "deployment"), help="just this part")
+    parser.add_argument("--only", choices=PARTS, help="just this part")
     parser.add_argument("--check", type=Path, metavar="FILE", help="fail if FILE differs from the output")
     parser.set_defaults(run=run)
 
@@ -43,10 +50,9 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.errors import ConfigError
 
     try:
-        documents = _documents(arguments, operators)
+        text = render(arguments, operators)
     except ConfigError as error:
         raise CommandError(str(error)) from error
-    text = yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
     if arguments.check is None:
         print(text, end="")
         return 0
@@ -62,34 +68,60 @@ def run(arguments: argparse.Namespace) -> int:
     return 1
 
 
-def _documents(arguments: argparse.Namespace, operators: list[Any]) -> list[dict[str, Any]]:
+def render(arguments: argparse.Namespace, operators: list[Operator]) -> str:
+    """The objects as YAML; raises ConfigError for settings that do not fit the operators."""
+    documents = _documents(arguments, operators)
+    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+
+
+def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list[dict[str, Any]]:
+    program = _program(arguments.namespace, operators, operator_settings(arguments))
     parts = {
         "crds": [dict(each) for operator in operators for each in operator.definitions()],
-        "rbac": _permissions(arguments.namespace, operators, operator_settings(arguments)),
-        "deployment": _deployment(arguments, [operator.name for operator in operators]),
+        "rbac": _permissions(arguments.namespace, program),
+        "webhooks": _webhooks(arguments.namespace, program),
+        "deployment": _deployment(arguments, program),
     }
     if arguments.only:
         return parts[arguments.only]
+    # Registered before the program runs, webhooks would refuse everything, its own pods perhaps included.
+    del parts["webhooks"]
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": arguments.namespace}}
     return [namespace, *(document for part in parts.values() for document in part)]
 
 
-def _permissions(
-    namespace: str, operators: list[Any], settings: Mapping[str, Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Service account, roles and bindings."""
+def _program(namespace: str, operators: list[Operator], settings: Mapping[str, Mapping[str, Any]]) -> Program:
+    """The program that would run; nothing connects before it does: it is only asked what it needs."""
     from quarterdeck.client import Config
     from quarterdeck.runtime.election import LeaderElection
     from quarterdeck.runtime.program import Program, ProgramOptions
-    from quarterdeck.runtime.rbac import roles
 
     options = ProgramOptions(
         namespace=namespace,
         settings=settings,
+        account=NAME,
         leader_election=LeaderElection(name=NAME, namespace=namespace),
     )
-    # Nothing connects before a program runs: it is only asked what it would need.
-    program = Program(Config(server="https://127.0.0.1"), operators, options)
+    return Program(Config(server="https://127.0.0.1"), operators, options)
+
+
+def _webhooks(namespace: str, program: Program) -> list[dict[str, Any]]:
+    """The webhook configurations, without the bundle of certificates that whoever issues them adds."""
+    from quarterdeck.runtime.webhook import ServiceTarget, webhook_configurations
+
+    target = ServiceTarget(SERVICE, namespace)
+    return [
+        made.to_dict()
+        for part in program.registrations
+        if part.configuration
+        for made in webhook_configurations(part.configuration, part.admission, target)
+    ]
+
+
+def _permissions(namespace: str, program: Program) -> list[dict[str, Any]]:
+    """Service account, roles and bindings."""
+    from quarterdeck.runtime.rbac import roles
+
     account = {"name": NAME, "namespace": namespace}
     documents = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}]
     for role in roles(NAME, program.manager.rules()):
@@ -107,23 +139,25 @@ def _permissions(
     return documents
 
 
-def _deployment(arguments: argparse.Namespace, operators: list[str]) -> list[dict[str, Any]]:
+def _deployment(arguments: argparse.Namespace, program: Program) -> list[dict[str, Any]]:
     labels = {"app.kubernetes.io/name": NAME}
     metadata = {"name": NAME, "namespace": arguments.namespace, "labels": labels}
     command = [
         "quarterdeck",
         "run",
-        f"--operators={','.join(operators)}",
+        f"--operators={','.join(operator.name for operator in program.operators)}",
         f"--namespace={arguments.namespace}",
         "--webhook-host=0.0.0.0",
         f"--webhook-port={PORTS['webhooks']}",
         f"--metrics-address=:{PORTS['metrics']}",
         f"--health-address=:{PORTS['probes']}",
     ]
+    variables = [pair for part in program.registrations for pair in part.variables.items()]
     container = {
         "name": NAME,
         "image": arguments.image,
         "command": command,
+        **({"env": [{"name": name, "value": value} for name, value in variables]} if variables else {}),
         "ports": [{"name": name, "containerPort": port} for name, port in PORTS.items()],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "probes"}},
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "probes"}, "initialDelaySeconds": 15},
@@ -158,7 +192,7 @@ def _deployment(arguments: argparse.Namespace, operators: list[str]) -> list[dic
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {**metadata, "name": "quarterdeck-webhook"},
+        "metadata": {**metadata, "name": SERVICE},
         "spec": {"selector": labels, "ports": [{"port": 443, "targetPort": "webhooks"}]},
     }
     return [service, deployment]

@@ -83,6 +83,7 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> ProgramOptions:
     from quarterdeck.runtime.election import LeaderElection
+    from quarterdeck.runtime.manager import ManagerOptions
     from quarterdeck.runtime.program import ProgramOptions
 
     election = LeaderElection(name="quarterdeck", namespace=arguments.namespace)
@@ -98,4 +99,5 @@ def _options(arguments: argparse.Namespace) -> ProgramOptions:
         leader_election=None if arguments.no_leader_election else election,
         metrics_address=arguments.metrics_address,
         health_address=arguments.health_address,
+        manager=ManagerOptions(check_permissions=True),
     )

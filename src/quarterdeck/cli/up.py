@@ -81,7 +81,7 @@ async def cluster(
     JobSets come with the operators, and what runs workloads with operators or nodes; without either the
     cluster is a bare control plane, where a pod or Job stays as it was stored.
 
-    Raises CommandError for what the user can mend, and the error of the part that failed.
+    Raises CommandError for what the user can mend, or an operator needs and does not find.
     """
     from quarterdeck.apiserver import ApiServer, StorageError
     from quarterdeck.client import Client, InProcessTransport
@@ -90,7 +90,7 @@ async def cluster(
     from quarterdeck.cluster.node.kubelet import Kubelet
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.cluster.workload import Workloads
-    from quarterdeck.errors import ConfigError
+    from quarterdeck.errors import QuarterdeckError
     from quarterdeck.runtime.program import Program, ProgramOptions
     from quarterdeck.runtime.taskerror import unwrapped
 
@@ -130,7 +130,7 @@ async def cluster(
                 finally:
                     program.manager.request_stop()
                     await asyncio.wait([serving])
-    except ConfigError as error:
+    except QuarterdeckError as error:
         raise CommandError(str(error)) from error
     finally:
         await server.stop()

@@ -14,7 +14,7 @@ Typed classes need no discovery. A dynamic kind is looked up in the scheme, if o
 the server.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
 
@@ -108,9 +108,13 @@ class Client:
         scheme: Scheme | None = None,
         on_warning: WarningHandler | None = None,
         observer: Observer | None = None,
+        on_resolved: Callable[[str, float], None] | None = None,
     ) -> Self:
-        """A client over HTTP with the settings of ``config``; close it, or use ``async with``."""
-        transport = config.transport()
+        """A client over HTTP with the settings of ``config``; close it, or use ``async with``.
+
+        ``observer`` is told of every answer, ``on_resolved`` of every look-up of a host name.
+        """
+        transport = config.transport(on_resolved=on_resolved)
         return cls.over(transport, config=config, scheme=scheme, on_warning=on_warning, observer=observer)
 
     @classmethod
@@ -347,6 +351,9 @@ class Client:
         how = self._representations.get(kind)
         if how is None:
             how = self._representations[kind] = represent(kind, self.scheme)
+            if isinstance(kind, MetadataKind):
+                # Such objects do not say which class they are the head of: they need not be looked up.
+                self._representations.setdefault(MetadataKind(kind.gvk), how)
         return how
 
     def represent_object(self, obj: Writable) -> Representation[Any]:

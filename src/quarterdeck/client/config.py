@@ -11,10 +11,11 @@ A ``Config`` is a value: copy it with ``evolve`` and hand it on. ``transport()``
 transport it describes.
 """
 
+import base64
 import os
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
@@ -121,11 +122,15 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         if environment.get("KUBECONFIG"):
             paths = [Path(part) for part in environment["KUBECONFIG"].split(os.pathsep) if part]
             return cls._from_context(load_kubeconfig(paths, context), environment)
-        if environment.get("KUBERNETES_SERVICE_HOST") and not context:
-            return cls.in_cluster(env=environment, service_account=service_account)
         home = environment.get("HOME")
-        directory = Path(home) if home else Path.home()
-        return cls._from_context(load_kubeconfig([directory / ".kube" / "config"], context), environment)
+        file = (Path(home) if home else Path.home()) / ".kube" / "config"
+        if environment.get("KUBERNETES_SERVICE_HOST") and not context:
+            try:
+                return cls.in_cluster(env=environment, service_account=service_account)
+            except ConfigError:
+                if not file.exists():
+                    raise  # a pod without a service account may still have a file of its own
+        return cls._from_context(load_kubeconfig([file], context), environment)
 
     @classmethod
     def in_cluster(
@@ -215,6 +220,9 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             info["tls-server-name"] = self.tls.server_name
         if self.tls.insecure:
             info["insecure-skip-tls-verify"] = True
+        authorities = self.tls.ca_data.encode() or _read_file(self.tls.ca_file)
+        if authorities:
+            info["certificate-authority-data"] = base64.b64encode(authorities).decode()
         if self.proxy:
             info["proxy-url"] = self.proxy
         return info
@@ -223,8 +231,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
         """Headers every request carries: user agent and impersonation."""
         return (("user-agent", self.user_agent or user_agent()), *self.impersonate.headers())
 
-    def transport(self) -> HttpTransport:
-        """A new HTTP transport; close it with ``aclose``."""
+    def transport(self, *, on_resolved: Callable[[str, float], None] | None = None) -> HttpTransport:
+        """A new HTTP transport; close it with ``aclose``. ``on_resolved`` times look-ups of host names."""
         return HttpTransport(
             self.server,
             tls=self.tls,
@@ -232,6 +240,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True):
             proxy=self.proxy,
             timeout=self.timeout,
             max_idle=(self.max_in_flight or 64) + 8,
+            on_resolved=on_resolved,
         )
 
 
@@ -269,6 +278,13 @@ def _impersonation(user: Mapping[str, Any]) -> Impersonation:
         groups=tuple(str(group) for group in user.get("as-groups") or ()),
         extra=tuple((str(key), str(value)) for key, values in extra.items() for value in values),
     )
+
+
+def _read_file(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes() if path else b""
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error}") from error
 
 
 def _environment_proxy(server: str, env: Mapping[str, str]) -> str:

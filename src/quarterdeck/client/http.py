@@ -15,8 +15,12 @@ import base64
 import functools
 import socket
 import ssl
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Final
+from time import perf_counter
+from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from quarterdeck.client._connection import Connection, StaleConnection
@@ -26,6 +30,8 @@ from quarterdeck.client.transport import Headers, Response, Stream
 from quarterdeck.errors import ConfigError, ConnectError, TransportError
 
 __all__ = ["HttpTransport"]
+
+T = TypeVar("T")
 
 _IDEMPOTENT: Final = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 _KEEPALIVE_IDLE: Final = 30
@@ -47,11 +53,13 @@ class HttpTransport:
         timeout: float | None = 60.0,
         connect_timeout: float = 10.0,
         max_idle: int = 72,
+        on_resolved: Callable[[str, float], None] | None = None,
     ) -> None:
         """Prepare a transport; nothing is dialled yet.
 
         ``server`` is a URL (``https://host:6443``, a path prefix is kept); ``proxy`` an ``http://`` URL of
         a proxy that understands CONNECT. ``timeout`` is the default for whole exchanges, seconds.
+        ``on_resolved`` is told the host and the seconds of each look-up of its name.
         """
         url = urlsplit(server if "://" in server else f"https://{server}")
         try:
@@ -71,6 +79,7 @@ class HttpTransport:
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._max_idle = max_idle
+        self._on_resolved = on_resolved
         self._context: ssl.SSLContext | None = None
         self._context_key: object = None
         self._idle: list[Connection] = []
@@ -231,14 +240,27 @@ class HttpTransport:
     async def _dial(
         self, loop: asyncio.AbstractEventLoop, connection: Connection, context: ssl.SSLContext | None
     ) -> None:
-        transport, _ = await loop.create_connection(
-            lambda: connection,
+        name = (self._tls_options.server_name or self._host) if context else None
+        transport, _ = await self._reach(
             self._host,
-            self._port,
-            ssl=context,
-            server_hostname=(self._tls_options.server_name or self._host) if context else None,
+            lambda host: loop.create_connection(
+                lambda: connection, host, self._port, ssl=context, server_hostname=name
+            ),
         )
         _keep_alive(transport)
+
+    async def _reach(self, host: str, dial: Callable[[str], Awaitable[T]]) -> T:
+        """Dial a host; if somebody wants to know how long its name takes, address by address."""
+        if self._on_resolved is None or _is_address(host):
+            return await dial(host)
+        started = perf_counter()
+        found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        self._on_resolved(host, perf_counter() - started)
+        addresses = list(dict.fromkeys(str(address[0]) for *_, address in found))
+        for address in addresses[:-1]:
+            with suppress(OSError):
+                return await dial(address)
+        return await dial(addresses[-1])
 
     async def _dial_proxy(
         self, loop: asyncio.AbstractEventLoop, connection: Connection, context: ssl.SSLContext | None
@@ -246,7 +268,9 @@ class HttpTransport:
         assert self._proxy is not None
         host, port, auth = self._proxy
         tunnel = _Tunnel(loop)
-        transport, _ = await loop.create_connection(lambda: tunnel, host, port)
+        transport, _ = await self._reach(
+            host, lambda address: loop.create_connection(lambda: tunnel, address, port)
+        )
         _keep_alive(transport)
         try:
             authority = f"{self._host}:{self._port}"
@@ -315,6 +339,14 @@ def _keep_alive(transport: asyncio.BaseTransport) -> None:
         option = getattr(socket, name, None)  # macOS names some of them differently
         if option is not None:
             sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

@@ -33,6 +33,8 @@ _MAX_RETRIES: Final = 10
 _RETRY_DELAY: Final = 1.0
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE"})
 _LEASE_LIMIT: Final = 8
+_LONG_THROTTLE: Final = 0.05
+"""Seconds a request may wait for the rate limit before that is worth a line in the log."""
 
 
 class RequestRecord(msgspec.Struct, frozen=True):
@@ -51,6 +53,8 @@ class RequestRecord(msgspec.Struct, frozen=True):
     """How many tries came before this one."""
     lane: LaneName
     path: str
+    throttled: float | None = None
+    """Seconds it was held back by our own rate limit; ``None`` if there is none."""
 
 
 Observer: TypeAlias = Callable[[RequestRecord], None]
@@ -108,9 +112,12 @@ class RestClient:
         """One request with its retries; returns a 2xx answer or raises."""
         gate = self.lanes[lane]
         fields = self._with_common(headers)
+        # A lease must not be lost because reconciles have used up the rate.
+        bucket = self._bucket if lane is LaneName.DEFAULT else None
+        throttled: float | None = None
         for retry in range(_MAX_RETRIES + 1):
-            if self._bucket is not None:
-                await self._throttle(self._bucket)
+            if bucket is not None:
+                throttled = await self._throttle(bucket, verb or method, path)
             if not gate.try_enter():
                 await gate.enter()
             started = self._clock.monotonic() if self._observer is not None else 0.0
@@ -120,7 +127,7 @@ class RestClient:
                     method, path, query=query, headers=fields, body=body, timeout=timeout
                 )
             except TransportError as error:
-                self._observe(method, verb, path, "<error>", started, len(body), 0, retry, lane)
+                self._observe(method, verb, path, "<error>", started, len(body), 0, retry, lane, throttled)
                 if retry == _MAX_RETRIES or not _may_repeat(method, error):
                     raise
                 wait = _RETRY_DELAY
@@ -130,7 +137,8 @@ class RestClient:
                 status = response.status
                 if self._observer is not None:
                     received = len(response.body)
-                    self._observe(method, verb, path, str(status), started, len(body), received, retry, lane)
+                    code, sent = str(status), len(body)
+                    self._observe(method, verb, path, code, started, sent, received, retry, lane, throttled)
                 if status < 300:
                     gate.grow()
                     self._warn(response.headers)
@@ -181,10 +189,17 @@ class RestClient:
             merged = self._merged[headers] = (*self._headers, *headers)
         return merged
 
-    async def _throttle(self, bucket: TokenBucket) -> None:
+    async def _throttle(self, bucket: TokenBucket, verb: str, path: str) -> float:
+        """Wait for our own rate limit; returns the seconds that took."""
         wait = bucket.reserve()
         if wait > 0:
             await self._clock.sleep(wait)
+        if wait > _LONG_THROTTLE:
+            _log.info(
+                "request waited for the client-side rate limit",
+                extra={"verb": verb, "path": path, "seconds": round(wait, 3)},
+            )
+        return wait
 
     def _after_refusal(self, response: Response, gate: Lane, path: str) -> float | None:
         """Seconds to wait before the next try, or ``None`` when the refusal is final."""
@@ -213,11 +228,13 @@ class RestClient:
         received: int,
         retry: int,
         lane: LaneName,
+        throttled: float | None = None,
     ) -> None:
         if self._observer is not None:
             seconds = self._clock.monotonic() - started
+            host = self._host
             self._observer(
-                RequestRecord(method, verb, self._host, code, seconds, sent, received, retry, lane, path)
+                RequestRecord(method, verb, host, code, seconds, sent, received, retry, lane, path, throttled)
             )
 
 

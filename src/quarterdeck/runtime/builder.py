@@ -14,7 +14,7 @@ It only collects: everything it builds can be built from ``Controller`` and the 
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, Self, TypeVar, Unpack, cast
+from typing import Any, Final, Generic, Literal, Self, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -33,7 +33,7 @@ from quarterdeck.runtime.ratelimit import RateLimiter
 from quarterdeck.runtime.rbac import Rule, for_rules, merge_rules, owns_rules, watch_rules
 from quarterdeck.runtime.reconciler import ReconcileFunction, Reconciler, as_reconciler
 from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.source import KindSource, Source
+from quarterdeck.runtime.source import Delay, KindSource, Source
 
 __all__ = ["Builder"]
 
@@ -52,6 +52,7 @@ class Builder(Generic[T]):
         on_build: Callable[[Controller[Any]], None] | None = None,
     ) -> None:
         self._kind = kind
+        self._reads: AnyKind | None = kind
         self._name = name
         self._on_build: Final = on_build
         self._for_predicates: tuple[Predicate, ...] = ()
@@ -64,14 +65,28 @@ class Builder(Generic[T]):
         self._options = ControllerOptions()
         self._limiter: RateLimiter[Key] | None = None
 
-    def for_(self, kind: type[K], *, predicates: Sequence[Predicate] = ()) -> "Builder[K]":
-        """The kind to reconcile; once. ``predicates`` apply to this watch only."""
+    @overload
+    def for_(
+        self, kind: type[K], *, predicates: Sequence[Predicate] = ..., only_metadata: Literal[False] = ...
+    ) -> "Builder[K]": ...
+    @overload
+    def for_(
+        self, kind: type[K], *, predicates: Sequence[Predicate] = ..., only_metadata: bool
+    ) -> "Builder[Any]": ...
+    def for_(
+        self, kind: type[K], *, predicates: Sequence[Predicate] = (), only_metadata: bool = False
+    ) -> "Builder[Any]":
+        """The kind to reconcile; once. ``predicates`` apply to this watch only.
+
+        With ``only_metadata`` nothing else is fetched: ``ctx.obj`` is a ``PartialObjectMetadata``.
+        """
         if self._kind is not None:
             raise ConfigError(
                 "For(...) should only be called once, could not assign multiple objects for reconciliation"
             )
         builder = cast("Builder[K]", self)
         builder._kind = kind
+        builder._reads = metadata_of(kind) if only_metadata else kind
         builder._for_predicates = tuple(predicates)
         return builder
 
@@ -115,8 +130,12 @@ class Builder(Generic[T]):
         optional: bool = False,
         only_metadata: bool = False,
         initial_priority: int = LOW_PRIORITY,
+        delay: Delay | None = None,
     ) -> Self:
-        """Watch another kind; ``to`` names the keys that its changes concern."""
+        """Watch another kind; ``to`` names the keys that its changes concern.
+
+        ``delay`` says for how many seconds changes that concern a key are gathered.
+        """
         chosen = metadata_of(kind) if only_metadata else kind
         mapper = mapped(to) if callable(to) else to
         self._sources.append(
@@ -126,6 +145,7 @@ class Builder(Generic[T]):
                 predicates=predicates,
                 optional=optional,
                 initial_priority=initial_priority,
+                delay=delay,
             )
         )
         self._rules += watch_rules(chosen)
@@ -176,9 +196,14 @@ class Builder(Generic[T]):
             raise ConfigError("one of For() or Named() must be called")
         sources: list[Source] = []
         rules = list(self._rules)
-        if kind is not None:
-            sources.append(KindSource(kind, for_object, predicates=self._for_predicates))
-            rules += for_rules(kind, uses_finalizers=len(self._finalizers) > 0, owns_others=bool(self._owned))
+        if kind is not None and self._reads is not None:
+            sources.append(KindSource(self._reads, for_object, predicates=self._for_predicates))
+            rules += for_rules(
+                kind,
+                uses_finalizers=len(self._finalizers) > 0,
+                owns_others=bool(self._owned),
+                writes_status=self._reads is kind,
+            )
             for owned, how in self._owned:
                 mapper = for_owner(kind, only_controller=not how["every"])
                 sources.append(
@@ -193,6 +218,7 @@ class Builder(Generic[T]):
         controller: Controller[T] = Controller(
             name=self._name or (kind.type_info.kind.lower() if kind is not None else ""),
             kind=kind,
+            reads=self._reads,
             reconciler=as_reconciler(reconciler),
             sources=sources,
             predicates=self._predicates,

@@ -6,7 +6,7 @@ run of the key does not start before the cache has seen it (``consistency``).
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final, Generic, Literal, NoReturn, ParamSpec, TypeVar, Unpack, cast, overload
@@ -37,10 +37,12 @@ from quarterdeck.client import (
     Response,
     WriteOptions,
 )
+from quarterdeck.client.representation import read_items
 from quarterdeck.errors import AlreadyExists, ConfigError, NotFound, Terminal
 from quarterdeck.runtime._logfield import Bound, FieldLogger
 from quarterdeck.runtime.application import AppliedMemory
 from quarterdeck.runtime.cache import Cache, IndexQuery, Objects
+from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.clock import Clock, time_now
 from quarterdeck.runtime.consistency import WriteTracker
 from quarterdeck.runtime.execution import Execution, call_from_thread
@@ -190,7 +192,9 @@ class Context(Generic[T]):
 
     def _status_edit(self) -> StatusEdit[T]:
         if self._edit is None:
-            info = type(self.obj).type_info
+            info = getattr(type(self.obj), "type_info", None)
+            if info is None:
+                raise ConfigError(f"{self.obj.kind} is watched by its metadata only: no status to edit")
             if not info.status:
                 raise ConfigError(
                     f"{info.kind} has no status subresource to write: declare its class with status=True"
@@ -205,20 +209,49 @@ class Context(Generic[T]):
     # -- reads ----------------------------------------------------------------------------------------
 
     @overload
-    async def get(self, kind: type[R], name: str, namespace: str = "", *, live: bool = False) -> R: ...
+    async def get(
+        self,
+        kind: type[R],
+        name: str,
+        namespace: str = "",
+        *,
+        live: bool = False,
+        min_version: Writable | str | None = None,
+    ) -> R: ...
     @overload
     async def get(
-        self, kind: GroupVersionKind, name: str, namespace: str = "", *, live: bool = False
+        self,
+        kind: GroupVersionKind,
+        name: str,
+        namespace: str = "",
+        *,
+        live: bool = False,
+        min_version: Writable | str | None = None,
     ) -> DynamicObject: ...
     @overload
     async def get(
-        self, kind: MetadataKind, name: str, namespace: str = "", *, live: bool = False
+        self,
+        kind: MetadataKind,
+        name: str,
+        namespace: str = "",
+        *,
+        live: bool = False,
+        min_version: Writable | str | None = None,
     ) -> PartialObjectMetadata: ...
-    async def get(self, kind: AnyKind, name: str, namespace: str = "", *, live: bool = False) -> object:
+    async def get(
+        self,
+        kind: AnyKind,
+        name: str,
+        namespace: str = "",
+        *,
+        live: bool = False,
+        min_version: Writable | str | None = None,
+    ) -> object:
         """One object; raises ``NotFound``.
 
         What this run has written is seen at once. After ``create`` met ``AlreadyExists`` the next read of
-        that object goes to the server: the cache is behind.
+        that object goes to the server: the cache is behind. ``min_version`` waits until the cache has seen
+        the version of an object, or a version; ``live`` asks the server.
         """
         slot = (_gvk(kind), namespace, name)
         if not live and slot in self._overlay:
@@ -226,9 +259,9 @@ class Context(Generic[T]):
             if written is None:
                 raise NotFound.in_cache(slot[0].kind, name)
             return self.client.represent(kind).read(written)
-        if live or slot in self._doubtful:
+        if live or slot in self._doubtful or slot[0] in self.cache.bypassed:
             return await self.client.get(cast("Any", kind), name, namespace)
-        return await self.cache.get(cast("Any", kind), name, namespace)
+        return await self.cache.get(cast("Any", kind), name, namespace, min_version=min_version)
 
     @overload
     async def list(
@@ -238,6 +271,7 @@ class Context(Generic[T]):
         namespace: str = ...,
         labels: Labels = ...,
         index: IndexQuery | None = ...,
+        live: bool = ...,
     ) -> Objects[R]: ...
     @overload
     async def list(
@@ -247,6 +281,7 @@ class Context(Generic[T]):
         namespace: str = ...,
         labels: Labels = ...,
         index: IndexQuery | None = ...,
+        live: bool = ...,
     ) -> Objects[DynamicObject]: ...
     @overload
     async def list(
@@ -256,6 +291,7 @@ class Context(Generic[T]):
         namespace: str = ...,
         labels: Labels = ...,
         index: IndexQuery | None = ...,
+        live: bool = ...,
     ) -> Objects[PartialObjectMetadata]: ...
     async def list(
         self,
@@ -264,12 +300,24 @@ class Context(Generic[T]):
         namespace: str = "",
         labels: Labels = None,
         index: IndexQuery | None = None,
+        live: bool = False,
     ) -> Objects[Any]:
-        """Cached objects that match; ``ctx.client.list`` asks the server."""
+        """Cached objects that match; with ``live`` those the server has, which knows no ``index``."""
+        if live or _gvk(kind) in self.cache.bypassed:
+            if index is not None:
+                raise ValueError(f"index {index.index} is known to the cache only: list without live")
+            return await self._list_live(kind, namespace, labels)
         found: Objects[Any] = await self.cache.list(
             cast("type[Resource]", kind), namespace=namespace, labels=labels, index=index
         )
         return found
+
+    async def _list_live(self, kind: AnyKind, namespace: str, labels: Labels) -> Objects[Any]:
+        how = self.client.represent(kind)
+        page = await self.client.list_raw(kind, namespace=namespace, labels=labels)
+        factory = EntryFactory(kind=how.gvk.kind, api_version=how.gvk.api_version)
+        entries = await read_items(page.items, factory.make)
+        return Objects(entries, lambda entry: how.read(entry.raw))
 
     @overload
     def index(self, kind: type[R], query: IndexQuery) -> Objects[R]: ...
@@ -428,9 +476,12 @@ class Context(Generic[T]):
         *,
         action: str = "Reconcile",
         related: Writable | None = None,
+        annotations: Mapping[str, str] | None = None,
     ) -> None:
         """Record an event about the object."""
-        self._tools.recorder.event(self.obj, type, reason, action, note, related=related)
+        self._tools.recorder.event(
+            self.obj, type, reason, action, note, related=related, annotations=annotations
+        )
 
     def fail(self, reason: str, message: str, *, condition: str = "Ready") -> NoReturn:
         """Say that this object cannot be reconciled: a false condition, a warning event, and no retry.

@@ -118,6 +118,7 @@ class Controller(Generic[T]):
         *,
         name: str,
         kind: type[T] | None,
+        reads: AnyKind | None = None,
         reconciler: Reconciler[T],
         sources: Sequence[Source] = (),
         predicates: Sequence[Predicate] = (),
@@ -127,9 +128,13 @@ class Controller(Generic[T]):
         indexes: Sequence[tuple[AnyKind, Index[Any]]] = (),
         rules: Sequence[Rule] = (),
     ) -> None:
-        """Everything here is what the builder collects; see ``builder``."""
+        """Everything here is what the builder collects; see ``builder``.
+
+        ``reads`` is the representation in which reconciles get their object; default ``kind`` itself.
+        """
         self.name: Final = name
         self.kind: Final = kind
+        self._reads: Final = reads if reads is not None else kind
         self.options: Final = options if options is not None else ControllerOptions()
         self._reconciler: Final = reconciler
         self._predicates: Final = tuple(predicates)
@@ -234,8 +239,8 @@ class Controller(Generic[T]):
             self._pending_clusters[cluster] = (client, cache)
             return
         self._clusters[cluster] = self._make_tools(cluster, client, cache)
-        if self.kind is not None:
-            cache.informer(self.kind, optional=False)
+        if self._reads is not None:
+            cache.informer(self._reads, optional=False)
         for handle in self._handles:
             self._prepare(handle.source, cache)
         for kind, index in self._indexes:  # after the sources: these say whether a kind may be absent
@@ -252,8 +257,11 @@ class Controller(Generic[T]):
             return ask is None or ask(current_key())
 
         owned = field_owner(client, self.options.field_manager or self.name)
+        recording = recording_client(owned, ContextWrites(), may_write=fence if ask is not None else None)
+        if self._reads is not None:
+            recording.represent(self._reads)  # known by its class from now on, metadata included
         return Toolbox(
-            client=recording_client(owned, ContextWrites(), may_write=fence if ask is not None else None),
+            client=recording,
             cache=cache,
             cluster=cluster,
             clock=environment.clock,
@@ -388,8 +396,10 @@ class Controller(Generic[T]):
     def _start_source(self, handle: WatchHandle, cluster: str, group: asyncio.TaskGroup) -> None:
         environment, tools, queue = self._need_environment(), self._clusters[cluster], self.queue
 
-        def enqueue(key: Key, priority: int) -> None:
-            queue.add(key, priority=priority)
+        def enqueue(key: Key, priority: int, *, after: float = 0.0) -> None:
+            if cluster and not key.cluster:
+                key = Key(key.namespace, key.name, cluster)
+            queue.add(key, after=after, priority=priority)
 
         def synced() -> None:
             handle.synced.add(cluster)
@@ -452,6 +462,7 @@ class Controller(Generic[T]):
     def _make_worker(self, environment: ControllerEnvironment) -> Worker[T]:
         return Worker(
             kind=self.kind,
+            reads=self._reads,
             reconciler=self._reconciler,
             finalizers=self._finalizers,
             queue=self.queue,
@@ -508,10 +519,10 @@ class Controller(Generic[T]):
 
     def take_over(self, mine: Callable[[Key], bool]) -> None:
         """Queue every object among these keys: they were another replica's until now."""
-        if self.kind is None:
+        if self._reads is None:
             return
         for cluster, tools in self._clusters.items():
-            for entry in tools.cache.informer(self.kind).entries():
+            for entry in tools.cache.informer(self._reads).entries():
                 key = Key(entry.namespace, entry.name, cluster)
                 if mine(key):
                     self.queue.add(key, priority=LOW_PRIORITY)

@@ -11,14 +11,22 @@ from collections.abc import Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-from quarterdeck.api import ObjectMeta, Resource, add_finalizer, finalizer_patch, remove_finalizer
+from quarterdeck.api import (
+    ObjectMeta,
+    Resource,
+    Writable,
+    add_finalizer,
+    finalizer_patch,
+    remove_finalizer,
+)
 from quarterdeck.client import Client, JsonPatch
-from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError
+from quarterdeck.errors import Conflict, Invalid, NotFound, QuarterdeckError, Requeue
 from quarterdeck.runtime.result import Result
 
 __all__ = ["FinalizerError", "FinalizerOutcome", "FinalizerRegistry", "FinalizerScope", "change_finalizers"]
 
 T = TypeVar("T", bound=Resource)
+W = TypeVar("W", bound=Writable)
 C = TypeVar("C")
 
 
@@ -60,6 +68,8 @@ class FinalizerRegistry(Generic[C]):
                 continue
             try:
                 result = await function(context)
+            except Requeue as later:
+                result = Result(requeue_after=later.after, reason=later.reason)
             except Exception as error:  # noqa: BLE001  collected: the other clean-ups must run
                 outcome.errors.append((name, error))
                 continue
@@ -80,7 +90,7 @@ class FinalizerOutcome(NamedTuple):
     errors: list[tuple[str, Exception]]
 
 
-async def change_finalizers(client: Client, obj: T, after: ObjectMeta) -> T:
+async def change_finalizers(client: Client, obj: W, after: ObjectMeta) -> W:
     """Write a changed list of finalizers; gives back the object, itself if nothing changes.
 
     Raises ``Conflict`` if somebody else changed the list meanwhile.
@@ -93,7 +103,9 @@ async def change_finalizers(client: Client, obj: T, after: ObjectMeta) -> T:
     except Invalid as error:
         # The test operation failed: the list is not what we have read.
         raise Conflict(
-            f"finalizers of {obj.key} changed meanwhile: {error.message}", verb="patch", path=error.path
+            f"finalizers of {obj.metadata.name} changed meanwhile: {error.message}",
+            verb="patch",
+            path=error.path,
         ) from error
 
 

@@ -15,7 +15,7 @@ import random
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
 
 import msgspec
 
@@ -115,7 +115,14 @@ class Manager:
         client = (
             target
             if isinstance(target, Client)
-            else Client.connect(target, scheme=scheme, observer=trace_requests(tracer, observer))
+            else Client.connect(
+                target,
+                scheme=scheme,
+                observer=trace_requests(tracer, observer),
+                on_resolved=metrics.observe_resolution
+                if isinstance(metrics, RuntimeMetrics) and metrics.has_client_details
+                else None,
+            )
         )
         self.cluster: Final = Cluster(
             client,
@@ -156,6 +163,14 @@ class Manager:
             self._controllers,
             is_stopping=self._stop_requested.is_set,
             restarts=self.options.restart_on_lost_lease,
+        )
+        self._checks: Final = BuiltinChecks(
+            clusters=lambda: self._clusters.values(),
+            loop_lag=self.loop_lag,
+            webhooks=self.webhooks,
+            elector=self.elector,
+            clock=self._clock,
+            blocked_kinds_are_ready=self.options.blocked_kinds_are_ready,
         )
         if webhooks is not None:
             self._groups[Group.WEBHOOKS].add(webhooks)
@@ -238,9 +253,18 @@ class Manager:
         """Whether the controllers run."""
         return self._leadership.is_leading
 
-    def controller(self, kind: type[T], *, name: str = "") -> Builder[T]:
-        """Build a controller for a kind; ``build`` adds nothing by itself, see ``add``."""
-        return Builder(kind, name=name)
+    @overload
+    def controller(
+        self, kind: type[T], *, name: str = ..., only_metadata: Literal[False] = ...
+    ) -> Builder[T]: ...
+    @overload
+    def controller(self, kind: type[T], *, name: str = ..., only_metadata: bool) -> Builder[Any]: ...
+    def controller(self, kind: type[T], *, name: str = "", only_metadata: bool = False) -> Builder[Any]:
+        """Build a controller for a kind; ``build`` adds nothing by itself, see ``add``.
+
+        With ``only_metadata`` nothing else of the kind is fetched; see ``Builder.for_``.
+        """
+        return Builder[T](name=name).for_(kind, only_metadata=only_metadata)
 
     def add(self, runnable: Runnable, *, group: Group | None = None) -> None:
         """Add something to run, in the group it belongs to unless one is named.
@@ -252,6 +276,9 @@ class Manager:
         if isinstance(runnable, Controller):
             self._add_controller(runnable)
             return
+        adopt = getattr(runnable, "adopt_checks", None)
+        if adopt is not None:
+            adopt(self.checks)
         self._groups[group or _classify(runnable)].add(runnable)
 
     def _add_controller(self, controller: Controller[Any]) -> None:
@@ -360,15 +387,8 @@ class Manager:
 
     @property
     def checks(self) -> BuiltinChecks:
-        """Readiness and liveness, for the health server."""
-        return BuiltinChecks(
-            clusters=lambda: self._clusters.values(),
-            loop_lag=self.loop_lag,
-            webhooks=self.webhooks,
-            elector=self.elector,
-            clock=self._clock,
-            blocked_kinds_are_ready=self.options.blocked_kinds_are_ready,
-        )
+        """Readiness and liveness; a health server that is added has them."""
+        return self._checks
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -600,6 +620,9 @@ async def _as_coroutine(work: Awaitable[None]) -> None:
 
 
 def _classify(runnable: Runnable) -> Group:
+    declared = getattr(runnable, "group", None)
+    if isinstance(declared, Group):
+        return declared
     if hasattr(runnable, "is_serving"):
         return Group.LEADER if getattr(runnable, "needs_leader_election", False) else Group.SERVERS
     if isinstance(runnable, Cluster) or hasattr(runnable, "cache"):

@@ -42,6 +42,8 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """Its section of the configuration file; decode it with ``decode``."""
     namespace: str = "quarterdeck-system"
     """Where the program keeps its own objects, and the operator may keep its."""
+    account: str = ""
+    """The service account that the program runs as, where that is known."""
     is_embedded: bool = False
     """Whether the cluster is the embedded one, which has no cloud and no machines: simulate them."""
 
@@ -68,6 +70,10 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """What the handlers read of the cluster; the rights to register them are added."""
     endpoints: Mapping[str, Handler] = {}
     """Handlers by path, served beside the metrics to those whom the API server allows the path."""
+    open_endpoints: Mapping[str, Handler] = {}
+    """Handlers by path, served beside the probes to everybody."""
+    variables: Mapping[str, str] = {}
+    """Environment variables that the program has to have on a cluster."""
     checks: Mapping[str, Check] = {}
     """What readiness depends on beside the manager's own checks, by name."""
     others: tuple[OperatorWebhooks, ...] = ()

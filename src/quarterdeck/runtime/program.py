@@ -65,6 +65,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Where the program keeps its own objects: certificate, Lease."""
     settings: Mapping[str, Mapping[str, Any]] = {}
     """Settings of each operator, by its name."""
+    account: str = ""
+    """The service account that the program runs as, where that is known."""
     is_embedded: bool = False
     """The cluster is the embedded one."""
     installs: bool = False
@@ -75,6 +77,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """``https://host:port`` at which the API server finds the webhooks (port 0: the one that was picked);
     empty means through the Service."""
     webhook_service: str = "quarterdeck-webhook"
+    certificate_secret: str = ""
+    """Secret that keeps the certificate; ``<service>-tls`` unless given."""
     certificate_directory: str = ""
     """Serve ``tls.crt`` and ``tls.key`` of this folder, and leave registration to the operators."""
     leader_election: LeaderElection | None = None
@@ -122,13 +126,19 @@ class Program:
         if options.certificate_directory:
             return FileCertificates(options.certificate_directory, metrics=self.metrics)
         names = ("localhost", "127.0.0.1") if options.webhook_url else ()
-        return SelfSigned(options.webhook_service, options.namespace, dns_names=names)
+        return SelfSigned(
+            options.webhook_service,
+            options.namespace,
+            secret=options.certificate_secret,
+            dns_names=names,
+        )
 
     def _set_up(self, operator: Operator) -> tuple[OperatorWebhooks, ...]:
         environment = OperatorEnvironment(
             name=operator.name,
             settings=self.options.settings.get(operator.name, {}),
             namespace=self.options.namespace,
+            account=self.options.account,
             is_embedded=self.options.is_embedded,
             registers_webhooks=not self.options.certificate_directory,
         )
@@ -140,10 +150,10 @@ class Program:
 
     def _add_servers(self) -> None:
         health = HealthServer(self.options.health_address)
-        health.readiness.add_all(self.manager.checks.readiness())
-        health.liveness.add_all(self.manager.checks.liveness())
         for webhooks in self.registrations:
             health.readiness.add_all(webhooks.checks)
+            for path, handler in webhooks.open_endpoints.items():
+                health.add(path, handler)
         for server in (health, self._make_metrics_server()):
             if server.is_enabled:
                 self.manager.add(server)

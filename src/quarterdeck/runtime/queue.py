@@ -242,6 +242,11 @@ class WorkQueue(Generic[K]):
         taken = self._processing.get(key)
         return taken.priority if taken is not None else 0
 
+    def waited(self, key: K) -> float:
+        """Seconds for which a key that is being processed was ready before; 0 if it is not."""
+        taken = self._processing.get(key)
+        return taken.at - taken.order if taken is not None else 0.0
+
     @property
     def processing(self) -> tuple[K, ...]:
         """The keys handed out and not given back."""
@@ -385,6 +390,7 @@ class WorkQueue(Generic[K]):
                 return
 
     def _take(self, entry: _Entry[K]) -> K:
+        entry.order = entry.at  # its place is history; since when it could have been taken is not
         entry.at = self._remove(entry)
         self._processing[entry.key] = entry
         return entry.key

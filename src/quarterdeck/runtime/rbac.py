@@ -9,7 +9,8 @@ that are refused, before any cache waits for them in vain. ``compare`` holds the
 controller was seen to do in tests.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from quarterdeck.client import AnyKind, Client, MetadataKind
 from quarterdeck.runtime.recording import Permission
 
 if TYPE_CHECKING:
+    from quarterdeck.api.k8s.authorization import SelfSubjectAccessReviewSpec
     from quarterdeck.api.k8s.rbac import ClusterRole, PolicyRule, Role
 
 __all__ = [
@@ -87,11 +89,13 @@ def watch_rules(kind: AnyKind) -> tuple[Rule, ...]:
     return () if names is None else (Rule(groups=(names[0],), resources=(names[1],), verbs=READ),)
 
 
-def for_rules(kind: type[Resource], *, uses_finalizers: bool, owns_others: bool) -> tuple[Rule, ...]:
+def for_rules(
+    kind: type[Resource], *, uses_finalizers: bool, owns_others: bool, writes_status: bool = True
+) -> tuple[Rule, ...]:
     """Reconciling a kind: reading it, writing its status, and its finalizers where they are used."""
     info = kind.type_info
     rules = [*watch_rules(kind)]
-    if info.status:
+    if info.status and writes_status:
         status = (f"{info.plural}/status",)
         rules.append(Rule(groups=(info.group,), resources=status, verbs=("patch", "update")))
     if uses_finalizers:
@@ -190,30 +194,44 @@ async def missing_permissions(
     client: Client, rules: Iterable[Rule], *, namespaces: Sequence[str] = ()
 ) -> list[Permission]:
     """The permissions that the server says we do not have; asks once for each."""
+    from quarterdeck.api.k8s.authorization import SelfSubjectAccessReview
+
+    missing: dict[Permission, None] = {}
+    for rule in merge_rules(rules):
+        for permission, spec in _reviews(rule, namespaces):
+            answer = await client.create(SelfSubjectAccessReview(spec=spec))
+            if not answer.status.allowed:
+                missing[permission] = None
+    return list(missing)
+
+
+def _reviews(
+    rule: Rule, namespaces: Sequence[str]
+) -> "Iterator[tuple[Permission, SelfSubjectAccessReviewSpec]]":
+    """What to ask the server about a rule: each verb, in each place, on each object that it names."""
     from quarterdeck.api.k8s.authorization import (
+        NonResourceAttributes,
         ResourceAttributes,
-        SelfSubjectAccessReview,
         SelfSubjectAccessReviewSpec,
     )
 
-    missing: list[Permission] = []
-    for rule in merge_rules(rules):
-        spaces = (rule.namespace,) if rule.namespace else (tuple(namespaces) or ("",))
-        for permission in sorted(rule.permissions()):
-            resource, _, subresource = permission.resource.partition("/")
-            for namespace in spaces:
-                attributes = ResourceAttributes(
-                    namespace=namespace,
-                    verb=permission.verb,
-                    group=permission.group,
-                    resource=resource,
-                    subresource=subresource,
-                )
-                spec = SelfSubjectAccessReviewSpec(resource_attributes=attributes)
-                answer = await client.create(SelfSubjectAccessReview(spec=spec))
-                if not answer.status.allowed and permission not in missing:
-                    missing.append(permission)
-    return missing
+    for url in rule.urls:
+        for verb in rule.verbs:
+            path = NonResourceAttributes(path=url, verb=verb)
+            yield Permission("", url, verb), SelfSubjectAccessReviewSpec(non_resource_attributes=path)
+    spaces = (rule.namespace,) if rule.namespace else (tuple(namespaces) or ("",))
+    for permission in sorted(rule.permissions()):
+        resource, _, subresource = permission.resource.partition("/")
+        for namespace, name in product(spaces, rule.resource_names or ("",)):
+            attributes = ResourceAttributes(
+                namespace=namespace,
+                verb=permission.verb,
+                group=permission.group,
+                resource=resource,
+                subresource=subresource,
+                name=name,
+            )
+            yield permission, SelfSubjectAccessReviewSpec(resource_attributes=attributes)
 
 
 class Comparison(msgspec.Struct, frozen=True):

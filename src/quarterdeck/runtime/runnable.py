@@ -4,7 +4,9 @@ A runnable has ``async def run()``, which ends when it is cancelled. It may also
 
 - ``request_stop()``: called first on shutdown; ``run()`` then ends by itself within the grace period;
 - ``needs_leader_election``: ``False`` to run on every replica; the default is to need it;
-- ``is_serving``: it is a server; the next group starts when this is true.
+- ``is_serving``: it is a server; the next group starts when this is true;
+- ``adopt_checks(checks)``: it is told the manager's health checks when it is added;
+- ``group``: the group it belongs to, where the rest does not say so (the webhook server).
 
 Groups start one after the other and stop in another order; within a group everything happens at once.
 """

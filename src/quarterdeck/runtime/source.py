@@ -7,24 +7,30 @@ that. The everyday source is ``KindSource``, a watch; the others bring in what i
 
 import asyncio
 import inspect
+import itertools
 import random
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
 from quarterdeck.api import Key, Writable
 from quarterdeck.client.representation import AnyKind, MetadataKind
+from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.informer import Informer
+from quarterdeck.runtime.cache.registration import retry_wait
 from quarterdeck.runtime.cache.store import Delta
 from quarterdeck.runtime.change import ObjectEvent, generic_event
 from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.handler import KeyMapper, MapContext, for_object
 from quarterdeck.runtime.predicate import Predicate
 from quarterdeck.runtime.queue import LOW_PRIORITY
+from quarterdeck.runtime.taskerror import unwrapped
 
 __all__ = [
     "Channel",
     "ChannelSource",
+    "Delay",
+    "Enqueue",
     "FunctionSource",
     "InformerSource",
     "KindSource",
@@ -33,8 +39,19 @@ __all__ = [
     "TimerSource",
 ]
 
+Delay: TypeAlias = Callable[[Key], float]
+
 CHANNEL_BUFFER: Final = 1024
 _PLAIN: Final = (tuple, dict, list)
+_log: Final = get_logger(__name__)
+
+
+class Enqueue(Protocol):
+    """Asks for attention to a key."""
+
+    def __call__(self, key: Key, priority: int, *, after: float = 0.0) -> None:
+        """Now, or in ``after`` seconds; a key without a cluster is one of the source's own."""
+        ...
 
 
 class SourceContext:
@@ -47,7 +64,7 @@ class SourceContext:
         *,
         cache: Cache,
         cluster: str,
-        enqueue: Callable[[Key, int], None],
+        enqueue: Enqueue,
         predicates: Sequence[Predicate],
         clock: Clock,
         rng: random.Random,
@@ -91,6 +108,7 @@ class _Enqueuer:
         *,
         initial_priority: int,
         resync_priority: int,
+        delay: Delay | None = None,
     ) -> None:
         self._context: Final = context
         self._mapper: Final = mapper
@@ -98,6 +116,7 @@ class _Enqueuer:
         self._decode: Final = decode
         self._initial: Final = initial_priority
         self._resync: Final = resync_priority
+        self._delay: Final = delay
         self._map_context: Final = MapContext(context.cache, context.cluster)
 
     def handle(self, delta: Delta) -> Awaitable[None] | None:
@@ -119,11 +138,9 @@ class _Enqueuer:
         self._enqueue(await keys, priority)
 
     def _enqueue(self, keys: Iterable[Key], priority: int) -> None:
-        context = self._context
+        enqueue, delay = self._context.enqueue, self._delay
         for key in dict.fromkeys(keys) if not isinstance(keys, dict) else keys:
-            if context.cluster and not key.cluster:
-                key = Key(key.namespace, key.name, context.cluster)
-            context.enqueue(key, priority)
+            enqueue(key, priority, after=delay(key) if delay is not None else 0.0)
 
 
 class KindSource:
@@ -132,6 +149,8 @@ class KindSource:
     - ``optional``: do not wait for the kind and do not fail without it; the watch attaches when its CRD
       shows up and goes quiet when it leaves.
     - ``initial_priority``, ``resync_priority``: band of keys from the first list and from resyncs; −100.
+    - ``delay``: seconds for which changes that concern a key are gathered, none unless set. Most things
+      happen to many objects at once, and one look at all of them is as good as a look after each.
     """
 
     def __init__(
@@ -143,6 +162,7 @@ class KindSource:
         optional: bool = False,
         initial_priority: int = LOW_PRIORITY,
         resync_priority: int = LOW_PRIORITY,
+        delay: Delay | None = None,
     ) -> None:
         self.kind: Final = kind
         self.mapper: Final = mapper
@@ -150,6 +170,7 @@ class KindSource:
         self.is_optional: Final = optional
         self._initial: Final = initial_priority
         self._resync: Final = resync_priority
+        self._delay: Final = delay
 
     @property
     def name(self) -> str:
@@ -176,6 +197,7 @@ class KindSource:
                 informer.decoder(self.kind),
                 initial_priority=self._initial,
                 resync_priority=self._resync,
+                delay=self._delay,
             ),
             context,
             name=self.name,
@@ -300,25 +322,54 @@ class ChannelSource:
         )
         if not isinstance(self._channel, Channel):
             context.synced()
-            async for item in self._channel:
-                await _take(item, enqueuer, context)
+            with unwrapped():
+                async with asyncio.TaskGroup() as retries:
+                    async for item in self._channel:
+                        await self._take(item, enqueuer, context, retries)
             return
         buffer = self._channel.subscribe()
         try:
             context.synced()
-            while True:
-                await _take(await buffer.get(), enqueuer, context)
+            async with asyncio.TaskGroup() as retries:
+                while True:
+                    await self._take(await buffer.get(), enqueuer, context, retries)
         finally:
             self._channel.unsubscribe(buffer)
 
+    async def _take(
+        self, item: Key | Writable, enqueuer: _Enqueuer, context: SourceContext, retries: asyncio.TaskGroup
+    ) -> None:
+        if isinstance(item, Key):
+            context.enqueue(item, 0)
+            return
+        event = generic_event(item, cluster=context.cluster)
+        if not await self._handled(event, enqueuer, attempt=1):
+            retries.create_task(self._again(event, enqueuer, context), name=f"{self.name} retry")
 
-async def _take(item: Key | Writable, enqueuer: _Enqueuer, context: SourceContext) -> None:
-    if isinstance(item, Key):
-        context.enqueue(item, 0)
-        return
-    waiting = enqueuer.take(generic_event(item, cluster=context.cluster))
-    if waiting is not None:
-        await waiting
+    async def _again(self, event: ObjectEvent[Any], enqueuer: _Enqueuer, context: SourceContext) -> None:
+        """An event is not lost to a mapper that failed on it; newer ones go on meanwhile."""
+        for attempt in itertools.count(2):
+            await context.clock.sleep(retry_wait(attempt - 1))
+            if await self._handled(event, enqueuer, attempt=attempt):
+                return
+
+    async def _handled(self, event: ObjectEvent[Any], enqueuer: _Enqueuer, *, attempt: int) -> bool:
+        try:
+            waiting = enqueuer.take(event)
+            if waiting is not None:
+                await waiting
+        except Exception as error:  # noqa: BLE001  supervision point: user code; the event is kept
+            _log.error(
+                "event handler failed",
+                error,
+                handler=self.name,
+                change=event.change.value,
+                object=str(event.key),
+                attempt=attempt,
+                retry=retry_wait(attempt),
+            )
+            return False
+        return True
 
 
 class TimerSource:

@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar, Union, cast, get_args, get_orig
 
 from quarterdeck.api import (
     UNSET,
+    Condition,
     Conditions,
     ConditionStatus,
     Draft,
@@ -54,6 +55,10 @@ class ConditionEdit:
     def remove(self, type: str) -> bool:
         """Remove a condition; returns whether it was there."""
         return self._conditions.remove(type)
+
+    def find(self, type: str) -> Condition | None:
+        """The condition as it stands now, or ``None``."""
+        return self._conditions.find(type)
 
     def is_true(self, type: str) -> bool:
         """Whether the condition is there and ``True``."""

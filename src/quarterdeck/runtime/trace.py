@@ -5,7 +5,7 @@ answer is ``NO_TRACER``, whose spans are one shared object that does nothing: no
 context is touched. With it, spans go wherever the application configured OpenTelemetry to send them.
 
 Spans: ``reconcile`` (controller, kind, namespace, name, reconcileID, attempt, priority, queue wait),
-``webhook`` (path, operation, user), and one child per API call (verb, path, code, retries) through
+``webhook`` (path, bytes, code), and one child per API call (verb, path, code, retries) through
 ``trace_requests``. A trace may follow an object across controllers: ``inject`` writes the current one into
 an annotation, ``extract`` gives the parent for the next span. Both are for those who ask; nothing is
 annotated by itself.

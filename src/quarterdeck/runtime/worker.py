@@ -27,6 +27,7 @@ from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 from quarterdeck.api import Key, Resource, add_finalizer, remove_finalizer
+from quarterdeck.client import AnyKind
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ReconcileError, Terminal
 from quarterdeck.errors import Requeue as RequeueError
 from quarterdeck.runtime._logfield import FieldLogger, LazyFields
@@ -69,6 +70,7 @@ class Worker(Generic[T]):
         self,
         *,
         kind: type[T] | None,
+        reads: AnyKind | None,
         reconciler: Reconciler[T],
         finalizers: FinalizerRegistry[Context[T]],
         queue: WorkQueue[Key],
@@ -87,7 +89,7 @@ class Worker(Generic[T]):
         forget: Callable[[Key], None],
     ) -> None:
         """``tools(cluster)`` finds the shared parts of a cluster; ``forget(key)`` drops recorded writes."""
-        self._kind: Final = kind
+        self._reads: Final = reads
         self._kind_name: Final = kind.type_info.kind if kind is not None else "object"
         self._reconciler: Final = reconciler
         self._is_async: Final = reconciler.is_async
@@ -168,6 +170,7 @@ class Worker(Generic[T]):
                 "reconcileID": reconcile_id,
                 "attempt": self._queue.failures(key),
                 "priority": priority,
+                "queueWait": self._queue.waited(key),
             },
         )
 
@@ -175,15 +178,15 @@ class Worker(Generic[T]):
 
     async def _run(self, key: Key, priority: int, tools: Toolbox, reconcile_id: str) -> Result | None:
         obj: T | None = None
-        if self._kind is not None:
-            informer = await tools.cache.synced(self._kind)
+        if self._reads is not None:
+            informer = await tools.cache.synced(self._reads)
             entry = informer.get(key.namespace, key.name)
             self._note_incarnation(key, entry)
             if entry is None:
                 if self._has_deleted_hook:
                     await self._reconciler.deleted(DeleteContext(key, tools, self._log))
                 return None
-            obj = cast("T", informer.decoder(self._kind)(entry))
+            obj = cast("T", informer.decoder(self._reads)(entry))
         context: Context[T] = Context(
             key=key,
             obj=obj,
@@ -329,15 +332,16 @@ class Worker(Generic[T]):
 
     def _failed(self, key: Key, priority: int, error: Exception) -> ReconcileResult:
         metrics = self._metrics
-        if isinstance(error, Terminal):
+        causes = [each for _, each in error.errors] if isinstance(error, FinalizerError) else [error]
+        if _all(causes, Terminal):
             if metrics is not None:
                 metrics.terminal()
             self._report(key, error, "Reconciler error", trace=False, terminal=True)
             return "error"
-        if isinstance(error, Conflict | NotLeading):
+        if _all(causes, (Conflict, NotLeading)):
             # Somebody was faster; the next run starts from the new state.
             self._log.debug("reconcile met a conflict", cause=str(error))
-        elif isinstance(error, self._errors):
+        elif _all(causes, self._errors):
             self._report(key, error, "Reconciler error", trace=not isinstance(error, QuarterdeckError))
         else:
             if metrics is not None:
@@ -356,6 +360,10 @@ class Worker(Generic[T]):
         if repeated:
             fields["repeated"] = repeated
         self._log.error(event, error, trace=trace, **fields)
+
+
+def _all(errors: list[Exception], kinds: type[Exception] | tuple[type[Exception], ...]) -> bool:
+    return all(isinstance(error, kinds) for error in errors)
 
 
 _bits: Final = random.Random().getrandbits  # noqa: S311  a name for log lines, no secret

@@ -32,3 +32,40 @@ def test_a_pod_without_a_writable_disk_has_a_place_for_the_files_of_its_keys(
     [mount] = container["volumeMounts"]
     [volume] = [each for each in pod["volumes"] if each["name"] == mount["name"]]
     assert (mount["mountPath"], volume["emptyDir"]["medium"]) == ("/tmp", "Memory")
+
+
+def test_webhook_configurations_are_printed_for_those_who_register_them_themselves(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["manifests", "--operators", "ipam", "--namespace", "nets", "--only", "webhooks"]) == 0
+    [configuration] = yaml.safe_load_all(capsys.readouterr().out)
+    assert configuration["kind"] == "ValidatingWebhookConfiguration"
+    for webhook in configuration["webhooks"]:
+        service = webhook["clientConfig"]["service"]
+        assert (service["name"], service["namespace"], service["port"]) == (
+            "quarterdeck-webhook",
+            "nets",
+            443,
+        )
+    assert main(["manifests", "--operators", "ipam"]) == 0
+    kinds = [each["kind"] for each in yaml.safe_load_all(capsys.readouterr().out)]
+    assert "Deployment" in kinds
+    assert "ValidatingWebhookConfiguration" not in kinds  # nobody would answer yet
+
+
+def test_the_deployment_has_the_variables_of_its_operators(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("operators: {grove: {authorizer: {enabled: true}}}")
+    monkeypatch.setenv("GROVE_INIT_CONTAINER_IMAGE", "registry.example.io/grove-initc")
+    command = ["manifests", "--operators", "grove", "--only", "deployment", "--config", str(config)]
+    assert main(command) == 0
+    [deployment] = [
+        each for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "Deployment"
+    ]
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["containers"][0]["env"] == [
+        {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": pod["serviceAccountName"]},
+        {"name": "GROVE_INIT_CONTAINER_IMAGE", "value": "registry.example.io/grove-initc"},
+    ]

@@ -16,6 +16,7 @@ from quarterdeck.client import (
     Anonymous,
     BasicAuth,
     Config,
+    ExecOptions,
     ExecPlugin,
     FileToken,
     HttpTransport,
@@ -107,6 +108,34 @@ def test_precedence_of_sources(tmp_path: Path) -> None:
     assert load({"HOME": str(home)}) == "https://one:6443"
     with pytest.raises(ConfigError, match="no kubeconfig file found at /nowhere"):
         load({**cluster_env, "KUBECONFIG": "/nowhere"})
+
+
+def test_a_pod_without_service_account_falls_back_to_the_home_directory(tmp_path: Path) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443", "HOME": str(tmp_path)}
+    with pytest.raises(ConfigError, match="no service account token"):
+        Config.load(env=env, service_account=str(tmp_path))
+    (tmp_path / ".kube").mkdir()
+    kubeconfig(tmp_path / ".kube" / "config")
+    assert Config.load(env=env, service_account=str(tmp_path)).server == "https://one:6443"
+
+
+async def test_a_plugin_that_asks_is_told_about_the_cluster(tmp_path: Path) -> None:
+    command = plugin(
+        tmp_path,
+        """cluster = json.loads(os.environ["KUBERNETES_EXEC_INFO"])["spec"]["cluster"]
+print(json.dumps({"kind": "ExecCredential", "apiVersion": "client.authentication.k8s.io/v1",
+                  "status": {"token": json.dumps(cluster)}}))""",
+    )
+    authority = tmp_path / "ca.crt"
+    authority.write_text("CA")
+    told = {"server": "https://x", "tls-server-name": "y", "certificate-authority-data": "Q0E="}
+    for tls in (
+        TlsOptions(ca_data="CA", server_name="y"),
+        TlsOptions(ca_file=str(authority), server_name="y"),
+    ):
+        options = ExecOptions(command=command, provide_cluster_info=True)
+        credential = Config(server="https://x", tls=tls, exec=options).credential()
+        assert await credential.headers() == (("authorization", f"Bearer {json.dumps(told)}"),)
 
 
 def test_in_cluster_uses_the_service_account(tmp_path: Path) -> None:

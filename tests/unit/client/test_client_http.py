@@ -26,6 +26,21 @@ async def test_request_carries_method_path_query_headers_and_body() -> None:
     assert seen.header("host") == f"127.0.0.1:{server.port}"
 
 
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+async def test_look_ups_of_host_names_are_timed(host: str) -> None:
+    looked_up: list[tuple[str, float]] = []
+    async with serving(always()) as server:
+        transport = HttpTransport(
+            f"http://{host}:{server.port}", on_resolved=lambda *found: looked_up.append(found)
+        )
+        for _ in range(2):
+            await transport.request("GET", "/")  # the second on the same connection
+        await transport.aclose()
+    assert server.connections == 1
+    assert [name for name, _ in looked_up] == (["localhost"] if host == "localhost" else [])
+    assert all(seconds > 0 for _, seconds in looked_up)
+
+
 async def test_connection_is_kept_alive() -> None:
     async with serving(always()) as server:
         transport = HttpTransport(server.url)

@@ -340,6 +340,33 @@ async def test_rate_limit_spreads_requests() -> None:
     assert bucket.reserve() == 0
 
 
+async def test_waits_for_the_rate_limit_are_observed_and_long_ones_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen: list[RequestRecord] = []
+    transport = FunctionTransport(lambda asked: OK)
+    rest = RestClient(transport, qps=10, burst=1, clock=FakeClock(), observer=seen.append)
+    caplog.clear()  # the test runs once per event loop
+    with caplog.at_level(logging.INFO, "quarterdeck.client"):
+        await rest.request("GET", "/x")
+        assert caplog.records == []
+        await rest.request("GET", "/y", verb="list")
+    assert [round(record.throttled or 0.0, 3) for record in seen] == [0.0, 0.1]
+    (line,) = caplog.records
+    assert line.getMessage() == "request waited for the client-side rate limit"
+    assert (line.__dict__["verb"], line.__dict__["path"], line.__dict__["seconds"]) == ("list", "/y", 0.1)
+
+
+async def test_leases_do_not_wait_for_the_rate_limit() -> None:
+    clock = FakeClock()
+    seen: list[RequestRecord] = []
+    rest = RestClient(FunctionTransport(lambda asked: OK), qps=1, burst=1, clock=clock, observer=seen.append)
+    for _ in range(3):
+        await rest.request("PUT", "/lease", lane=LaneName.LEASE)
+    assert clock.slept == []
+    assert [record.throttled for record in seen] == [None, None, None]
+
+
 def failing(times: int, error: Callable[[], Exception]) -> Callable[[], "asyncio.Future[int]"]:
     left = [times]
 

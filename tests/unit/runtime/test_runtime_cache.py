@@ -174,6 +174,16 @@ async def test_several_requirements_are_intersected() -> None:
         assert [k.name for k in found.object_keys()] == ["a4"]
 
 
+async def test_a_namespace_asked_for_twice_must_be_the_same() -> None:
+    async with running(server("a1")) as cache:
+        cache.informer(Widget).declare_index(field("spec.color"))
+        color = field("spec.color")
+        assert len(await cache.list(Widget, namespace="ns", fields="metadata.namespace=ns")) == 1
+        assert len(await cache.list(Widget, namespace="other", fields="metadata.namespace=ns")) == 0
+        assert len(await cache.list(Widget, namespace="ns", index=color("a1", "ns"))) == 1
+        assert len(await cache.list(Widget, namespace="other", index=color("a1", "ns"))) == 0
+
+
 async def test_indexes_follow_additions_updates_and_deletions() -> None:
     api = server("a1", "a2")
     by_first = Index[Widget]("first-letter", lambda w: [w.metadata.name[0], w.spec.color])

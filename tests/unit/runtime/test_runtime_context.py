@@ -6,14 +6,15 @@ import asyncio
 from typing import Any
 
 import pytest
-from controlkit import Script, manager_on, serving, until
+from controlkit import Script, Spy, manager_on, serving, until
 from fakeapi import FakeApi, status
 from runtimewidget import Widget, WidgetSpec
 
 from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, UnsetType
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
-from quarterdeck.errors import Conflict
+from quarterdeck.errors import Conflict, Terminal
+from quarterdeck.errors import Requeue as RequeueError
 from quarterdeck.runtime.application import AppliedMemory, holds
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.children import diff_children
@@ -120,6 +121,21 @@ async def test_status_of_an_object_that_went_away_is_no_error() -> None:
         assert len(script.runs) == 1
 
 
+async def test_conditions_may_be_looked_at_while_they_are_edited() -> None:
+    api, found = widgets("a"), list[Any]()
+
+    def edit(ctx: Context[Widget]) -> None:
+        found.append(ctx.conditions.find("Ready"))
+        ctx.conditions.set("Ready", False, reason="Waiting")
+        found.append(ctx.conditions.find("Ready"))
+
+    script = Script(edit)
+    async with serving(manager_on(api), Builder(Widget).build(script)):
+        await until(lambda: len(found) >= 2)
+    assert found[0] is None
+    assert (found[1].status, found[1].reason) == ("False", "Waiting")
+
+
 # -- finalizers --------------------------------------------------------------------------------------
 
 
@@ -171,6 +187,36 @@ async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go() -> N
         await until(lambda: stored(api, "widgets", "a")["metadata"]["finalizers"] == ["f/bad"])
         await until(lambda: ("ns", "a") not in api.objects["widgets"])
     assert len(tries) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "runs"),
+    [
+        (Terminal("never"), ["terminal"], 1),
+        (KeyError("bug"), ["panic"], 2),
+        (Conflict("slow"), [], 2),
+        (RequeueError(5, "later"), ["requeue later"], 2),
+    ],
+)
+async def test_what_a_cleanup_raises_means_what_it_means_in_a_reconcile(
+    error: Exception, told: list[str], runs: int
+) -> None:
+    api, spy = widgets("a"), Spy()
+    api.put("widgets", "a", metadata={"finalizers": ["f/x"], "deletionTimestamp": "2030-01-01T00:00:00Z"})
+    tries: list[int] = []
+
+    async def cleanup(ctx: Context[Widget]) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise error
+
+    controller = Builder(Widget).finalizer("f/x", cleanup).build(Script())
+    async with serving(manager_on(api, metrics=spy), controller):
+        await until(lambda: len(spy.results) >= runs)
+        await asyncio.sleep(60)
+    assert (len(tries), spy.told) == (runs, told)
+    assert spy.results[0] == ("requeue_after" if isinstance(error, RequeueError) else "error")
+    assert (("ns", "a") in api.objects["widgets"]) == (runs == 1)
 
 
 async def test_two_controllers_never_erase_each_others_finalizer() -> None:

@@ -396,6 +396,22 @@ async def test_predicates_of_the_controller_filter_every_watch() -> None:
         await until(lambda: len(script.names) == 3)
 
 
+async def test_changes_are_gathered_for_as_long_as_the_watch_says() -> None:
+    api, script = widgets("a", "b"), Script()
+    delays = {"a": 10.0, "b": 0.0}
+    controller = Builder(name="gather").watches(Widget, delay=lambda key: delays[key.name]).build(script)
+    async with serving(manager_on(api), controller):
+        await until(lambda: sorted(script.names) == ["a", "b"], within=11)
+        for replicas in (2, 3, 4):
+            api.put("widgets", "a", spec={"replicas": replicas})
+            api.put("widgets", "b", spec={"replicas": replicas})
+            await asyncio.sleep(3)
+        assert script.names[2:] == ["b", "b", "b"]
+        await until(lambda: script.names[5:] == ["a"], within=2)
+        await asyncio.sleep(20)
+        assert script.names[6:] == []
+
+
 async def test_channel_timer_and_function_sources_enqueue() -> None:
     api, script = widgets("a", "b", "c"), Script()
     channel = Channel()

@@ -27,6 +27,7 @@ from quarterdeck.runtime.manager import GracePeriodExceeded, LeaderElectionLost,
 from quarterdeck.runtime.recording import NotLeading
 from quarterdeck.runtime.runnable import Group
 from quarterdeck.runtime.stopsignal import stop_on_signals
+from quarterdeck.runtime.webhook import WebhookServer
 
 QUIET = ManagerOptions(watch_loop=False)
 
@@ -118,6 +119,26 @@ async def test_item_14_groups_start_and_stop_in_order() -> None:
         assert log == ["+server", "+webhook", "+cache", "+other", "+election", "+leader"]
         log.clear()
     assert log == ["-other", "-leader", "-cache", "-webhook", "-server", "-election"]
+
+
+async def test_a_webhook_server_starts_before_caches_however_it_was_added() -> None:
+    log: list[str] = []
+
+    class Webhooks(WebhookServer):
+        @property
+        def is_serving(self) -> bool:
+            return True
+
+        async def run(self) -> None:
+            await Traced("webhook", log).run()
+
+    manager = manager_on(widgets("a"))
+    manager.add(Webhooks())
+    manager.add(Traced("server", log, is_serving=True))
+    manager.add(Traced("cache", log), group=Group.CACHES)
+    async with serving(manager):
+        await until(lambda: len(log) == 3)
+        assert log == ["+server", "+webhook", "+cache"]
 
 
 async def test_servers_answer_while_caches_sync_and_controllers_wait_for_them() -> None:

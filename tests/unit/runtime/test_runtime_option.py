@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from controlkit import manager_on, serving, until
+from fakeapi import FakeApi
 from runtimewidget import Widget, WidgetSpec
 
 from quarterdeck.api import Key, ObjectMeta
@@ -29,9 +33,12 @@ from quarterdeck.runtime import (
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.election import LeaderElection, ShardedElector
+from quarterdeck.runtime.handler import MapContext
 from quarterdeck.runtime.log import FieldLogger
 from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.queue import LOW_PRIORITY
 from quarterdeck.runtime.recording import NotLeading
+from quarterdeck.runtime.trace import NO_TRACER, Span
 from quarterdeck.testing import Link, TestCluster, eventually, run_until_idle
 
 
@@ -199,6 +206,75 @@ async def test_time_that_handlers_take_is_measured_for_each_informer(cluster: Te
     await cluster.client.create(widget("late"))
     await run_until_idle(manager)
     assert line[:-1] + "8" in metrics.registry.expose().decode()
+
+
+@pytest.mark.cluster(crds=[Widget])
+async def test_handlers_that_fail_are_counted_for_each_kind(cluster: TestCluster) -> None:
+    metrics = RuntimeMetrics()
+    manager = cluster.manager(metrics=metrics)
+    failures = [KeyError("one"), ValueError("two")]
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        return None
+
+    def to(context: MapContext, obj: ConfigMap) -> list[Key]:
+        if failures:
+            raise failures.pop()
+        return []
+
+    manager.add(manager.controller(Widget).watches(ConfigMap, to=to).build(reconcile))
+    await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="default")))
+    await cluster.start(manager)
+    await eventually(lambda: not failures)
+    await run_until_idle(manager)
+    metrics.registry.expose()
+    assert metrics.registry.value("quarterdeck_informer_handler_errors_total", "ConfigMap") == 2
+    assert metrics.registry.value("quarterdeck_informer_handler_errors_total", "Widget.example.com") == 0
+
+
+class SpanLog:
+    """A tracer that remembers the attributes of its spans."""
+
+    is_enabled = True
+
+    def __init__(self) -> None:
+        self.spans: list[tuple[str, dict[str, Any]]] = []
+
+    @contextmanager
+    def span(
+        self, name: str, attributes: Mapping[str, Any] | None = None, *, parent: str = ""
+    ) -> Iterator[Span]:
+        self.spans.append((name, dict(attributes or {})))
+        with NO_TRACER.span(name) as span:
+            yield span
+
+    def completed(self, name: str, seconds: float, attributes: Mapping[str, Any]) -> None:
+        raise AssertionError(name)
+
+    def inject(self) -> dict[str, str]:
+        return {}
+
+
+async def test_the_span_of_a_reconcile_says_whose_it_is_and_how_long_the_key_waited() -> None:
+    api, tracer = FakeApi(), SpanLog()
+    for name in ("a", "b"):
+        api.put("widgets", name)
+
+    async def slow(ctx: Context[Widget]) -> None:
+        await asyncio.sleep(2)
+
+    controller = Builder(Widget).options(max_concurrent_reconciles=1).build(slow)
+    async with serving(manager_on(api, tracer=tracer), controller):
+        await until(lambda: len(tracer.spans) == 2)
+    (_, first), (_, second) = tracer.spans
+    assert [name for name, _ in tracer.spans] == ["reconcile", "reconcile"]
+    assert first.keys() == {
+        *("controller", "k8s.kind", "k8s.namespace", "k8s.name"),
+        *("reconcileID", "attempt", "priority", "queueWait"),
+    }
+    assert (first["controller"], first["k8s.kind"], first["priority"]) == ("widget", "Widget", LOW_PRIORITY)
+    assert first["queueWait"] < 1
+    assert second["queueWait"] - first["queueWait"] == pytest.approx(2)
 
 
 # -- shards -------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from runtimewidget import Widget
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
+from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleBinding, RoleRef, Subject
 from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.context import Context
 from quarterdeck.runtime.rbac import (
@@ -24,6 +25,7 @@ from quarterdeck.runtime.rbac import (
     roles,
 )
 from quarterdeck.runtime.recording import Permission, WriteLog, recording_client
+from quarterdeck.testing import TestCluster
 
 
 async def cleanup(ctx: Context[Any]) -> None:
@@ -144,3 +146,23 @@ async def test_self_check_names_the_missing_verbs() -> None:
         "update widgets/status.example.com",
     ]
     await asyncio.sleep(0)
+
+
+async def test_self_check_asks_about_named_objects_and_urls(cluster: TestCluster) -> None:
+    rules = [
+        Rule(groups=("",), resources=("secrets",), verbs=("get",), resource_names=("key",)),
+        Rule(groups=("",), resources=("configmaps",), verbs=("get", "list"), namespace="default"),
+        Rule(urls=("/metrics",), verbs=("get",)),
+    ]
+    client = cluster.as_user("operator")
+    assert [str(each) for each in await missing_permissions(client, rules)] == [
+        *("get secrets", "get configmaps", "list configmaps", "get /metrics")
+    ]
+    subject = Subject(kind="User", name="operator", api_group="rbac.authorization.k8s.io")
+    for role in roles("operator", rules):
+        await cluster.client.create(role)
+        reference = RoleRef(api_group="rbac.authorization.k8s.io", kind=role.kind, name="operator")
+        binding = ClusterRoleBinding if role.kind == "ClusterRole" else RoleBinding
+        made = ObjectMeta(name="operator", namespace=role.metadata.namespace)
+        await cluster.client.create(binding(metadata=made, role_ref=reference, subjects=(subject,)))
+    assert await missing_permissions(client, rules) == []

@@ -18,6 +18,7 @@ from quarterdeck.api import ObjectMeta, crd
 from quarterdeck.api.k8s import Secret, ValidatingWebhookConfiguration
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import ConfigError
+from quarterdeck.runtime import Manager
 from quarterdeck.runtime.certificate import (
     BundlePublisher,
     BundleTarget,
@@ -28,6 +29,7 @@ from quarterdeck.runtime.certificate import (
     Material,
     SelfSigned,
     ServingContext,
+    selfsigned,
 )
 from quarterdeck.runtime.certificate.authority import (
     certificates_in,
@@ -51,6 +53,7 @@ from quarterdeck.runtime.webhook import (
     webhook_configurations,
 )
 from quarterdeck.runtime.webhook.http import Response
+from quarterdeck.testing import eventually
 
 NAMES = ("hook.qd.svc", "hook", "hook.qd", "hook.qd.svc.cluster.local")
 
@@ -472,6 +475,29 @@ async def test_self_signed_webhooks_are_trusted_by_an_api_server_that_has_the_bu
                 await client.create(configuration)
             made = await client.create(Gang(metadata=ObjectMeta(name="a", namespace="default")))
             assert made.metadata.uid
+
+
+async def test_a_manager_is_not_ready_before_its_bundle_is_in_the_cluster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(selfsigned, "PUBLISH_RETRY", 0.02)
+    async with embedded() as server:
+        is_there: list[bytes] = []
+
+        async def publish(bundle: bytes) -> bool:
+            return bool(is_there)
+
+        client = client_of(server)
+        source = SelfSigned("hook", "kube-system", client=client, publish=publish)
+        hooks = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=source)
+        hooks.add(Validator(Gang, lambda admission, gang: None))
+        assert Manager(client, webhooks=hooks).checks.readiness()["webhook"] == hooks.check
+        async with hooks:
+            with pytest.raises(ConfigError, match="the CA bundle of the webhooks is not in the cluster yet"):
+                await hooks.check()
+            is_there.append(source.bundle)
+            await eventually(lambda: source.is_published)
+            await hooks.check()
 
 
 def test_addresses_are_alternative_names_of_their_own() -> None:

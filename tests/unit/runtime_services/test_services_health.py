@@ -101,7 +101,8 @@ async def test_checks_may_wait_but_not_for_ever() -> None:
     checks.remove("slow")
     assert await checks.failures() == {}
     with pytest.raises(ValueError, match='"quick" exists already'):
-        checks.add("quick", quick)
+        checks.add("quick", slow)
+    checks.add("quick", quick)  # itself
 
 
 async def test_servers_listen_on_loopback_and_can_be_switched_off() -> None:
@@ -116,12 +117,16 @@ async def test_servers_listen_on_loopback_and_can_be_switched_off() -> None:
     ):
         assert health.is_serving
         assert served.is_serving
+        health.add("/extra", lambda request: text(200, "for all"))
+        with pytest.raises(ConfigError, match="path /readyz is served already"):
+            health.add("/readyz", lambda request: text(200, "ok"))
         assert not off.is_enabled
         assert off.is_serving, "nothing to wait for"
         web = await Web.connect(health.address[1], None)
         assert await web.send("GET", "/livez") == (200, b"ok")
         assert await web.send("GET", "/readyz?verbose") == (200, b"[+]ping ok\nhealthz check passed\n")
         assert (await web.send("GET", "/healthz"))[0] == 404
+        assert await web.send("GET", "/extra") == (200, b"for all")
         await web.close()
         web = await Web.connect(served.address[1], None)
         status, body = await web.send("GET", "/metrics")

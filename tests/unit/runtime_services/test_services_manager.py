@@ -6,8 +6,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
-from servicekit import Gang, Web, until
+from servicekit import Gang, Web, client_of, embedded, until
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap, Lease, events
@@ -17,7 +18,7 @@ from quarterdeck.runtime.certificate import SelfSigned
 from quarterdeck.runtime.context import Context
 from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
 from quarterdeck.runtime.event import EventBroadcaster
-from quarterdeck.runtime.health import HealthServer, MetricsServer
+from quarterdeck.runtime.health import HealthServer, MetricsServer, ping
 from quarterdeck.runtime.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
 from quarterdeck.runtime.reconciler import Reconciler
@@ -54,9 +55,7 @@ async def test_a_manager_with_everything(tmp_path: Path) -> None:
                     client, leader_election=elector, webhooks=hooks, metrics=metrics, recorder=recorder
                 )
                 health = HealthServer("127.0.0.1:0")
-                health.readiness.add_all(manager.checks.readiness())
                 health.readiness.add("webhooks", hooks.check)
-                health.liveness.add_all(manager.checks.liveness())
                 health.liveness.add("lease", elector.check)
                 served = MetricsServer(metrics.registry, "127.0.0.1:0")
                 manager.add(health)
@@ -110,3 +109,19 @@ def check_types(manager: Any) -> None:
     recorder: Recorder = EventBroadcaster(manager.client).recorder("x")
     runnables: list[Runnable] = [WebhookServer(), HealthServer(), MetricsServer(RuntimeMetrics().registry)]
     del metrics, elector, recorder, runnables
+
+
+async def test_a_health_server_has_the_checks_of_its_manager() -> None:
+    async with embedded() as server:
+        client = client_of(server)
+        manager = Manager(client)
+        plain, bare, strange = HealthServer("0"), HealthServer("0", built_in=False), HealthServer("0")
+        plain.readiness.add_all(manager.checks.readiness())  # by hand is allowed, too
+        strange.readiness.add("caches", ping)
+        manager.add(plain)
+        manager.add(bare)
+        assert plain.readiness.names == ("caches", "informers")
+        assert plain.liveness.names == ("event-loop", "watches")
+        assert bare.readiness.names == bare.liveness.names == ("ping",)
+        with pytest.raises(ValueError, match='health check "caches" exists already'):
+            manager.add(strange)

@@ -94,6 +94,7 @@ def test_item_21_metric_names_labels_and_buckets_equal_the_tables() -> None:
     ours = {name for name in registered if name not in EXPECTED}
     assert ours == {
         "quarterdeck_consistency_timeouts_total",
+        "quarterdeck_informer_handler_errors_total",
         "quarterdeck_webhook_certificate_expiry_timestamp_seconds",
     }
 
@@ -192,15 +193,19 @@ def test_webhook_codes_200_and_500_exist_before_the_first_request() -> None:
 
 def test_client_details_are_recorded_only_when_asked_for() -> None:
     record = RequestRecord(
-        "GET", "list", "api:443", "200", 0.3, 10, 5000, 1, LaneName.DEFAULT, "/api/v1/pods"
+        "GET", "list", "api:443", "200", 0.3, 10, 5000, 1, LaneName.DEFAULT, "/api/v1/pods", 0.2
     )
     plain, detailed = RuntimeMetrics(), RuntimeMetrics(client_details=True)
     for metrics in (plain, detailed):
         metrics.observe_request(record)
+        metrics.observe_resolution("api", 0.01)
         assert metrics.registry.value("rest_client_requests_total", "200", "GET", "api:443") == 1
     assert "rest_client_request_duration_seconds" not in plain.registry.expose().decode()
     assert detailed.registry.value("rest_client_request_duration_seconds", "list", "api:443") == 1
     assert detailed.registry.value("rest_client_request_retries_total", "200", "list", "api:443") == 1
+    assert detailed.registry.value("rest_client_rate_limiter_duration_seconds", "list", "api:443") == 1
+    assert detailed.registry.value("rest_client_dns_resolution_duration_seconds", "api") == 1
+    assert "rest_client_dns_resolution_duration_seconds" not in plain.registry.expose().decode()
 
 
 def test_exposition_is_valid_prometheus_text() -> None:

@@ -98,7 +98,7 @@ class Write:
             text = error_text(validate(self.model, live, allow_duplicates=True))
             raise plain_error(
                 "failed to create manager for existing fields: "
-                f"failed to convert new object ({_object_text(live)}) to smd typed: {text}"
+                f"failed to convert new object ({object_text(live)}) to smd typed: {text}"
             ) from error
 
     def apply(
@@ -160,7 +160,7 @@ class Write:
         problems = validate(self.model, config)
         if problems:
             raise plain_error(
-                f"failed to create typed patch object ({_object_text(config)}): {error_text(problems)}"
+                f"failed to create typed patch object ({object_text(config)}): {error_text(problems)}"
             )
 
     def _check_live(self, live: Json) -> None:
@@ -169,7 +169,7 @@ class Write:
         problems = validate(self.model, live, allow_duplicates=True)
         if problems:
             raise plain_error(
-                f"failed to create typed live object ({_object_text(live)}): {error_text(problems)}"
+                f"failed to create typed live object ({object_text(live)}): {error_text(problems)}"
             )
 
     def _compare(self, model: TypeModel, old: Json, new: Json) -> Comparison:
@@ -313,7 +313,7 @@ def kind_text(obj: Json) -> str:
     return f"{group}/{version}, Kind={obj.get('kind') or ''}"
 
 
-def _object_text(obj: Json) -> str:
+def object_text(obj: Json) -> str:
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace, name = (

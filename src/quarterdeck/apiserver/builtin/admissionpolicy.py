@@ -97,11 +97,7 @@ class ValidatingAdmissionPolicyStrategy(_PolicyStrategy):
         for index, annotation in enumerate(annotations):
             path = f"spec.auditAnnotations[{index}]"
             key = annotation.get("key") or ""
-            if not name:
-                pass
-            elif not key:
-                errors.append(required(f"{path}.key"))
-            else:
+            if name:
                 full = f"{name}/{key}"
                 errors += [invalid(f"{path}.key", full, text) for text in qualified_name_errors(full)]
             if not (annotation.get("valueExpression") or "").strip():

@@ -15,7 +15,7 @@ from .formats import non_negative
 from .job import default_failure_policy, job_spec_warnings, validate_job_spec
 from .kind import SpecStrategy, section
 from .poddefaults import default_template
-from .workload import shown_selector
+from .workload import is_new_generation, shown_selector
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
 _MONTHS: Final = {
@@ -78,8 +78,10 @@ class CronJobStrategy(SpecStrategy):
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
             )
-        job = ((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}
-        return warnings + job_spec_warnings(job, "spec.jobTemplate.spec")
+        if is_new_generation(obj, old):
+            job = ((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}
+            warnings += job_spec_warnings(job, "spec.jobTemplate.spec")
+        return warnings
 
 
 def _validate_spec(spec: Json, old: Json | None) -> list[FieldError]:

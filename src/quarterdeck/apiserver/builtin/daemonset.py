@@ -10,6 +10,7 @@ from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import non_negative
+from .internalform import internal_form
 from .kind import BuiltinStrategy, SpecStrategy, immutable, not_supported_json, same, section
 from .poddefaults import default_template
 from .workload import (
@@ -71,7 +72,7 @@ class DaemonSetStrategy(SpecStrategy):
             annotations[_TEMPLATE_GENERATION] = "1"
 
     def prepare_update(self, obj: Json, old: Json, ctx: WriteContext) -> None:
-        before = _number((old["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION))
+        before = _template_generation(old)
         changed = not same((obj.get("spec") or {}).get("template"), (old.get("spec") or {}).get("template"))
         section(obj["metadata"], "annotations")[_TEMPLATE_GENERATION] = str(before + changed)
 
@@ -99,7 +100,13 @@ class DaemonSetStrategy(SpecStrategy):
         return errors + collision_count_decremented(status, old.get("status") or {})
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        if old is not None and _template_generation(obj) == _template_generation(old):
+            return []
         return workload_warnings(obj, old, named=False)
+
+
+def _template_generation(obj: Json) -> int:
+    return _number((obj["metadata"].get("annotations") or {}).get(_TEMPLATE_GENERATION))
 
 
 def _number(text: str | None) -> int:
@@ -112,7 +119,7 @@ def _validate_update_strategy(strategy: Json) -> list[FieldError]:
     if kind == "OnDelete":
         return []
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        shown = internal_form("DaemonSetUpdateStrategy", strategy)
         return [not_supported_json(path, shown, ("RollingUpdate", "OnDelete"))]
     path = f"{path}.rollingUpdate"
     unavailable, surge = (rolling or {}).get("maxUnavailable"), (rolling or {}).get("maxSurge")

@@ -8,6 +8,7 @@ from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import non_negative
+from .internalform import internal_form
 from .kind import SpecStrategy, not_supported_json, same, section
 from .poddefaults import default_template
 from .workload import (
@@ -110,7 +111,7 @@ def _validate_strategy(strategy: Json) -> list[FieldError]:
             return [forbidden(path, "may not be specified when strategy `type` is 'Recreate'")]
         return []
     if kind != "RollingUpdate":
-        shown = {"Type": kind or "", "RollingUpdate": rolling}
+        shown = internal_form("DeploymentStrategy", strategy)
         return [not_supported_json("spec.strategy", shown, ("Recreate", "RollingUpdate"))]
     unavailable, surge = (rolling or {}).get("maxUnavailable"), (rolling or {}).get("maxSurge")
     errors = validate_int_or_percent(unavailable, f"{path}.maxUnavailable")

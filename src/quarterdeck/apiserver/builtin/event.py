@@ -140,26 +140,28 @@ class EventsEventStrategy(BuiltinStrategy):
         errors = _validate_legacy(event, "reportingController")
         if event.get("series") != before.get("series"):
             errors += _validate_series(event)
-        for key, shown in _IMMUTABLE:
-            errors += immutable(event.get(key), before.get(key), shown)
+        for key, zero, struct in _IMMUTABLE:
+            shown = "reportingController" if key == "reportingComponent" else key
+            errors += immutable(event.get(key, zero), before.get(key, zero), shown, struct=struct)
         return errors
 
 
-_IMMUTABLE: Final = (
-    ("involvedObject", "involvedObject"),
-    ("reason", "reason"),
-    ("message", "message"),
-    ("source", "source"),
-    ("firstTimestamp", "firstTimestamp"),
-    ("lastTimestamp", "lastTimestamp"),
-    ("count", "count"),
-    ("reason", "reason"),
-    ("type", "type"),
-    ("eventTime", "eventTime"),
-    ("action", "action"),
-    ("related", "related"),
-    ("reportingComponent", "reportingController"),
-    ("reportingInstance", "reportingInstance"),
+#: fields, what they are when left out, and the struct they are
+_IMMUTABLE: Final[tuple[tuple[str, Any, str], ...]] = (
+    ("involvedObject", {}, "ObjectReference"),
+    ("reason", "", ""),
+    ("message", "", ""),
+    ("source", {}, "EventSource"),
+    ("firstTimestamp", None, ""),
+    ("lastTimestamp", None, ""),
+    ("count", 0, ""),
+    ("reason", "", ""),
+    ("type", "", ""),
+    ("eventTime", None, ""),
+    ("action", "", ""),
+    ("related", None, "ObjectReference"),
+    ("reportingComponent", "", ""),
+    ("reportingInstance", "", ""),
 )
 
 

@@ -1,6 +1,6 @@
-"""Parts of a pod as the real server's internal structs print: Go names, struct order, zero values.
+"""Parts of objects as the real server's internal structs print: Go names, struct order, zero values.
 
-Errors about what may not change show a pod spec, a template or a container in this form. The table of fields
+Errors about what may not change show a pod spec, a template or a policy in this form. The table of fields
 is `data/internal.json`; `tools/gen_internal.py` makes it and says what is in it.
 """
 
@@ -61,7 +61,7 @@ def _form(kind: str, value: Any, outer: Mapping[str, Any]) -> Any:
     if kind.startswith("*"):
         return None if value is None else _form(kind[1:], value, outer)
     if kind.startswith("[]"):
-        return [_form(kind[2:], item, outer) for item in value] if value else None
+        return None if value is None else [_form(kind[2:], item, outer) for item in value]
     if kind.startswith("{}"):
         return {key: _form(kind[2:], value[key], outer) for key in sorted(value)} if value else None
     if kind in _ZEROS:

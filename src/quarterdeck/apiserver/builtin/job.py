@@ -28,12 +28,13 @@ from quarterdeck.apiserver.metadata import (
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import MAX_INT32, non_negative
+from .internalform import internal_form
 from .jobstatus import parse_indexes, validate_status
 from .kind import SpecStrategy, immutable, same, section
 from .poddefaults import default_template
 from .podspec import validate_template
 from .podwarning import template_warnings
-from .workload import selector_changed, shown_selector, validate_selected
+from .workload import is_new_generation, selector_changed, shown_selector, validate_selected
 
 CONTROLLER_UID: Final = "batch.kubernetes.io/controller-uid"
 JOB_NAME: Final = "batch.kubernetes.io/job-name"
@@ -77,14 +78,14 @@ class JobStrategy(SpecStrategy):
         errors += _validate_completions(spec, before)
         errors += selector_changed(spec, before, "spec.selector")
         errors += _validate_template_change(spec, before, old.get("status") or {})
-        for key in (
-            "completionMode",
-            "podFailurePolicy",
-            "backoffLimitPerIndex",
-            "managedBy",
-            "successPolicy",
+        for key, struct in (
+            ("completionMode", ""),
+            ("podFailurePolicy", "PodFailurePolicy"),
+            ("backoffLimitPerIndex", ""),
+            ("managedBy", ""),
+            ("successPolicy", "SuccessPolicy"),
         ):
-            errors += immutable(spec.get(key), before.get(key), f"spec.{key}")
+            errors += immutable(spec.get(key), before.get(key), f"spec.{key}", struct=struct)
         return errors
 
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
@@ -98,7 +99,9 @@ class JobStrategy(SpecStrategy):
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
             )
-        return warnings + job_spec_warnings(obj.get("spec") or {}, "spec")
+        if is_new_generation(obj, old):
+            warnings += job_spec_warnings(obj.get("spec") or {}, "spec")
+        return warnings
 
 
 def job_spec_warnings(spec: Mapping[str, Any], field: str) -> list[str]:
@@ -242,7 +245,8 @@ def validate_job_spec(spec: Json, field: str) -> list[FieldError]:
         errors += _validate_failure_policy(policy, spec, f"{field}.podFailurePolicy")
     if (policy := get("successPolicy")) is not None:
         if mode != "Indexed":
-            errors.append(invalid_json(f"{field}.successPolicy", _go_success_policy(policy), _INDEXED))
+            shown = internal_form("SuccessPolicy", policy)
+            errors.append(invalid_json(f"{field}.successPolicy", shown, _INDEXED))
         else:
             errors += _validate_success_policy(policy, spec, f"{field}.successPolicy")
     replacement = get("podReplacementPolicy")
@@ -263,14 +267,6 @@ def validate_job_spec(spec: Json, field: str) -> list[FieldError]:
         text = 'only "Never" is supported when podFailurePolicy is specified'
         errors.append(invalid(path, restart, text))
     return errors
-
-
-def _go_success_policy(policy: Mapping[str, Any]) -> Json:
-    rules = [
-        {"SucceededIndexes": rule.get("succeededIndexes"), "SucceededCount": rule.get("succeededCount")}
-        for rule in policy.get("rules") or ()
-    ]
-    return {"Rules": rules}
 
 
 def _validate_manager(manager: str, field: str) -> list[FieldError]:

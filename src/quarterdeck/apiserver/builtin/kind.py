@@ -64,7 +64,7 @@ def immutable(new: Any, old: Any, field: str, *, struct: str = "") -> list[Field
 
 def not_supported_json(field: str, value: Json, allowed: Sequence[str]) -> FieldError:
     """`not_supported` for an object whose keys are to be shown in the order they have."""
-    text = invalid_json(field, value, "").body.removeprefix("Invalid value: ").removesuffix(": ")
+    text = invalid_json(field, value, "").body.removeprefix("Invalid value: ")
     values = ", ".join(f'"{item}"' for item in allowed)
     body = f"Unsupported value: {text}: supported values: {values}"
     return FieldError(ErrorKind.NOT_SUPPORTED, field, body)

@@ -21,6 +21,7 @@ from .kind import NO_METADATA, BuiltinStrategy, SpecStrategy, immutable, section
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_SEQUENCES: Final = ("//", "/./", "/../", "%2f", "%2F")
 _BAD_SUFFIXES: Final = ("/..", "/.")
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
 
 
 class IngressStrategy(SpecStrategy):
@@ -55,6 +56,14 @@ class IngressStrategy(SpecStrategy):
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return self.validate_create(obj, ctx)
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        annotations = obj["metadata"].get("annotations") or {}
+        if old is not None or _CLASS_ANNOTATION not in annotations:
+            return []
+        return [
+            f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+        ]
 
 
 def _validate_rule(rule: Json, field: str) -> list[FieldError]:
@@ -247,26 +256,35 @@ def _validate_peer(peer: Mapping[str, Any], field: str) -> list[FieldError]:
 
 
 def _validate_block(block: Mapping[str, Any], field: str) -> list[FieldError]:
-    text = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
     cidr = block.get("cidr") or ""
     if not cidr:
         return [required(f"{field}.cidr")]
+    errors = _validate_cidr(cidr, f"{field}.cidr")
     network = _network(cidr)
     if network is None:
-        return [invalid(f"{field}.cidr", cidr, text)]
-    errors: list[FieldError] = []
+        return errors
     for index, item in enumerate(block.get("except") or ()):
         path = f"{field}.except[{index}]"
+        errors += _validate_cidr(item, path)
         inner = _network(item)
-        if inner is None:
-            errors.append(invalid(path, item, text))
-        elif (
+        if inner is not None and (
             inner.version != network.version
             or inner.network_address not in network
             or inner.prefixlen <= network.prefixlen
         ):
             errors.append(invalid(path, item, "must be a strict subset of `cidr`"))
     return errors
+
+
+def _validate_cidr(text: str, field: str) -> list[FieldError]:
+    network = _network(text)
+    if network is None:
+        return [invalid(field, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
+    if isinstance(network, ipaddress.IPv6Network) and network.network_address.ipv4_mapped is not None:
+        return [invalid(field, text, "must not have an IPv4-mapped IPv6 address")]
+    if network.network_address != ipaddress.ip_interface(text).ip:
+        return [invalid(field, text, "must not have bits set beyond the prefix length")]
+    return []
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:

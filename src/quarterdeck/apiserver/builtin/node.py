@@ -47,7 +47,7 @@ class NodeStrategy(BuiltinStrategy):
 
     def default(self, obj: Json) -> None:
         spec = section(obj, "spec")
-        if (cidr := spec.get("podCIDR")) and not spec.get("podCIDRs"):
+        if (cidr := spec.get("podCIDR")) and cidr not in (spec.get("podCIDRs") or ())[:1]:
             spec["podCIDRs"] = [cidr]
         elif not cidr and spec.get("podCIDRs"):
             spec["podCIDR"] = spec["podCIDRs"][0]

@@ -14,8 +14,10 @@ from quarterdeck.apiserver.metadata import (
 )
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
+from .internalform import internal_diff
 from .kind import BuiltinStrategy, immutable, same, section
 from .poddefaults import default_claim_spec
+from .podwarning import claim_warnings
 from .quantity import nanos_of, round_list
 from .resources import quantity_or_zero
 
@@ -148,6 +150,7 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
             text = (
                 "spec is immutable after creation except resources.requests "
                 "and volumeAttributesClassName for bound claims\n"
+                + internal_diff("PersistentVolumeClaimSpec", before, spec)
             )
             errors.append(forbidden("spec", text))
         size = nanos_of(requests.get("storage"))
@@ -158,6 +161,9 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
                 errors.append(forbidden("spec.resources.requests.storage", text))
         mode = (obj.get("spec") or {}).get("volumeMode")
         return errors + immutable(mode, before.get("volumeMode"), "volumeMode")
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        return list(claim_warnings(obj))
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):

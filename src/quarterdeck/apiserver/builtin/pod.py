@@ -15,7 +15,7 @@ from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .container import validate_image_padding
 from .formats import MAX_INT32, parse_ip, range_error, validate_ip
-from .internalform import internal_diff
+from .internalform import internal_diff, internal_form
 from .kind import SpecStrategy, immutable, same, section, text_at
 from .placement import merge_label_keys, validate_tolerations
 from .poddefaults import default_pod
@@ -139,12 +139,11 @@ def default_status(status: Json) -> None:
     for item in status.get("conditions") or ():
         item.setdefault("lastProbeTime", None)
         item.setdefault("lastTransitionTime", None)
-    for single, several in (("podIP", "podIPs"), ("hostIP", "hostIPs")):
-        address = status.get(single)
-        if address and not status.get(several):
-            status[several] = [{"ip": address}]
-        elif not address and status.get(several) and (first := status[several][0].get("ip")):
-            status[single] = first
+    address, addresses = status.get("podIP"), status.get("podIPs") or ()
+    if address and (not addresses or addresses[0].get("ip") != address):
+        status["podIPs"] = [{"ip": address}]
+    elif not address and addresses and (first := addresses[0].get("ip")):
+        status["podIP"] = first
 
 
 def condition(kind: str, status: str, now: str, *, reason: str = "", message: str = "") -> Json:
@@ -312,7 +311,7 @@ def _validate_gated_changes(changed: Json, old: Json) -> list[FieldError]:
     if selector != before:
         if any(selector.get(key) != value for key, value in before.items()):
             text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
-            errors.append(invalid_json("spec.nodeSelector", selector, text))
+            errors.append(invalid_json("spec.nodeSelector", selector or None, text))
         changed["nodeSelector"] = before
     affinity: Json = changed.get("affinity") or {}
     old_affinity: Json = old.get("affinity") or {}
@@ -333,9 +332,11 @@ def _validate_node_affinity_change(node: Json, was: Json) -> list[FieldError]:
         return []
     if len(terms) != len(old_terms):
         text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        return [invalid_json(path, terms, text)]
+        shown = [internal_form("NodeSelectorTerm", term) for term in terms]
+        return [invalid_json(path, shown or None, text)]
+    text = "only additions are allowed (no mutations or deletions)"
     return [
-        invalid_json(f"{path}[{index}]", term, "only additions are allowed (no mutations or deletions)")
+        invalid_json(f"{path}[{index}]", internal_form("NodeSelectorTerm", term), text)
         for index, (term, old_term) in enumerate(zip(terms, old_terms, strict=True))
         if not _only_adds(term, old_term)
     ]
@@ -383,6 +384,10 @@ def _validate_status(pod: Json, old: Json) -> list[FieldError]:
         if before.get(key):
             listed = spec.get(containers) or ()
             errors += _validate_transitions(status.get(key) or (), before[key], listed, spec, f"status.{key}")
+    if hosts := status.get("hostIPs"):
+        first = hosts[0].get("ip") or ""
+        if first != (status.get("hostIP") or ""):
+            errors.append(invalid("status.hostIPs[0].ip", first, "must be equal to `hostIP`"))
     for key in ("podIPs", "hostIPs"):
         if addresses := status.get(key):
             errors += _validate_addresses(addresses, f"status.{key}")

@@ -26,6 +26,7 @@ _OLD_NODE_LABELS: Final = {
         'deprecated since v1.17; use "node.kubernetes.io/instance-type" instead'
     ),
 }
+_CLASS_ANNOTATION: Final = "volume.beta.kubernetes.io/storage-class"
 _SYSCTLS: Final = 'non-functional in v1.11+; use the "sysctls" field instead'
 _OLD_ANNOTATIONS: Final = {
     "scheduler.alpha.kubernetes.io/critical-pod": (
@@ -155,8 +156,23 @@ def _repeated(spec: Document, path: str) -> Iterator[str]:
             yield f'{path}.imagePullSecrets[{index}].name: invalid empty name ""'
 
 
-def _fractions(resources: Document, path: str) -> Iterator[str]:
-    for name in ("memory", "ephemeral-storage"):
+def claim_warnings(claim: Document) -> Iterator[str]:
+    """What is odd about a PersistentVolumeClaim."""
+    annotations = claim["metadata"].get("annotations") or {}
+    if _CLASS_ANNOTATION in annotations:
+        yield (
+            f"metadata.annotations[{_CLASS_ANNOTATION}]: deprecated since v1.8; "
+            'use "storageClassName" attribute instead'
+        )
+    resources = (claim.get("spec") or {}).get("resources") or {}
+    for key in ("requests", "limits"):
+        yield from _fractions(resources.get(key) or {}, f"spec.resources.{key}", ("storage",))
+
+
+def _fractions(
+    resources: Document, path: str, names: Sequence[str] = ("memory", "ephemeral-storage")
+) -> Iterator[str]:
+    for name in names:
         if name in resources and _is_fraction(resources[name]):
             shown = quote(resources[name])
             yield f"{path}[{name}]: fractional byte value {shown} is invalid, must be an integer"

@@ -84,7 +84,7 @@ class ResourceQuotaStrategy(BuiltinStrategy):
         errors = self.validate_create(obj, ctx)
         new = (obj.get("spec") or {}).get("scopes") or []
         if set(new) != set((old.get("spec") or {}).get("scopes") or []):
-            errors.append(invalid_json("spec.scopes", new, IMMUTABLE))
+            errors.append(invalid_json("spec.scopes", new or None, IMMUTABLE))
         return errors
 
 

@@ -12,7 +12,13 @@ from .kind import BuiltinStrategy, SpecStrategy, section, text_at
 from .poddefaults import default_template
 from .podspec import validate_template
 from .podwarning import template_warnings
-from .workload import validate_counts, validate_long_running, validate_selected, workload_warnings
+from .workload import (
+    is_new_generation,
+    validate_counts,
+    validate_long_running,
+    validate_selected,
+    workload_warnings,
+)
 
 _COUNTS: Final = (
     "replicas",
@@ -80,6 +86,8 @@ class PodTemplateStrategy(BuiltinStrategy):
         return validate_template(obj.get("template") or {}, "template")
 
     def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        if not is_new_generation(obj, old):
+            return []
         return template_warnings(obj.get("template") or {}, "template")
 
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:

@@ -9,6 +9,7 @@ from quarterdeck.apiserver.metadata import invalid_json, label_errors
 from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .formats import non_negative
+from .internalform import internal_form
 from .kind import SpecStrategy, same, section
 from .persistentvolume import validate_claim_spec
 from .poddefaults import default_claim_spec, default_template
@@ -172,7 +173,7 @@ def _validate_update_strategy(strategy: Json) -> list[FieldError]:
         text = "only allowed for updateStrategy 'RollingUpdate'"
         return [invalid_json(f"{path}.rollingUpdate", shown, text)]
     if kind != "RollingUpdate":
-        shown = {"Type": kind, "RollingUpdate": rolling}
+        shown = internal_form("StatefulSetUpdateStrategy", strategy)
         return [invalid_json(path, shown, "must be 'RollingUpdate' or 'OnDelete'")]
     errors = non_negative((rolling or {}).get("partition"), f"{path}.rollingUpdate.partition")
     unavailable = (rolling or {}).get("maxUnavailable")

@@ -142,8 +142,15 @@ def collision_count_decremented(new: Mapping[str, Any], old: Mapping[str, Any]) 
     return []
 
 
+def is_new_generation(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> bool:
+    """Whether a write changed what is wanted; else nobody is warned of it again."""
+    return old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
+
+
 def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, named: bool) -> list[str]:
     """Warnings about a template and, for kinds whose name ends up in host names, about the name."""
+    if not is_new_generation(obj, old):
+        return []
     warnings: list[str] = []
     name = (obj.get("metadata") or {}).get("name") or ""
     if named and old is None and (texts := label_errors(name)):

@@ -20,6 +20,7 @@ from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.jsonpath import JsonPath
 from quarterdeck.apiserver.resource import Resource, Subresource
 from quarterdeck.apiserver.resourcetable import version_priority
+from quarterdeck.apiserver.schema.document import same
 from quarterdeck.apiserver.schema.objectmeta import DecodeError
 from quarterdeck.apiserver.schema.resource import ResourceSchema
 from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
@@ -92,7 +93,14 @@ class CustomStrategy(Strategy):
 
     def generation_changed(self, obj: Json, old: Json) -> bool:
         ignored = ("metadata", "apiVersion", "kind", "status" if self.has_status else "metadata")
-        return any(obj.get(key) != old.get(key) for key in obj.keys() | old.keys() if key not in ignored)
+        return any(
+            not _is_same(obj.get(key), old.get(key)) for key in obj.keys() | old.keys() if key not in ignored
+        )
+
+
+def _is_same(new: Any, old: Any) -> bool:
+    """Without a declared type 1 may become true, which Python takes for equal."""
+    return new is old or (new == old and same(new, old))
 
 
 def _selector(path: str) -> Any:

@@ -6,6 +6,7 @@ that path. All other forms work on documents.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -25,19 +26,24 @@ Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _META_V1 = "meta.k8s.io/v1"
 _WARNING_LIMIT = 4096
+_CUT_WARNING = 256
 
 
 def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
-    """`Warning: 299` headers within 4 KiB together; texts with control characters are left out."""
+    """`Warning: 299` headers of about 4 KiB at most; texts with control characters are left out.
+
+    When all together are too long, each is cut, and those that are still too many are left out.
+    """
+    texts = [text for text in warnings if text and text.isprintable()]
+    if sum(map(len, texts)) > _WARNING_LIMIT:
+        texts = [text[:_CUT_WARNING] for text in texts]
     headers: list[tuple[str, str]] = []
     total = 0
-    for text in warnings:
-        if not text.isprintable():
-            continue
-        clean = text.replace("\\", "\\\\").replace('"', '\\"')
-        total += len(clean)
-        if total > _WARNING_LIMIT:
+    for text in texts:
+        if total >= _WARNING_LIMIT:
             break
+        total += len(text)
+        clean = text.replace("\\", "\\\\").replace('"', '\\"')
         headers.append(("Warning", f'299 - "{clean}"'))
     return headers
 
@@ -56,6 +62,10 @@ def status_response(error: status.StatusError, *, yaml_wanted: bool = False) -> 
     return json_response(error.code, document, error.headers)
 
 
+#: what Go reads as a boolean or a number and Python's YAML as text
+_READ_OTHERWISE = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)[eE][-+]?\d+").fullmatch
+
+
 class _YamlDumper(yaml.CSafeDumper):
     """YAML as Go writes it: what would read as something else than a string is in double quotes."""
 
@@ -65,7 +75,7 @@ class _YamlDumper(yaml.CSafeDumper):
 
 def _represent_text(dumper: yaml.CSafeDumper, text: str) -> Any:
     plain = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    style = None if plain == "tag:yaml.org,2002:str" else '"'
+    style = None if plain == "tag:yaml.org,2002:str" and not _READ_OTHERWISE(text) else '"'
     if "\n" in text:
         style = "|"
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
@@ -75,8 +85,10 @@ _YamlDumper.add_representer(str, _represent_text)
 
 
 def to_yaml(document: Any) -> bytes:
-    text: str = yaml.dump(document, Dumper=_YamlDumper, default_flow_style=False, sort_keys=True)
-    return text.encode()
+    text: str = yaml.dump(
+        document, Dumper=_YamlDumper, default_flow_style=False, sort_keys=True, allow_unicode=True
+    )
+    return text.removesuffix("...\n").encode()  # an end mark that only follows a text with blank lines
 
 
 def document_response(request: ApiRequest, code: int, document: Json) -> Response:

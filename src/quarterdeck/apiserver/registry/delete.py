@@ -19,7 +19,7 @@ from quarterdeck.apiserver.strategy import ClusterState
 
 from .answer import document_response, list_document, object_response
 from .context import Context, deep_copy
-from .read import ListOptions
+from .read import ListOptions, Reader
 from .request import ApiRequest, check_dry_run
 
 Json = dict[str, Any]
@@ -197,6 +197,7 @@ class Deleter:
 
     def __init__(self, store: Store, admission: AdmissionChain, cluster: ClusterState) -> None:
         self._store = store
+        self._reader = Reader(store)
         self._admission = admission
         self._cluster = cluster
 
@@ -332,14 +333,7 @@ class Deleter:
     async def delete_collection(self, request: ApiRequest) -> Response:
         options = DeleteOptions.of(request)
         resource = request.resource
-        listing = ListOptions(request)
-        selection = listing.selection(resource)
-        entries = []
-        for entry in resource.bucket.scan(request.info.namespace):
-            if selection.matches(entry):
-                entries.append(entry)
-                if listing.limit and len(entries) == listing.limit:
-                    break
+        entries, metadata = await self._reader.select(request, ListOptions(request))
         objects = await resource.read_many(entries)
         for entry in entries:
             scoped = request.for_object(entry.namespace, entry.name)
@@ -348,7 +342,6 @@ class Deleter:
             except status.StatusError as error:
                 if error.code != 404:  # somebody else was faster
                     raise
-        metadata = {"resourceVersion": str(self._store.rev)}
         return document_response(request, 200, list_document(request, objects, metadata))
 
 

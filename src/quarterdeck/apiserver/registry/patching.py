@@ -9,6 +9,7 @@ import msgspec
 
 from quarterdeck.apiserver import document, fielderror, status
 from quarterdeck.apiserver.apply.gotext import plain
+from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
@@ -82,8 +83,12 @@ class Patcher:
                     now=context.now,
                 )
             )
-            obj, unknown = resource.decode(merged, applied=True)
-            check_problems(request, options, problem_texts([], unknown))
+            try:
+                obj, unknown = resource.decode(merged, applied=True)
+            except status.StatusError as error:
+                raise _unconvertible(resource, config, error) from None
+            if not resource.is_custom:  # a custom one is pruned in silence where its schema lets it through
+                check_problems(request, options, problem_texts([], unknown))
             resource.strategy.default(obj)
             # what was merged is checked: a configuration may leave out the name of an object that exists
             check_identity(request, obj)
@@ -161,10 +166,12 @@ def decode_patched(
     if resource.is_custom:
         _check_custom_type(resource, patched, api_version, kind)
     else:
+        if change.is_strategic:  # it goes into a Go value, whose type nothing can change
+            api_version, kind = resource.api_version, resource.kind
         patched["kind"] = kind = kind or resource.kind
-        if not api_version and not change.is_strategic:
+        if not api_version:
             raise undeterminable(request)
-        patched["apiVersion"] = api_version = api_version or resource.api_version
+        patched["apiVersion"] = api_version
         if (api_version, kind) != (resource.api_version, resource.kind):
             assert isinstance(resource, BuiltinResource)
             why = _own_problem(patched, api_version, kind) or resource.decode_problem(api_version, kind)
@@ -182,7 +189,7 @@ def decode_patched(
             # upstream decodes a text with sorted keys
             unknown = resource.decode(msgspec.json.decode(_encode(shown)))[1]
     except status.StatusError as error:
-        raise change.invalid(patched, error.message.partition(f" a {resource.kind}: ")[2]) from None
+        raise change.invalid(patched, _decode_problem(resource, error)) from None
     problems = (change.unknown + problem_texts(change.duplicates, unknown))[:MAX_PROBLEMS]
     if problems and options.field_validation == "Strict":
         raise change.invalid(shown, "strict decoding error: " + ", ".join(problems))
@@ -226,12 +233,17 @@ _UNMARSHAL = re.compile(
     r"json: cannot unmarshal (\w+)(?: .*)? into Go (?:struct field \S+|value) of type (.+)"
 )
 _GO_KINDS = {"object": "map", "array": "slice", "number": "int64"}
+_FRACTION = re.compile(r"json: cannot unmarshal number .*[.eE].* into Go struct field \S+ of type (int\d+)")
 
 
 def _restore_problem(why: str) -> str:
     """A type error of JSON decoding in the words of Go's conversion from unstructured values."""
+    if why.startswith("illegal base64 data"):
+        return f"error decoding from json: {why}"
+    if found := _FRACTION.fullmatch(why):
+        return f"cannot convert float64 to {found[1]}"
     found = _UNMARSHAL.fullmatch(why)
-    if found is None:
+    if found is None or "into Go value of type" in why:
         return why
     given, wanted = _GO_KINDS.get(found[1], found[1]), found[2]
     if wanted.startswith("[]"):
@@ -241,6 +253,23 @@ def _restore_problem(why: str) -> str:
     if "." in wanted:
         return f"cannot restore struct from: {given}"
     return f"unrecognized type: {wanted}"
+
+
+def _unconvertible(resource: Resource, config: Json, error: status.StatusError) -> status.StatusError:
+    """500 for an applied object of a built-in kind that is no value of its Go type."""
+    if resource.is_custom:
+        return error
+    why = _restore_problem(_decode_problem(resource, error))
+    group_version = _group_version(config)
+    return status.plain_error(
+        f"failed to convert new object ({object_text(config)}) to proper version: "
+        f"unable to convert unstructured object to {group_version}, Kind={resource.kind}: {why}"
+    )
+
+
+def _decode_problem(resource: Resource, error: status.StatusError) -> str:
+    """The part of a refused body's message that says what is wrong."""
+    return error.message.partition(f" a {resource.kind}: ")[2]
 
 
 def invalid_patch(shown: str, why: str) -> status.StatusError:

@@ -90,13 +90,16 @@ class Reader:
         return self._list(request)
 
     async def _list(self, request: ApiRequest) -> Response:
-        options = ListOptions(request)
+        entries, metadata = await self.select(request, ListOptions(request))
+        result = self._answer(request, entries, metadata)
+        return result if isinstance(result, Response) else await result
+
+    async def select(self, request: ApiRequest, options: ListOptions) -> tuple[Sequence[Entry], Json]:
+        """What a list answers with, and the metadata of the list."""
         store = self._store
         if options.rev > store.rev and not await store.wait_for(options.rev, FUTURE_WAIT):
             raise too_large_rev(options.rev, store.rev)
-        entries, metadata = self._select(request.resource, request.info.namespace, options)
-        result = self._answer(request, entries, metadata)
-        return result if isinstance(result, Response) else await result
+        return self._select(request.resource, request.info.namespace, options)
 
     def _answer(self, request: ApiRequest, entries: Sequence[Entry], metadata: Json) -> Response | Any:
         response = list_response(request, entries, metadata)
@@ -175,8 +178,8 @@ class ListOptions:
         version = request.param("resourceVersion")
         match = request.param("resourceVersionMatch")
         token = request.param("continue")
-        limit = request.integer("limit") or 0
         request.integer("timeoutSeconds")
+        limit = request.integer("limit") or 0
         check_list_options(version, match, token, request.flag("sendInitialEvents"), is_watch=False)
         self.limit = max(limit, 0)
         self.rev = parse_rev(version, on_list=True) if version else 0
@@ -185,9 +188,9 @@ class ListOptions:
         if version == "0" and not token:
             self.limit = 0  # the real server answers "any version" from its cache, which ignores limits
         if token:
+            self.token = decode_token(token)
             if version not in ("", "0"):
                 raise status.bad_request("specifying resource version is not allowed when using continue")
-            self.token = decode_token(token)
 
     def selection(self, resource: Resource) -> Selection:
         return Selection(resource, self._label_selector, self._field_selector)

@@ -133,8 +133,6 @@ class WatchStream:
         if self._timeout < 0:  # over before it began
             self.end()
             return
-        loop = asyncio.get_running_loop()
-        self._timers.append(loop.call_later(self._timeout, self.end))
         bucket = self.resource.bucket
         store = self._store
         if self._initial:
@@ -158,8 +156,9 @@ class WatchStream:
         if self._writer is None:
             return
         self._fanout.add(self, self.notify)
+        loop = asyncio.get_running_loop()
+        self._timers.append(loop.call_later(self._timeout, self.end))
         if self._bookmarks:
-            loop = asyncio.get_running_loop()
             if self._timeout > 2:
                 self._timers.append(loop.call_later(self._timeout - 1.5, self._bookmark))
             self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))

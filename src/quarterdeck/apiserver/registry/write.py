@@ -117,8 +117,9 @@ class Writer:
             meta = obj["metadata"]
         fill_system_metadata(resource, request, obj, context)
         try:
+            may_commit = is_apply or not _is_version(given_version)
             return await self._create_prepared(
-                request, obj, options, context, attributes, may_commit=is_apply or not given_version
+                request, obj, options, context, attributes, may_commit=may_commit
             )
         except status.StatusError:
             strategy.abandoned(obj, context)
@@ -343,7 +344,8 @@ class Writer:
         name = info.name
         meta, old_meta = new["metadata"], old["metadata"]
         wanted = meta.get("resourceVersion", "")
-        self._check_uid(resource, name, meta, old_meta, is_patch=is_patch)
+        if not (is_patch and resource.is_custom and info.subresource == "status"):  # it keeps the metadata
+            self._check_uid(resource, name, meta, old_meta, is_patch=is_patch)
         if info.subresource == "status":
             new = self._status_view(strategy.status_metadata, old, new)
             meta = new["metadata"]
@@ -489,8 +491,9 @@ class Writer:
             errors += strategy.validate_update(new, old, context)
         if errors:
             raise status.invalid(resource.kind, resource.kind_group, old["metadata"]["name"], errors)
-        for text in strategy.warnings(new, old):
-            context.warn(text)
+        if subresource != "status":
+            for text in strategy.warnings(new, old):
+                context.warn(text)
 
     async def update_stored(
         self,
@@ -632,3 +635,8 @@ class Writer:
 
 class _Retry(Exception):
     """Somebody else wrote in between; start over from a fresh read."""
+
+
+def _is_version(text: str) -> bool:
+    """Whether a new object claims to be stored already; what is no version is overlooked."""
+    return text.isascii() and text.isdigit() and 0 < int(text) < 2**64

@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 from quarterdeck.api import UNSET, Key, Time, UnsetType, value_or
 from quarterdeck.api.k8s import Job, Pod
 from quarterdeck.api.k8s.batch import JobCondition, JobStatus, UncountedTerminatedPods
-from quarterdeck.cluster.batched import BatchedSource
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.claim import PodBook, uncontrolled
@@ -226,10 +225,9 @@ def job_controller(settings: JobSettings | None = None) -> Controller[Job]:
     """The controller, for ``manager.add``."""
     settings = settings if settings is not None else JobSettings()
     reconciler = JobReconciler(settings)
-    source = BatchedSource(Pod, JobsOfPods(), delay=reconciler.batch_period)
-    controller = (
+    return (
         Builder(Job, name=NAME)
-        .source(source)
+        .watches(Pod, to=JobsOfPods(), delay=reconciler.batch_period)
         .indexes(Pod, controller_uid, uncontrolled)
         .rbac(
             Rule(
@@ -246,5 +244,3 @@ def job_controller(settings: JobSettings | None = None) -> Controller[Job]:
         )
         .build(reconciler)
     )
-    source.attach(controller)
-    return controller

@@ -15,7 +15,6 @@ from quarterdeck.api import Key, ObjectMeta, Resource, Time
 from quarterdeck.api.k8s import Binding, Namespace, Node, ObjectReference, Pod
 from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
-from quarterdeck.cluster.batched import BatchedSource
 from quarterdeck.cluster.placement.board import Board
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.builder import Builder
@@ -273,15 +272,12 @@ _POD_MATTERS: Final = Predicate("pod_matters", create=_is_waiting, update=_makes
 def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Controller[Resource]:
     """The controller, for ``manager.add``."""
     mapper, scheduler = _NextRound(), _Scheduler(settings, recorder)
-    sources = [
-        BatchedSource(Pod, mapper, delay=scheduler.batch_period, predicates=[_POD_MATTERS]),
-        BatchedSource(Node, mapper, delay=scheduler.batch_period),
-    ]
-    builder = Builder[Resource](name=NAME).watches(Namespace, predicates=[_NOTHING])
-    for source in sources:
-        builder = builder.source(source)
-    controller = (
-        builder.rbac(
+    return (
+        Builder[Resource](name=NAME)
+        .watches(Namespace, predicates=[_NOTHING])
+        .watches(Pod, to=mapper, delay=scheduler.batch_period, predicates=[_POD_MATTERS])
+        .watches(Node, to=mapper, delay=scheduler.batch_period)
+        .rbac(
             Rule(groups=("",), resources=("pods", "nodes"), verbs=("get", "list", "watch")),
             Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
@@ -289,9 +285,6 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
         .options(max_concurrent_reconciles=1, backoff_cap=5.0, field_manager="kube-scheduler")
         .build(scheduler)
     )
-    for source in sources:
-        source.attach(controller)
-    return controller
 
 
 _NOTHING: Final = Predicate("nothing", create=lambda _: False, update=lambda _: False, delete=lambda _: False)

@@ -133,7 +133,8 @@ class GroveOperator:
                 OperatorWebhooks(configuration=name, admission=hooks) for name, hooks in others.items()
             ),
             rules=self._rules(environment.namespace),
-            endpoints={names.STATUS_PATH: _status_handler(status)},
+            open_endpoints={names.STATUS_PATH: _status_handler(status)},
+            variables=self._variables(environment),
             checks={"scheduler-backend": startup.check},
         )
 
@@ -141,10 +142,19 @@ class GroveOperator:
         image = self._environ.get(names.INIT_IMAGE_ENV) or (_EMBEDDED_IMAGE if is_embedded else "")
         return f"{image}:{version('quarterdeck')}" if image else ""
 
+    def _account(self, environment: OperatorEnvironment) -> str:
+        return self._environ.get(names.ACCOUNT_ENV) or environment.account
+
+    def _variables(self, environment: OperatorEnvironment) -> dict[str, str]:
+        """What was found in the environment, or would be."""
+        image = self._environ.get(names.INIT_IMAGE_ENV, "")
+        found = {names.ACCOUNT_ENV: self._account(environment), names.INIT_IMAGE_ENV: image}
+        return {name: value for name, value in found.items() if value}
+
     def _trusted(
         self, configuration: OperatorConfiguration, environment: OperatorEnvironment
     ) -> tuple[str, ...]:
-        account = self._environ.get(names.ACCOUNT_ENV, "")
+        account = self._account(environment)
         if not account:
             raise ConfigError(
                 f'can not register authorizer webhook with no "{names.ACCOUNT_ENV}" environment variable'

@@ -65,6 +65,10 @@ class GroveMetrics:
         """A health check ended."""
         self._healthy.labelled(backend).set(1 if is_healthy else 0)
 
+    def retired(self, backend: str) -> None:
+        """A backend is not at work any more; what it did stays counted."""
+        self._healthy.remove(backend)
+
 
 def _status(is_success: bool) -> str:
     return SUCCESS if is_success else FAILURE

@@ -98,6 +98,7 @@ class GroveProgram:
                 webhook_port=server.webhooks.port,
                 webhook_url=options.webhook_url,
                 webhook_service="grove-operator",
+                certificate_secret=server.webhooks.secret_name,
                 certificate_directory=server.webhooks.server_cert_dir if manual else "",
                 leader_election=LeaderElection(
                     name=election.resource_name,

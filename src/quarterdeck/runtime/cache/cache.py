@@ -84,6 +84,8 @@ class Cache:
         self._opener: Final = opener
         self._mapper: Final = mapper
         self.options: Final = options if options is not None else CacheOptions()
+        self.bypassed: Final = frozenset(map(_gvk_of, self.options.disable_for))
+        """Kinds that are read from the server, cached or not."""
         self._scheme: Final = scheme
         self._clock: Final = clock if clock is not None else LoopClock()
         self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
@@ -405,6 +407,10 @@ class Cache:
         return known
 
 
+def _gvk_of(kind: type[Resource] | GroupVersionKind) -> GroupVersionKind:
+    return kind if isinstance(kind, GroupVersionKind) else kind.type_info.gvk
+
+
 def _slot(kind: AnyKind) -> _Slot:
     if isinstance(kind, MetadataKind):
         return _Slot(kind.gvk, True)
@@ -438,6 +444,9 @@ def select(
 def _by_index(informer: Informer, queries: Sequence[IndexQuery], namespace: str) -> Sequence[Entry]:
     found: Sequence[Entry] | None = None
     for query in queries:
+        space = query.value if query.index == "field:metadata.namespace" else query.namespace
+        if space and namespace and space != namespace:
+            return ()
         if query.index == "field:metadata.name" and informer.table(query.index) is None:
             part: Sequence[Entry] = [e for e in informer.entries(namespace) if e.name == query.value]
         elif query.index == "field:metadata.namespace" and informer.table(query.index) is None:

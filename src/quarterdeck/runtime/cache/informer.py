@@ -70,6 +70,8 @@ class InformerStatistics(msgspec.Struct, frozen=True):
     decoding: tuple[DecodingStatistics, ...]
     differences: int
     """Objects the consistency probe had to repair."""
+    handler_failures: int = 0
+    """How often a handler raised; the change was handled again each time."""
 
 
 class Informer:
@@ -118,6 +120,7 @@ class Informer:
         self._synced: Final = asyncio.Event()
         self._health = Health(HealthState.STARTING)
         self._differences = 0
+        self._handler_failures = 0
         self._started = False
 
     # -- state ----------------------------------------------------------------------------------------
@@ -199,6 +202,7 @@ class Informer:
             shards=shards,
             decoding=tuple(decoder.statistics() for decoder in self._decoders.values()),
             differences=self._differences,
+            handler_failures=self._handler_failures,
         )
 
     # -- running --------------------------------------------------------------------------------------
@@ -328,7 +332,10 @@ class Informer:
     def add_handler(self, handler: EventHandler, *, name: str = "") -> Registration:
         """Report changes to ``handler``, the present state first (as initial additions)."""
         registration = Registration(
-            handler, name=name or type(handler).__name__, observe=self.processing.observe
+            handler,
+            name=name or type(handler).__name__,
+            observe=self.processing.observe,
+            failed=self._handler_failed,
         )
         self._registrations.append(registration)
         if self._mapping is not None:
@@ -342,6 +349,9 @@ class Informer:
         if self._group is not None:
             self._start_registration(registration, self._group)
         return registration
+
+    def _handler_failed(self) -> None:
+        self._handler_failures += 1
 
     def remove_handler(self, registration: Registration) -> None:
         """Stop reporting; queued changes are forgotten."""

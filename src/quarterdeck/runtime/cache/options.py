@@ -70,6 +70,9 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
     fail_on_uncached: bool = True
     """Reading a kind nobody declared raises ``NotCached``; otherwise it starts an informer for all of it."""
 
+    disable_for: Sequence[type[Resource] | GroupVersionKind] = ()
+    """Kinds that reconciles read from the server, whether they are watched or not."""
+
     def resolve(self, gvk: GroupVersionKind, *, is_namespaced: bool) -> "list[ShardSettings]":
         """What to list and watch for a kind: one entry per namespace, or one for everything."""
         kind = self._kind(gvk)

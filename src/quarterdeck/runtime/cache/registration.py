@@ -20,11 +20,16 @@ from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.store import Delta
 from quarterdeck.runtime.timeslice import TimeSlice
 
-__all__ = ["EventHandler", "Registration", "RegistrationStatistics"]
+__all__ = ["EventHandler", "Registration", "RegistrationStatistics", "retry_wait"]
 
 _log: Final = get_logger(__name__)
 _FIRST_RETRY: Final = 0.1
 _LAST_RETRY: Final = 30.0
+
+
+def retry_wait(attempt: int) -> float:
+    """Seconds before an event that a handler has failed on ``attempt`` times is handled again."""
+    return min(_FIRST_RETRY * 2.0 ** min(attempt - 1, 16), _LAST_RETRY)
 
 
 class EventHandler(Protocol):
@@ -59,11 +64,19 @@ class _Marker:
 class Registration:
     """A handler registered with an informer; made by ``Informer.add_handler``."""
 
-    def __init__(self, handler: EventHandler, *, name: str, observe: Callable[[float], None]) -> None:
-        """``observe`` is told how many seconds the handler took for each change."""
+    def __init__(
+        self,
+        handler: EventHandler,
+        *,
+        name: str,
+        observe: Callable[[float], None],
+        failed: Callable[[], None],
+    ) -> None:
+        """``observe`` is told the seconds the handler took for each change, ``failed`` that it raised."""
         self._handler: Final = handler
         self._name: Final = name
         self._observe: Final = observe
+        self._failed: Final = failed
         self._buffer: deque[Delta | _Marker] = deque()
         self._filled: Final = asyncio.Event()
         self._synced: Final = asyncio.Event()
@@ -182,10 +195,11 @@ class Registration:
 
     def _retry_later(self, delta: Delta, error: Exception) -> None:
         self._failures += 1
+        self._failed()
         # The timer keeps the delta alive, so its id cannot be taken by another one meanwhile.
         number = id(delta)
         attempt = self._attempts[number] = self._attempts.get(number, 0) + 1
-        wait = min(_FIRST_RETRY * 2 ** (attempt - 1), _LAST_RETRY)
+        wait = retry_wait(attempt)
         _log.error(
             "event handler failed",
             error,

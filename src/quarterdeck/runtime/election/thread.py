@@ -42,7 +42,10 @@ def election_client(config: Config, options: LeaderElection) -> Connect:
     """How the election's thread gets a client of its own."""
 
     def connect() -> Client:
-        settings = config.evolve(user_agent=user_agent("leader-election"), timeout=options.request_timeout)
+        # No rate limit: it is there for reconciles, and must not cost the Lease.
+        settings = config.evolve(
+            user_agent=user_agent("leader-election"), timeout=options.request_timeout, qps=0.0
+        )
         return Client.connect(settings)
 
     return connect

@@ -2,10 +2,7 @@
 
 ::
 
-    health = HealthServer(":8081")
-    health.readiness.add_all(manager.checks.readiness())
-    health.liveness.add_all(manager.checks.liveness())
-    manager.add(health)
+    manager.add(HealthServer(":8081"))  # with the manager's own checks
     manager.add(MetricsServer(metrics.registry, ":8080"))
 """
 

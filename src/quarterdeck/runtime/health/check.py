@@ -4,8 +4,8 @@ The text is that of Kubernetes components: ``ok`` when all is well, else (or wit
 check. Reasons are withheld from plain answers, because probes are open to everybody who reaches the port; who
 asks with ``?verbose`` gets them.
 
-A check fails by raising, or by returning the reason. Those every manager comes with are in
-``quarterdeck.runtime.check``: ``readiness.add_all(manager.checks.readiness())``.
+A check fails by raising, or by returning the reason. Those every manager comes with
+(``quarterdeck.runtime.check``) are added when the server is added to a manager.
 """
 
 import asyncio
@@ -39,13 +39,13 @@ class HealthChecks:
         self._checks: Final[dict[str, Check]] = {}
 
     def add(self, name: str, check: Check) -> None:
-        """Add a check; raises ``ValueError`` if the name is taken."""
-        if name in self._checks:
+        """Add a check; raises ``ValueError`` if another has the name."""
+        if self._checks.get(name, check) != check:
             raise ValueError(f'health check "{name}" exists already')
         self._checks[name] = check
 
     def add_all(self, checks: Mapping[str, Check]) -> None:
-        """Add several checks; raises ``ValueError`` if a name is taken."""
+        """Add several checks; raises ``ValueError`` if another has one of the names."""
         for name, check in checks.items():
             self.add(name, check)
 

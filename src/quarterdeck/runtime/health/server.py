@@ -15,6 +15,7 @@ from typing import Final, Self
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.certificate import CertificateSource, ServingContext
+from quarterdeck.runtime.check import BuiltinChecks
 from quarterdeck.runtime.health.access import AccessReviewer
 from quarterdeck.runtime.health.check import HealthChecks
 from quarterdeck.runtime.metrics import CONTENT_TYPE, Registry
@@ -118,7 +119,7 @@ class _Server:
 
 
 class HealthServer(_Server):
-    """Serves ``/healthz`` and ``/readyz``."""
+    """Serves ``/healthz`` and ``/readyz``, and handlers of others at paths of their own."""
 
     def __init__(
         self,
@@ -126,14 +127,32 @@ class HealthServer(_Server):
         *,
         liveness: HealthChecks | None = None,
         readiness: HealthChecks | None = None,
+        built_in: bool = True,
     ) -> None:
-        """Paths are the names of the checks: ``HealthChecks("livez")`` is served at ``/livez``."""
+        """Paths are the names of the checks: ``HealthChecks("livez")`` is served at ``/livez``.
+
+        ``built_in`` takes in the checks of the manager that the server is added to.
+        """
         super().__init__(address)
+        self._built_in: Final = built_in
         self.liveness: Final = liveness if liveness is not None else HealthChecks("healthz")
         self.readiness: Final = readiness if readiness is not None else HealthChecks("readyz")
         self._routes: Final = {
             checks.name: Route(checks.handle) for checks in (self.liveness, self.readiness)
         }
+
+    def add(self, path: str, handler: Handler) -> None:
+        """Serve something else as well, to everybody; raises ``ConfigError`` for a path that is taken."""
+        name = path.strip("/")
+        if name in self._routes:
+            raise ConfigError(f"path {path} is served already beside the probes")
+        self._routes[name] = Route(handler)
+
+    def adopt_checks(self, checks: BuiltinChecks) -> None:
+        """Take in the checks of a manager; raises ``ValueError`` if others have their names."""
+        if self._built_in:
+            self.readiness.add_all(checks.readiness())
+            self.liveness.add_all(checks.liveness())
 
     def _find(self, path: str) -> Route | None:
         return self._routes.get(path.strip("/").split("/", 1)[0])

@@ -279,6 +279,12 @@ LAST_EVENT: Final = Definition(
 RELISTS: Final = Definition(
     "quarterdeck_informer_relists_total", "counter", "Lists after the first, by reason.", ("kind", "reason")
 )
+HANDLER_ERRORS: Final = Definition(
+    "quarterdeck_informer_handler_errors_total",
+    "counter",
+    "Changes that a handler failed on; each is handled again.",
+    ("kind",),
+)
 OBJECTS: Final = Definition("quarterdeck_informer_objects", "gauge", "Objects in the cache.", ("kind",))
 BYTES: Final = Definition("quarterdeck_informer_bytes", "gauge", "JSON bytes kept in the cache.", ("kind",))
 FORBIDDEN: Final = Definition(
@@ -364,6 +370,7 @@ GROUPS: Final[dict[str, tuple[Definition, ...]]] = {
         SYNCED,
         LAST_EVENT,
         RELISTS,
+        HANDLER_ERRORS,
         OBJECTS,
         BYTES,
         FORBIDDEN,

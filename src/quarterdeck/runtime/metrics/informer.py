@@ -41,11 +41,17 @@ def follow_caches(
         ):
             family.clear()
         relists: dict[tuple[str, str], int] = {}
+        failures: dict[str, int] = {}
         for name, cache in caches().items():
             for informer in cache.informers:
                 _show(metrics, informer, name, now(), relists)
+                kind = str(informer.gvk.group_kind)
+                failures[kind] = failures.get(kind, 0) + informer.statistics().handler_failures
         for labels, count in relists.items():
             counter = metrics.informer_relists.labelled(*labels)
+            counter.value = max(counter.value, float(count))
+        for kind, count in failures.items():
+            counter = metrics.informer_handler_errors.labelled(kind)
             counter.value = max(counter.value, float(count))
 
     return metrics.registry.before_expose(refresh)

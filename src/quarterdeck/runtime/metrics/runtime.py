@@ -216,7 +216,7 @@ class RuntimeMetrics:
     def __init__(self, registry: Registry | None = None, *, client_details: bool = False) -> None:
         """``client_details`` adds the opt-in ``rest_client_*`` histograms (one series per verb and host)."""
         self.registry: Final = registry if registry is not None else Registry()
-        self._client_details: Final = client_details
+        self.has_client_details: Final = client_details
         counter, gauge, histogram = self._counter, self._gauge, self._histogram
         self.reconcile_total: Final = counter(d.RECONCILE_TOTAL)
         self.reconcile_errors: Final = counter(d.RECONCILE_ERRORS)
@@ -255,6 +255,7 @@ class RuntimeMetrics:
         self.informer_synced: Final = gauge(d.SYNCED)
         self.informer_last_event: Final = gauge(d.LAST_EVENT)
         self.informer_relists: Final = counter(d.RELISTS)
+        self.informer_handler_errors: Final = counter(d.HANDLER_ERRORS)
         self.informer_objects: Final = gauge(d.OBJECTS)
         self.informer_bytes: Final = gauge(d.BYTES)
         self.informer_forbidden: Final = gauge(d.FORBIDDEN)
@@ -285,14 +286,21 @@ class RuntimeMetrics:
     def observe_request(self, record: RequestRecord) -> None:
         """Count one answer of the API server: pass it to ``Client.connect(observer=…)``."""
         self.client_requests.labelled(record.code, record.method, record.host).value += 1
-        if not self._client_details:
+        if not self.has_client_details:
             return
         verb, host = record.verb or record.method, record.host
         self.client_duration.labelled(verb, host).observe(record.seconds)
         self.client_request_size.labelled(verb, host).observe(record.request_bytes)
         self.client_response_size.labelled(verb, host).observe(record.response_bytes)
+        if record.throttled is not None:
+            self.client_throttle.labelled(verb, host).observe(record.throttled)
         if record.retry:
             self.client_retries.labelled(record.code, verb, host).inc()
+
+    def observe_resolution(self, host: str, seconds: float) -> None:
+        """Time one look-up of a host name: pass it to ``Client.connect(on_resolved=…)``."""
+        if self.has_client_details:
+            self.client_resolution.labelled(host).observe(seconds)
 
     def _counter(self, what: Definition) -> Family[Counter]:
         return self.registry.counter(what.name, what.help, what.labels)

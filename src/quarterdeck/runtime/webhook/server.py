@@ -35,6 +35,7 @@ from quarterdeck.runtime.certificate import (
     UsePair,
 )
 from quarterdeck.runtime.metrics import RuntimeMetrics, WebhookMetrics
+from quarterdeck.runtime.runnable import Group
 from quarterdeck.runtime.trace import NO_TRACER, Tracer
 from quarterdeck.runtime.webhook import convert_endpoint, endpoint
 from quarterdeck.runtime.webhook.configuration import Target, WebhookInstaller
@@ -69,6 +70,8 @@ class WebhookServer:
 
     needs_leader_election: Final = False
     """Every replica serves."""
+    group: Final = Group.WEBHOOKS
+    """Started before caches, however it was added to a manager."""
 
     def __init__(
         self,
@@ -204,7 +207,10 @@ class WebhookServer:
             await asyncio.get_running_loop().create_future()
 
     async def check(self) -> None:
-        """A readiness check: raises unless a TLS handshake with this server succeeds within 10 s."""
+        """A readiness check: raises unless a TLS handshake with this server succeeds within 10 s.
+
+        With self-signed certificates also until their authority is known wherever we are called from.
+        """
         if not self._is_enabled:
             return
         if not self.is_serving:
@@ -220,6 +226,8 @@ class WebhookServer:
         except (OSError, TimeoutError) as error:
             raise ConfigError(f"webhook server is not reachable: {error}") from error
         writer.transport.abort()
+        if isinstance(self._certificates, SelfSigned):
+            await self._certificates.check()
 
 
 def _traced(handler: Handler, tracer: Tracer, path: str) -> Handler:

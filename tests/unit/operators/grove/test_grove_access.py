@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
 from grovekit import NS, Grove, clique, group, pcs
 
 from quarterdeck.api import ObjectMeta
@@ -17,7 +21,7 @@ from quarterdeck.api.k8s.resource import (
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
-from quarterdeck.operators.grove.backends import BackendRegistry
+from quarterdeck.operators.grove.backends import Backend, BackendRegistry
 from quarterdeck.operators.grove.types import (
     AutoScaling,
     ClaimTemplate,
@@ -32,7 +36,7 @@ from quarterdeck.operators.grove.types import (
 )
 from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.runtime.rbac import compare, roles
+from quarterdeck.runtime.rbac import Rule, compare, roles
 from quarterdeck.runtime.recording import Permission
 from quarterdeck.testing import EventLog, TestCluster, run_until_idle
 
@@ -88,6 +92,30 @@ async def test_the_derived_role_is_enough_and_all_of_it_is_used() -> None:
         judged = compare(rules, used)
         assert judged.missing == ()
         assert judged.unused == ()
+
+
+class Frugal(Backend):
+    """Says what it needs."""
+
+    @staticmethod
+    def permissions(config: Mapping[str, Any]) -> Sequence[Rule]:
+        return (Rule(groups=(config["group"],), resources=("berths",), verbs=("get",)),)
+
+
+@pytest.mark.parametrize(("scheduler", "is_granted"), [("frugal", True), ("default-scheduler", False)])
+async def test_what_a_backend_of_others_says_it_needs_is_derived_where_it_is_configured(
+    scheduler: str, is_granted: bool
+) -> None:
+    registry = BackendRegistry(find=tuple)
+    registry.register("frugal", Frugal)
+    options = {"group": "dock.example.com"} if is_granted else {}
+    settings = {"schedulerName": scheduler, "schedulerConfig": options}
+    async with TestCluster() as cluster:
+        manager = cluster.manager()
+        environment = OperatorEnvironment(name="grove", settings=settings, namespace=NS)
+        GroveOperator(registry, {}).setup(manager, environment)
+        found = {each for rule in manager.rules() for each in rule.permissions()}
+        assert (Permission("dock.example.com", "berths", "get") in found) is is_granted
 
 
 async def everything(found: Grove) -> None:

@@ -151,7 +151,7 @@ async def test_of_several_backends_the_status_is_about_the_active_one(active: st
 
 def served(webhooks: OperatorWebhooks) -> Any:
     request = Request("GET", names.STATUS_PATH, "", (), b"")
-    return json.loads(webhooks.endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
+    return json.loads(webhooks.open_endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
 
 
 async def test_a_backend_that_is_ill_makes_the_operator_unready_until_it_is_well() -> None:
@@ -207,6 +207,41 @@ async def test_gangs_of_an_earlier_backend_stay_with_it() -> None:
             pods = (await grove.client.list(Pod, namespace=NS)).items
             named = {(pod.metadata.labels[names.PART_OF], pod.spec.scheduler_name) for pod in pods}
             assert named == {("old", "moody"), ("new", "default-scheduler")}
+
+
+async def test_a_draining_backend_keeps_its_options_over_restarts_until_its_last_gang_is_gone() -> None:
+    known, options = Known("moody", Moody), {"mood": "sour"}
+    settings = {"schedulerName": "moody", "schedulerConfig": options}
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        async with running(settings, registry=known.registry, cluster=cluster) as grove:
+            await grove.client.create(fresh(clique("a"), name="old"))
+            await grove.settle()
+        for _ in range(2):
+            async with running(registry=known.registry, cluster=cluster) as grove:
+                await asyncio.sleep(31)
+                assert known.made[-1].config == options
+                assert len(known.made) > 1
+        async with running(registry=known.registry, cluster=cluster) as grove:
+            await grove.client.delete(PodCliqueSet, "old", NS)
+            await asyncio.sleep(61)
+            told = await grove.client.get(ConfigMap, names.STATUS_CONFIG_MAP, NS)
+            assert "backendOptions" not in told.data
+            metrics = grove.manager.metrics
+            assert isinstance(metrics, RuntimeMetrics)
+            assert not dict(metrics.registry.family("grove_scheduler_backend_healthy").items())
+        count = len(known.made)
+        async with running(registry=known.registry, cluster=cluster):
+            assert len(known.made) == count
+
+
+async def test_options_of_earlier_backends_that_make_no_sense_do_not_keep_the_operator_from_starting() -> (
+    None
+):
+    async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
+        metadata = ObjectMeta(name=names.STATUS_CONFIG_MAP, namespace=NS)
+        await cluster.client.create(ConfigMap(metadata=metadata, data={"backendOptions": "[1"}))
+        async with running(cluster=cluster):
+            assert (await status_of(cluster))[1]["status"] == "True"
 
 
 async def test_a_gang_without_a_label_belongs_to_the_scheduler_of_its_pods() -> None:
@@ -293,6 +328,46 @@ async def test_another_scheduler_in_the_file_is_taken_over_for_new_sets(tmp_path
             assert [labels for labels, _ in info] == [("moody", "unknown")]
 
 
+async def test_a_backend_that_was_switched_to_is_asked_for_its_health(tmp_path: Path) -> None:
+    known, file = Known("moody", Moody), tmp_path / "config.yaml"
+    file.write_text("{}")
+    async with TestCluster(crds=light_definitions()) as cluster:
+        manager = cluster.manager()
+        operator = GroveOperator(known.registry, {}, ConfigurationWatch(file, known.registry))
+        webhooks = operator.setup(manager, OperatorEnvironment(name="grove", namespace=NS))
+        async with cluster.serving(manager):
+            await asyncio.sleep(1)
+            file.write_text("schedulerName: moody")
+            await asyncio.sleep(6)
+            known.made[0].problem = "scheduler is away"
+            await asyncio.sleep(31)
+            assert webhooks.checks["scheduler-backend"]() == "moody: scheduler is away"
+
+
+async def test_every_switch_is_told_as_it_was(tmp_path: Path) -> None:
+    known, file = Known("moody", Moody), tmp_path / "config.yaml"
+    file.write_text("{}")
+    async with TestCluster(crds=light_definitions()) as cluster:
+        broadcaster = EventBroadcaster(cluster.client)
+        watch = ConfigurationWatch(file, known.registry)
+        manager = cluster.manager(recorder=broadcaster)
+        operator = GroveOperator(known.registry, {}, watch)
+        operator.setup(manager, OperatorEnvironment(name="grove", namespace=NS))
+        async with cluster.serving(manager):
+            for content in ("schedulerName: moody", "{}"):
+                await asyncio.sleep(6)
+                file.write_text(content)
+            await asyncio.sleep(6)
+        found = await cluster.client.rest.request("GET", "/apis/events.k8s.io/v1/namespaces/default/events")
+        notes = {(each["reason"], each["note"]) for each in json.loads(found.body)["items"]}
+        assert notes == {
+            ("BackendInitialized", "Scheduler backend 'default-scheduler' initialized successfully"),
+            ("BackendInitialized", "Scheduler backend 'moody' initialized successfully"),
+            ("BackendSwitched", "Switched from backend 'default-scheduler' to 'moody'"),
+            ("BackendSwitched", "Switched from backend 'moody' to 'default-scheduler'"),
+        }
+
+
 @pytest.mark.parametrize(
     ("content", "is_ready"),
     [("schedulerName: broken", False), ("schedulerName: nobody", True), ("schedulerName: [", True)],
@@ -316,6 +391,29 @@ async def test_a_file_that_makes_no_sense_changes_nothing(
             assert active == "default-scheduler"
             assert (condition["status"] == "True") is is_ready
             assert (webhooks.checks["scheduler-backend"]() is None) is is_ready
+
+
+async def test_a_switch_that_failed_and_is_taken_back_leaves_nothing_behind(tmp_path: Path) -> None:
+    known, file = Known("broken", Broken), tmp_path / "config.yaml"
+    file.write_text("{}")
+    async with TestCluster(crds=light_definitions()) as cluster:
+        watch, log = ConfigurationWatch(file, known.registry), EventLog()
+        manager = cluster.manager(recorder=log)
+        operator = GroveOperator(known.registry, {}, watch)
+        webhooks = operator.setup(manager, OperatorEnvironment(name="grove", namespace=NS))
+        async with cluster.serving(manager):
+            await asyncio.sleep(1)
+            file.write_text("schedulerConfig: {gangScheduling: true}")
+            await asyncio.sleep(6)
+            assert "Workload" in str(webhooks.checks["scheduler-backend"]())
+            file.write_text("{}")
+            watch.request_reload()
+            await asyncio.sleep(1)
+            assert webhooks.checks["scheduler-backend"]() is None
+            active, condition = await status_of(cluster)
+            assert (active, condition["status"]) == ("default-scheduler", "True")
+            assert condition["reason"] == "BackendInitialized"
+            assert not [each for each in log.events if each.reason == "BackendSwitched"]
 
 
 # -- what others have left -----------------------------------------------------------------------------

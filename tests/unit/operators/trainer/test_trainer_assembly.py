@@ -19,7 +19,7 @@ from quarterdeck.operators.trainer.assembly import TrainerOperator, operator
 from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.settings import TrainerSettings
-from quarterdeck.operators.trainer.types import TrainJob
+from quarterdeck.operators.trainer.types import RuntimeRef, TrainJob
 from quarterdeck.operators.trainer.webhooks import deny
 from quarterdeck.operators.trainer.webhooks.stamp import stamped
 from quarterdeck.runtime.cache import ALL_NAMESPACES
@@ -172,6 +172,19 @@ def test_changed_patches_get_a_new_date_and_others_keep_theirs() -> None:
     old = patched(a=("x", BEFORE), b=("x", BEFORE))
     new = patched(a=("x", ""), b=("y", BEFORE), c=("x", BEFORE))
     assert dates(stamped(new, old, NOW)) == [BEFORE, str(NOW), str(NOW)]
+
+
+@pytest.mark.parametrize(
+    ("reference", "key"),
+    [
+        (RuntimeRef(), "ClusterTrainingRuntime.trainer.kubeflow.org"),
+        (RuntimeRef(kind="TrainingRuntime"), "TrainingRuntime.trainer.kubeflow.org"),
+        (RuntimeRef(kind="TrainingRuntime", api_group=""), "TrainingRuntime."),
+        (RuntimeRef(kind=""), ".trainer.kubeflow.org"),
+    ],
+)
+def test_what_a_reference_leaves_empty_is_not_filled_in(reference: RuntimeRef, key: str) -> None:
+    assert reference.key == key
 
 
 def test_a_job_without_patches_is_left_alone() -> None:

@@ -150,6 +150,13 @@ def test_initializers() -> None:
     assert job_of(jobset, step)["replicas"] == 1
 
 
+def test_an_empty_address_replaces_that_of_the_runtime() -> None:
+    made_of = runtime(initializer(env=[{"name": "STORAGE_URI", "value": "hf://runtime"}]), trainer())
+    step = names.DATASET_INITIALIZER
+    jobset = render(train_job(initializer={"dataset": {"storageUri": ""}}), made_of)["JobSet"]
+    assert env_of(jobset, step, step) == {"STORAGE_URI": ""}
+
+
 def test_an_initializer_that_the_job_does_not_use_stays_as_it_is() -> None:
     made_of = runtime(initializer(), trainer())
     step = names.DATASET_INITIALIZER
@@ -260,6 +267,16 @@ def test_what_the_trainer_waits_for_is_not_of_its_gang() -> None:
 
     assert members("Complete") == 1
     assert members("Ready") == 2
+
+
+def test_neither_is_what_had_to_end_before_that() -> None:
+    def after(step: str) -> Json:
+        return {"dependsOn": [{"name": step, "status": "Complete"}]}
+
+    dataset, model = names.DATASET_INITIALIZER, names.MODEL_INITIALIZER
+    jobs = (initializer(dataset), initializer(model, more=after(dataset)), trainer(more=after(model)))
+    made_of = runtime(*jobs, gang={"coscheduling": {}})
+    assert render(train_job(), made_of)["PodGroup"]["spec"]["minMember"] == 1
 
 
 def test_a_gang_for_volcano() -> None:

@@ -9,6 +9,7 @@ from trainerkit import (
     RANK,
     container_of,
     env_of,
+    info_of,
     job_of,
     render,
     replicated,
@@ -62,6 +63,14 @@ def test_the_job_speaks_before_the_runtime() -> None:
 
 def test_resources_of_the_job_count_alone() -> None:
     assert processes(resources={"requests": {"gpu": "2"}}, resourcesPerNode={"requests": {"cpu": "6"}}) == "6"
+
+
+def test_resources_are_those_of_the_first_job_that_has_the_container() -> None:
+    launcher = replicated(
+        "launcher", ancestor="trainer", container="main", resources={"requests": {"cpu": 9}}
+    )
+    made_of = runtime(launcher, replicated("node", resources={"limits": {"cpu": "3"}}), policy=TORCH)
+    assert info_of(train_job(), made_of).runtime_resources == {"limits": {"cpu": "3"}}
 
 
 def test_variables_and_port() -> None:
@@ -268,6 +277,12 @@ def test_unknown_models_are_refused(name: str, model: str) -> None:
         f'spec.runtimeRef.name: Invalid value: "{name}": '
         f"must have a supported pretrained model, invalid model configured: {model}"
     )
+
+
+def test_an_unknown_model_does_not_hide_what_else_is_wrong() -> None:
+    model, nodes = violations(*tune("torchtune-llama3.1-8b", numNodes=2))
+    assert model.endswith("invalid model configured: llama3_1/8B")
+    assert nodes == "spec.trainer.numNodes: Invalid value: 2: must be 1 for llama3_1/8B model"
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,15 @@ def test_overrides_of_what_is_not_there(overrides: list[Json], detail: str) -> N
     assert text.endswith(detail)
 
 
+def test_a_job_that_is_not_there_has_no_containers() -> None:
+    overrides = [{"targetJobs": [{"name": "nope"}], "spec": {"containers": [{"name": "node"}]}}]
+    found = violations(train_job(podTemplateOverrides=overrides), runtime())
+    assert [text.rpartition("]: ")[2] for text in found] == [
+        "must not have targetJob that doesn't exist in the runtime job template",
+        "must not have container that doesn't exist in the runtime job nope",
+    ]
+
+
 @pytest.mark.parametrize(
     "overrides",
     [
@@ -286,6 +295,10 @@ def test_a_priority_must_exist() -> None:
         f'spec.templateSpec.priorityClassName: Invalid value: "high": {detail}'
     ]
     assert violations(train_job(), made_of) == []
+    others = replicated("other", pod={"priorityClassName": "high"})
+    last = trainer(pod={"priorityClassName": "system-node-critical"})
+    (text,) = violations(train_job(), runtime(others, last, gang={"volcano": {}}), None, facts)
+    assert text.endswith(detail)
 
 
 # -- runtimes ------------------------------------------------------------------------------------------

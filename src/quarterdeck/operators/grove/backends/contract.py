@@ -7,7 +7,7 @@ and never required. ``Backend`` is a base for those who want one: its hooks do n
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
@@ -17,6 +17,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.runtime.log import FieldLogger
+from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.seam import Recorder
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "ValidatesPodCliqueSet",
     "Versioned",
     "needs_delete_hook",
+    "permissions_of",
     "requires_synced_resources",
 ]
 
@@ -180,6 +182,11 @@ class Backend:
     options_type: type[msgspec.Struct] | None = None
     """A struct that the options in the configuration must fit."""
 
+    @staticmethod
+    def permissions(config: Mapping[str, Any]) -> Sequence[Rule]:
+        """What the operator's account must be allowed for this backend with these options."""
+        return ()
+
     def __init__(
         self,
         client: Client,
@@ -229,6 +236,12 @@ class Backend:
 def needs_delete_hook(backend: SchedulerBackend) -> bool:
     """Whether a gang must not go before the backend has cleared away; a backend of any make may say no."""
     return bool(getattr(backend, "needs_delete_hook", True))
+
+
+def permissions_of(factory: BackendFactory, config: Mapping[str, Any]) -> Sequence[Rule]:
+    """What a backend must be allowed; one that does not say is given a role by hand."""
+    declared = getattr(factory, "permissions", None)
+    return tuple(declared(config)) if declared is not None else ()
 
 
 def requires_synced_resources(backend: SchedulerBackend) -> bool:

@@ -7,6 +7,7 @@ pod-grouper is told to keep out of it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -20,6 +21,7 @@ from quarterdeck.operators.grove.logic.kaigroup import merged_group, pod_group_o
 from quarterdeck.operators.grove.logic.kaiqueue import queue_of
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.operators.kai.types import PodGroup, Topology, TopologyLevel, TopologySpec
+from quarterdeck.runtime.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft, TopologyState
 from .error import BackendError
@@ -28,6 +30,7 @@ from .served import is_served
 __all__ = ["KaiBackend", "KaiOptions"]
 
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+_GROUPS_DEFINITION: Final = f"podgroups.{PodGroup.type_info.group}"
 _SYNC: Final = "SyncPodGang"
 
 
@@ -44,6 +47,28 @@ class KaiBackend(Backend):
     """``kai-scheduler``."""
 
     options_type = KaiOptions
+
+    @staticmethod
+    def permissions(config: Mapping[str, Any]) -> Sequence[Rule]:
+        """PodGroups and Topologies, whatever the options: what is served is known at the start only."""
+        return (
+            Rule(
+                groups=(PodGroup.type_info.group,),
+                resources=("podgroups",),
+                verbs=("create", "delete", "get", "update"),
+            ),
+            Rule(
+                groups=(Topology.type_info.group,),
+                resources=("topologies",),
+                verbs=("create", "delete", "get"),
+            ),
+            Rule(
+                groups=(_DEFINITION.group,),
+                resources=("customresourcedefinitions",),
+                verbs=("get",),
+                resource_names=(_GROUPS_DEFINITION,),
+            ),
+        )
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -210,7 +235,7 @@ def _is_ours(present: Topology, topology: ClusterTopologyBinding) -> bool:
 async def _knows_min_sub_group(client: Client) -> bool:
     """Whether the installed PodGroup has ``minSubGroup``; yes where nobody may look."""
     try:
-        definition = await client.get(_DEFINITION, f"podgroups.{PodGroup.type_info.group}")
+        definition = await client.get(_DEFINITION, _GROUPS_DEFINITION)
     except QuarterdeckError:
         return True
     for version in definition.to_dict()["spec"]["versions"]:

@@ -6,7 +6,7 @@ its PodGroup when it is created and never again, which is why gangs are made bef
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +24,7 @@ from quarterdeck.operators.grove.logic.workloadplan import (
     plan_workload,
 )
 from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
+from quarterdeck.runtime.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
@@ -48,6 +49,14 @@ class KubeBackend(Backend):
     """``default-scheduler``."""
 
     options_type = KubeOptions
+
+    @staticmethod
+    def permissions(config: Mapping[str, Any]) -> Sequence[Rule]:
+        """Workloads and PodGroups, if it makes them."""
+        if not config.get("gangScheduling"):
+            return ()
+        verbs = ("create", "delete", "get", "list")
+        return (Rule(groups=(WORKLOAD.group,), resources=("podgroups", "workloads"), verbs=verbs),)
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

@@ -49,6 +49,7 @@ class BackendManager:
         self._around: Surroundings | None = None
         self._active: SchedulerBackend | None = None
         self._backends: dict[str, SchedulerBackend] = {}
+        self._options: dict[str, Mapping[str, Any]] = {}
         self._enabled: frozenset[str] = frozenset()
         self._error: Exception | None = None
         self._has_begun = False
@@ -85,6 +86,7 @@ class BackendManager:
         try:
             for name, options in wanted.items():
                 self._backends[name] = await self._start(name, options)
+                self._options[name] = options
         except Exception as error:
             self._error = error
             self._backends.clear()
@@ -126,18 +128,33 @@ class BackendManager:
         name = scheduler_name or names.DEFAULT_SCHEDULER
         started = await self._start(name, config or {})
         self._backends[name] = self._active = started
+        self._options[name] = config or {}
         self._enabled = frozenset({name})
         self.scheduler_name = name
         if self._report is not None:
             self._report.activated(name, version_of(started))
 
-    async def drain(self, name: str, config: Mapping[str, Any] | None = None) -> SchedulerBackend:
-        """The backend of gangs that are older than the configuration; raises ``BackendError``."""
+    def remember(self, options: Mapping[str, Mapping[str, Any]]) -> None:
+        """The options that backends had in an earlier life, for those that are to be drained."""
+        self._options = {**options, **self._options}
+
+    async def drain(self, name: str) -> SchedulerBackend:
+        """The backend of gangs that are older than the configuration; raises ``BackendError``.
+
+        It has the options it had when it was active, as far as they are known.
+        """
         if self._around is None:
             raise BackendError(_NOT_INITIALIZED)
         if name not in self._backends:
-            self._backends[name] = await self._start(name, config or {}, is_active=False)
+            self._backends[name] = await self._start(name, self._options.get(name, {}), is_active=False)
         return self._backends[name]
+
+    def retire(self, name: str) -> None:
+        """A draining backend has no gangs any more."""
+        if name in self.draining:
+            del self._backends[name]
+            if self._report is not None:
+                self._report.retired(name)
 
     # -- who is at work -----------------------------------------------------------------------------------
 
@@ -154,6 +171,16 @@ class BackendManager:
     def backends(self) -> Mapping[str, SchedulerBackend]:
         """All that were started, draining ones included, by name."""
         return dict(self._backends)
+
+    @property
+    def draining(self) -> frozenset[str]:
+        """Those that new sets may not use."""
+        return frozenset(self._backends) - self._enabled
+
+    @property
+    def options(self) -> Mapping[str, Mapping[str, Any]]:
+        """The options of all backends that were ever heard of, by name."""
+        return dict(self._options)
 
     def find(self, name: str) -> SchedulerBackend:
         """The backend of a name, the active one for none; raises ``BackendError`` if it is not at work."""

@@ -82,6 +82,10 @@ class BackendReport:
         if is_active:
             self._set("True", "BackendInitialized", initialized_text(backend))
 
+    def kept(self, backend: str) -> None:
+        """Nobody asks for another backend any more than the one that has been at work all along."""
+        self._set("True", "BackendInitialized", initialized_text(backend))
+
     def activated(self, backend: str, version: str) -> None:
         """A backend is the active one."""
         self._metrics.active(backend, version)
@@ -89,6 +93,11 @@ class BackendReport:
     def checked(self, backend: str, *, is_healthy: bool) -> None:
         """A health check ended."""
         self._metrics.checked(backend, is_healthy=is_healthy)
+
+    def retired(self, backend: str) -> None:
+        """A backend has nothing to do any more."""
+        _log.info("scheduler backend is drained", backend=backend)
+        self._metrics.retired(backend)
 
     @contextmanager
     def operating(self, backend: str, operation: Operation, pod_gang: PodGang | str) -> Iterator[None]:

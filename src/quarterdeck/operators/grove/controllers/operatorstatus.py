@@ -1,12 +1,13 @@
 """What the operator says about itself: a ConfigMap, because there is no better place.
 
 ``data.conditions`` is a JSON list of conditions, ``data.activeBackend`` the name of the backend, which the
-next life of the operator compares with its own.
+next life of the operator compares with its own. ``data.backendOptions`` are the options of the backends at
+work, by name: the next life may have to go on with one that its configuration does not name any more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -24,6 +25,8 @@ __all__ = ["OperatorStatus"]
 
 _CONDITIONS: Final = "conditions"
 _ACTIVE: Final = "activeBackend"
+_OPTIONS: Final = "backendOptions"
+_LONGEST_ACTION: Final = 128
 _log: Final = get_logger(__name__)
 
 
@@ -40,6 +43,8 @@ class OperatorStatus:
         self._object = ConfigMap(metadata=self._metadata)
         self.previous = ""
         """The backend that was active in the life before."""
+        self.options: Mapping[str, Mapping[str, Any]] = {}
+        """Options of backends by name; until they are set, what the life before has left."""
         self._active = ""
 
     async def read(self) -> None:
@@ -48,7 +53,12 @@ class OperatorStatus:
             self._object = await self._client.get(ConfigMap, self._metadata.name, self._metadata.namespace)
         except NotFound:
             return
-        self.previous = self._active = self._object.data.get(_ACTIVE, "")
+        data = self._object.data
+        self.previous = self._active = data.get(_ACTIVE, "")
+        try:
+            self.options = msgspec.json.decode(data.get(_OPTIONS, "{}"), type=dict[str, dict[str, Any]])
+        except msgspec.DecodeError as error:
+            _log.warning("cannot read the options of earlier backends", error)
 
     async def write(self, active: str = "") -> None:
         """Say what is; a cluster that cannot be told does not keep the operator from working."""
@@ -56,6 +66,9 @@ class OperatorStatus:
         data = {_CONDITIONS: msgspec.json.encode(self.document()[_CONDITIONS]).decode()}
         if self._active:
             data[_ACTIVE] = self._active
+        options = {name: each for name, each in sorted(self.options.items()) if each}
+        if options:
+            data[_OPTIONS] = msgspec.json.encode(options).decode()
         wanted = ConfigMap(metadata=self._metadata, data=data)
         try:
             self._object = await self._client.apply(wanted, field_manager=names.FIELD_MANAGER, force=True)
@@ -65,18 +78,23 @@ class OperatorStatus:
     def started(self, backend: str, others: Iterable[str] = ()) -> None:
         """The active backend is there, and others beside it."""
         for each in dict.fromkeys((*others, backend)):
-            self._recorder.event(self._object, "Normal", "BackendInitialized", "Init", initialized_text(each))
+            action = _action("Init", each)
+            self._recorder.event(self._object, "Normal", "BackendInitialized", action, initialized_text(each))
         if self.previous and self.previous != backend:
             text = f"Switched from backend '{self.previous}' to '{backend}'"
-            self._recorder.event(self._object, "Normal", "BackendSwitched", "Init", text)
+            action = _action("Switch", self.previous, backend)
+            self._recorder.event(self._object, "Normal", "BackendSwitched", action, text)
 
-    def failed(self) -> None:
+    def failed(self, backend: str) -> None:
         """It is not."""
-        condition = self._report.condition
-        self._recorder.event(
-            self._object, "Warning", "BackendInitializationFailed", "Init", condition.message
-        )
+        action, text = _action("Init", backend), self._report.condition.message
+        self._recorder.event(self._object, "Warning", "BackendInitializationFailed", action, text)
 
     def document(self) -> dict[str, Any]:
         """The same for those who ask over HTTP."""
         return {_CONDITIONS: [to_dict(self._report.condition)], _ACTIVE: self._active}
+
+
+def _action(*words: str) -> str:
+    """What was done to which backend: events that differ only in their text become one series."""
+    return "/".join(words)[:_LONGEST_ACTION]

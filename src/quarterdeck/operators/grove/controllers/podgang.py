@@ -14,9 +14,11 @@ from quarterdeck.operators.grove.backends.contract import (
     PodGangStatusObserver,
     SchedulerBackend,
     needs_delete_hook,
+    permissions_of,
 )
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited, guarded_client
+from quarterdeck.operators.grove.backends.registry import BackendRegistry
 from quarterdeck.operators.grove.backends.report import Operation
 from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.types import PodGang
@@ -99,7 +101,7 @@ class GangReconciler(Reconciler[PodGang]):
         except BackendError:
             pass
         try:
-            return await office.backends.drain(label, office.configuration.options_of(label))
+            return await office.backends.drain(label)
         except BackendError as error:
             office.report.failed(ctx.obj, _OPERATION, error)
             raise
@@ -159,12 +161,16 @@ def _wants_status(office: Office) -> Predicate:
     return Predicate("wants_status", update=passes, generic=lambda event: False)
 
 
-def _backend_rules(configuration: OperatorConfiguration) -> tuple[Rule, ...]:
-    """What the default scheduler needs where it knows gangs; KAI's rights are few enough for everybody."""
-    if not configuration.options_of(names.DEFAULT_SCHEDULER).get("gangScheduling"):
-        return ()
-    verbs = ("create", "delete", "get", "list")
-    return (Rule(groups=("scheduling.k8s.io",), resources=("podgroups", "workloads"), verbs=verbs),)
+def _backend_rules(configuration: OperatorConfiguration, registry: BackendRegistry) -> list[Rule]:
+    """What the backends of a configuration say they need; KAI's rights are few enough for everybody."""
+    rules: list[Rule] = []
+    for name in dict.fromkeys((names.KAI_SCHEDULER, *configuration.enabled_schedulers)):
+        try:
+            factory = registry.get_factory(name)
+        except BackendError:
+            continue  # the same error ends the start, with its cause
+        rules += permissions_of(factory, configuration.options_of(name))
+    return rules
 
 
 def gang_controller(office: Office) -> Controller[PodGang]:
@@ -178,23 +184,11 @@ def gang_controller(office: Office) -> Controller[PodGang]:
         Builder(name=name)
         .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(office)])
         .rbac(
-            *_backend_rules(configuration),
+            *_backend_rules(configuration, office.backends.registry),
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs",), verbs=("patch",)),
             # what a backend makes for a gang holds back the gang's deletion
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs/finalizers",), verbs=("update",)),
             Rule(groups=("",), resources=("pods",), verbs=("get",)),
-            Rule(
-                groups=("scheduling.run.ai",),
-                resources=("podgroups",),
-                verbs=("create", "delete", "get", "update"),
-            ),
-            Rule(groups=("kai.scheduler",), resources=("topologies",), verbs=("create", "delete", "get")),
-            Rule(
-                groups=("apiextensions.k8s.io",),
-                resources=("customresourcedefinitions",),
-                verbs=("get",),
-                resource_names=("podgroups.scheduling.run.ai",),
-            ),
         )
         .options(
             max_concurrent_reconciles=configuration.controllers.pod_gang.concurrent_syncs,

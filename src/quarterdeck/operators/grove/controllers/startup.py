@@ -28,7 +28,7 @@ from .operatorstatus import OperatorStatus
 
 __all__ = ["StartError", "Startup"]
 
-_HEALTH_PERIOD: Final = 30.0
+_PERIOD: Final = 30.0
 _log: Final = get_logger(__name__)
 
 TOPOLOGY_FAILED: Final = 3
@@ -56,6 +56,8 @@ class Startup:
         self._recorder: Final = recorder
         self._stopping: Final = asyncio.Event()
         self._problems: dict[str, str] = {}
+        self._stranded: frozenset[str] = frozenset()
+        """Backends that have gangs and did not start."""
         self.is_serving = False
         """Whether the backends have started."""
 
@@ -76,8 +78,9 @@ class Startup:
         self.is_serving = True
         while not self._stopping.is_set():
             await self._check_health()
+            await self._retire()
             try:
-                async with asyncio.timeout(_HEALTH_PERIOD if self._has_checks else None):
+                async with asyncio.timeout(_PERIOD):
                     await self._stopping.wait()
             except TimeoutError:
                 continue
@@ -85,6 +88,7 @@ class Startup:
     async def _start(self) -> None:
         office, configuration = self._office, self._office.configuration
         await self._status.read()
+        office.backends.remember(self._status.options)
         others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
             await office.backends.initialize(
@@ -97,11 +101,11 @@ class Startup:
             )
         except BackendError as error:
             await self._status.write()
-            self._status.failed()
+            self._status.failed(configuration.scheduler_name)
             raise StartError(str(error), BACKEND_FAILED) from error
-        await self._status.write(configuration.scheduler_name)
-        self._status.started(configuration.scheduler_name, configuration.enabled_schedulers)
         await self._drain()
+        await self._save(configuration.scheduler_name)
+        self._status.started(configuration.scheduler_name, configuration.enabled_schedulers)
         try:
             await self._sync_topology()
         except QuarterdeckError as error:
@@ -122,17 +126,27 @@ class Startup:
             _log.info("profiles of schedulers change with a restart only")
             return
         if (name, options) == (present.scheduler_name, present.scheduler_config):
+            if office.report.condition.status != "True":  # a switch failed, and was taken back
+                office.report.kept(name)
+                await self._status.write()
             return
         try:
             await office.backends.switch(name, options)
         except BackendError:
             await self._status.write()
-            self._status.failed()
+            self._status.failed(name)
             raise
         office.configuration = msgspec.structs.replace(present, scheduler_name=name, scheduler_config=options)
         self._status.previous = present.scheduler_name
-        await self._status.write(name)
+        await self._save(name)
         self._status.started(name)
+
+    async def _save(self, active: str = "") -> None:
+        """Write what is, and what the next life needs to know: the options of backends with work to do."""
+        backends = self._office.backends
+        busy = self._stranded | backends.backends.keys()
+        self._status.options = {name: each for name, each in backends.options.items() if name in busy}
+        await self._status.write(active)
 
     async def _drain(self) -> None:
         """Start the backends whose gangs are older than the configuration."""
@@ -148,11 +162,28 @@ class Startup:
                 continue
             if label not in failed:
                 try:
-                    await office.backends.drain(label, office.configuration.options_of(label))
+                    await office.backends.drain(label)
                     continue
                 except BackendError as error:
                     failed[label] = error
             office.report.failed(gang, "Init", failed[label])
+        self._stranded = frozenset(failed)
+
+    async def _retire(self) -> None:
+        """Let go of draining backends whose last gang is gone."""
+        backends = self._office.backends
+        draining = sorted(backends.draining)
+        for name in draining:
+            try:
+                gangs = await self._client.list(PodGang, labels={names.SCHEDULER_NAME: name}, limit=1)
+            except QuarterdeckError as error:
+                _log.warning("cannot tell whether a scheduler backend is drained", error, backend=name)
+                return
+            if not gangs.items:
+                backends.retire(name)
+                self._problems.pop(name, None)
+        if backends.draining != frozenset(draining):
+            await self._save()
 
     async def _sync_topology(self) -> None:
         """Keep the topology of the configuration; without the feature there is none."""
@@ -168,10 +199,6 @@ class Startup:
                 await self._client.delete(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
 
     # -- health -------------------------------------------------------------------------------------------
-
-    @property
-    def _has_checks(self) -> bool:
-        return any(isinstance(each, HealthChecked) for each in self._office.backends.backends.values())
 
     async def _check_health(self) -> None:
         for name, backend in self._office.backends.backends.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import Resource, is_controlled_by
+from quarterdeck.api import Key, Resource, is_controlled_by
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import MergePatch
@@ -21,7 +21,7 @@ from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs
 from quarterdeck.operators.trainer.logic.plugin import Component, Present
 from quarterdeck.operators.trainer.lookup import RuntimeMissing, find_runtime
-from quarterdeck.operators.trainer.settings import TrainerSettings
+from quarterdeck.operators.trainer.settings import AUDIT_JITTER, TrainerSettings
 from quarterdeck.operators.trainer.types import (
     AnyRuntime,
     CoschedulingPodGroup,
@@ -50,6 +50,12 @@ class Children:
         self._settings: Final = settings
         self._reporter: Final = reporter
         self._auditor: Final = Auditor(framework, settings, reporter)
+        self._looked: Final[dict[Key, float]] = {}
+        """When a TrainJob's JobSet was last read from the server."""
+
+    def forget(self, key: Key) -> None:
+        """The TrainJob is gone."""
+        self._looked.pop(key, None)
 
     async def keep(self, ctx: Context[TrainJob]) -> Result | None:
         """Bring the objects of an unfinished TrainJob about.
@@ -95,13 +101,22 @@ class Children:
     # -- what is there --------------------------------------------------------------------------------
 
     async def _jobset(self, ctx: Context[TrainJob]) -> JobSet | None:
-        """The JobSet; read from the server unless it runs, because then it is about to be written."""
-        job = ctx.obj
+        """The JobSet; read from the server unless it runs, because then it is about to be written.
+
+        One that runs is read from there once in a period: an audit must not rest on events alone.
+        """
+        job, now = ctx.obj, ctx.now().timestamp()
         cached = await read(ctx, JobSet, job.metadata.name)
-        if cached is not None and is_running(job, cached) and is_controlled_by(job, cached.metadata):
+        is_own = cached is not None and is_controlled_by(job, cached.metadata)
+        if is_own and is_running(job, cached) and not self._is_audit_due(ctx.key, now):
             return cached
+        self._looked[ctx.key] = now
         live = await read_live(ctx, JobSet, job.metadata.name)
         return await claim(ctx, live) if live is not None else None
+
+    def _is_audit_due(self, key: Key, now: float) -> bool:
+        period = self._settings.reserved_env_audit_seconds
+        return period > 0 and now - self._looked.get(key, 0.0) >= period * (1 - AUDIT_JITTER)
 
     async def _runtime(self, ctx: Context[TrainJob]) -> AnyRuntime:
         if not self._settings.runtime_snapshot:
@@ -190,7 +205,10 @@ class Children:
         self, ctx: Context[TrainJob], obj: JobSet, present: JobSet | None
     ) -> Result | None:
         try:
-            await ctx.apply(_guarded(obj, present))
+            if present is None and await read(ctx, JobSet, obj.metadata.name) is not None:
+                await ctx.client.apply(obj, force=True)  # the cache does not know yet that it is gone
+            else:
+                await ctx.apply(_guarded(obj, present))
         except (Invalid, Forbidden) as error:
             if present is None or "immutable" not in str(error):
                 raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from quarterdeck.api import Key, add_finalizer, has_finalizer, remove_finalizer
 from quarterdeck.errors import ApiError, Conflict, NotFound
@@ -17,12 +17,11 @@ from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.context import Context
 from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.finalizer import change_finalizers
-from quarterdeck.runtime.handler import KeyMapper, MapContext, mapped
+from quarterdeck.runtime.handler import MapContext
 from quarterdeck.runtime.rbac import Rule
 from quarterdeck.runtime.reconciler import Reconciler
 from quarterdeck.runtime.result import Result
 from quarterdeck.runtime.seam import Recorder
-from quarterdeck.runtime.source import KindSource, SourceContext
 
 __all__ = ["cluster_training_runtime_controller", "training_runtime_controller"]
 
@@ -67,35 +66,6 @@ class RuntimeReconciler(Reconciler[R]):
         return any(value in values_of(job) for job in jobs)
 
 
-class DelayedSource(KindSource):
-    """Changes of a kind whose keys are looked at a while later, so that many changes are one look."""
-
-    def __init__(self, kind: type[TrainJob], mapper: KeyMapper, delay: float) -> None:
-        super().__init__(kind, mapper)
-        self._delay: Final = delay
-        self._controller: Controller[Any] | None = None
-
-    def attach(self, controller: Controller[Any]) -> None:
-        """The controller that is to be woken."""
-        self._controller = controller
-
-    async def run(self, context: SourceContext) -> None:
-        """Follow the kind until cancelled."""
-        assert self._controller is not None
-        queue = self._controller.queue
-        await super().run(
-            SourceContext(
-                cache=context.cache,
-                cluster=context.cluster,
-                enqueue=lambda key, priority: queue.add(key, after=self._delay, priority=priority),
-                predicates=context.predicates,
-                clock=context.clock,
-                rng=context.rng,
-                synced=context.synced,
-            )
-        )
-
-
 def _controller(kind: type[R], name: str, settings: TrainerSettings, recorder: Recorder) -> Controller[R]:
     info = kind.type_info
 
@@ -103,11 +73,10 @@ def _controller(kind: type[R], name: str, settings: TrainerSettings, recorder: R
         ref = spec_of(job).runtime_ref
         return (Key(runtime_namespace(job), ref.name),) if RUNTIMES.get(ref.key) is kind else ()
 
-    source = DelayedSource(TrainJob, mapped(runtime_of), settings.finalizer_delay_seconds)
-    controller = (
+    return (
         Builder(name=name)
         .for_(kind)
-        .source(source)
+        .watches(TrainJob, to=runtime_of, delay=lambda _: settings.finalizer_delay_seconds)
         .indexes(TrainJob, JOBS_BY_RUNTIME)
         .rbac(
             Rule(groups=(info.group,), resources=(info.plural,), verbs=("patch",)),
@@ -116,8 +85,6 @@ def _controller(kind: type[R], name: str, settings: TrainerSettings, recorder: R
         .options(field_manager=names.FIELD_MANAGER, max_concurrent_reconciles=settings.runtime_workers)
         .build(RuntimeReconciler(recorder))
     )
-    source.attach(controller)
-    return controller
 
 
 def training_runtime_controller(settings: TrainerSettings, recorder: Recorder) -> Controller[TrainingRuntime]:

@@ -15,11 +15,11 @@ from quarterdeck.operators.trainer import lookup, names
 from quarterdeck.operators.trainer.logic import status as statuses
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import spec_of
-from quarterdeck.operators.trainer.settings import TrainerSettings
+from quarterdeck.operators.trainer.settings import AUDIT_JITTER, TrainerSettings
 from quarterdeck.operators.trainer.types import TrainJob, TrainJobStatus
 from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
 from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.context import Context, DeleteContext
 from quarterdeck.runtime.controller import Controller
 from quarterdeck.runtime.handler import MapContext, for_owner
 from quarterdeck.runtime.predicate import generation_changed
@@ -34,7 +34,6 @@ from .report import Reporter
 
 __all__ = ["TrainJobReconciler", "train_job_controller"]
 
-_JITTER: Final = 0.1
 _LONGEST_RETRY: Final = 60.0
 """Seconds; a TrainJob whose runtime is missing goes on by itself when the runtime is there."""
 _WRITES: Final = (
@@ -96,6 +95,10 @@ class TrainJobReconciler(Reconciler[TrainJob]):
             raise NotFound(f'jobsets.jobset.x-k8s.io "{job.metadata.name}" not found')
         return self._next_look(ctx, status)
 
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """Keep nothing about a TrainJob that is gone."""
+        self._children.forget(ctx.key)
+
     @staticmethod
     async def _own_jobset(ctx: Context[TrainJob]) -> JobSet | None:
         jobset = await read(ctx, JobSet, ctx.key.name)
@@ -132,7 +135,7 @@ class TrainJobReconciler(Reconciler[TrainJob]):
         if statuses.is_finished(status):
             return None
         period = self._settings.reserved_env_audit_seconds
-        looks = [period * self._random.uniform(1 - _JITTER, 1 + _JITTER)] if period > 0 else []
+        looks = [period * self._random.uniform(1 - AUDIT_JITTER, 1 + AUDIT_JITTER)] if period > 0 else []
         end = statuses.deadline(ctx.obj, status)
         if end is not None:
             looks.append(max(end - ctx.now().timestamp(), 0.0) or 0.001)

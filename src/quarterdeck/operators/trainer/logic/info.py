@@ -252,10 +252,12 @@ def _container_names(job: Json) -> list[str]:
 
 
 def _node_container(template: Json) -> Json:
-    """The trainer's container: of the first job that is named ``node`` or configured by the trainer."""
+    """The trainer's container: of the first job that has it and is named ``node`` or the trainer's."""
     for job in replicated_jobs(template):
         if job.get("name") == names.NODE or job_labels(job).get(names.ANCESTOR_LABEL) == names.TRAINER:
-            return container_of(job, names.NODE) or {}
+            container = container_of(job, names.NODE)
+            if container is not None:
+                return container
     return {}
 
 

@@ -54,7 +54,6 @@ def _validate_content(info: Info, spec: TrainJobSpec) -> Iterator[Violation]:
             if target.name not in info.containers:
                 detail = "must not have targetJob that doesn't exist in the runtime job template"
                 yield Violation.invalid(_OVERRIDES, spec.pod_template_overrides, detail)
-                continue
             for detail in _container_problems(info, target.name, pod):
                 yield Violation.invalid(_OVERRIDES, spec.pod_template_overrides, detail)
 
@@ -66,13 +65,12 @@ def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[Violation]:
             if name not in info.containers:
                 detail = "must not have replicated job that doesn't exist in the runtime job template"
                 yield Violation.invalid(_PATCHES, spec.runtime_patches, detail)
-                continue
             for detail in _container_problems(info, name, _patched_pod(job)):
                 yield Violation.invalid(_PATCHES, spec.runtime_patches, detail)
 
 
 def _container_problems(info: Info, job: str, pod: Json) -> Iterator[str]:
-    known = info.containers[job]
+    known = info.containers.get(job, frozenset())
     for container in pod.get("initContainers") or ():
         if container["name"] not in known:
             yield f"must not have initContainer that doesn't exist in the runtime job {job}"

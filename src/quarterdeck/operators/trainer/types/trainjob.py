@@ -26,6 +26,7 @@ from quarterdeck.api import (
     Required,
     Resource,
     Seq,
+    UnsetType,
     field,
     omitempty,
 )
@@ -52,8 +53,9 @@ class RuntimeRef(Model):
     @property
     def key(self) -> str:
         """What its implementation is registered as."""
-        kind = self.kind or names.CLUSTER_TRAINING_RUNTIME
-        return names.registry_key(kind, self.api_group or names.GROUP)
+        kind = names.CLUSTER_TRAINING_RUNTIME if isinstance(self.kind, UnsetType) else self.kind
+        group = names.GROUP if isinstance(self.api_group, UnsetType) else self.api_group
+        return names.registry_key(kind, group)
 
 
 class InitializerStep(Model):

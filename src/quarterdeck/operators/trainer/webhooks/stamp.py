@@ -16,13 +16,18 @@ __all__ = ["stamp_webhook", "stamped"]
 
 
 def stamp_webhook(clock: Clock) -> AdmissionWebhook:
-    """What to serve."""
+    """What to serve; the server asks only about TrainJobs that have patches."""
 
     def stamp(admission: Admission, job: TrainJob) -> TrainJob:
         old = admission.read_old(TrainJob) if admission.operation == "UPDATE" else None
         return stamped(job, old, time_now(clock))
 
-    return Defaulter(TrainJob, stamp, name=f"defaulter.trainjob.{names.GROUP}")
+    return Defaulter(
+        TrainJob,
+        stamp,
+        name=f"defaulter.trainjob.{names.GROUP}",
+        match_conditions={"has-patches": "has(object.spec) && has(object.spec.runtimePatches)"},
+    )
 
 
 def stamped(new: TrainJob, old: TrainJob | None, now: Time) -> TrainJob:

@@ -18,7 +18,7 @@ from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import Info, spec_of
 from quarterdeck.operators.trainer.logic.overriderule import have_overrides_changed
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
-from quarterdeck.operators.trainer.logic.plugins.gang import priority_of
+from quarterdeck.operators.trainer.logic.plugins.gang import priorities_of
 from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, reference_warning
 from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainJob
@@ -106,14 +106,14 @@ class TrainJobGuard:
             return error
 
     async def _missing_priorities(self, info: Info) -> dict[str, str]:
-        priority = priority_of(info.template) if info.pod_group_policy.volcano else ""
-        if not priority or priority in names.SYSTEM_PRIORITIES:
-            return {}
-        try:
-            await self._client.get(PriorityClass, priority)
-        except QuarterdeckError as error:
-            return {priority: str(error)}
-        return {}
+        missing: dict[str, str] = {}
+        wanted = priorities_of(info.template) if info.pod_group_policy.volcano else ()
+        for priority in {*wanted} - {*names.SYSTEM_PRIORITIES}:
+            try:
+                await self._client.get(PriorityClass, priority)
+            except QuarterdeckError as error:
+                missing[priority] = str(error)
+        return missing
 
 
 def _missing(job: TrainJob, kind: str, error: str) -> Violation:

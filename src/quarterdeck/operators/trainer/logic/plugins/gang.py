@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quarterdeck.api import EMPTY_MAP, UNSET, ObjectMeta, Quantity, owner_reference, sum_quantities
@@ -10,7 +10,7 @@ from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
-from quarterdeck.operators.trainer.logic.template import Json, pod_spec
+from quarterdeck.operators.trainer.logic.template import Json, pod_spec, replicated_jobs
 from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import (
     CoschedulingPodGroup,
@@ -20,7 +20,7 @@ from quarterdeck.operators.trainer.types import (
     VolcanoPodGroupSpec,
 )
 
-__all__ = ["CoScheduling", "Volcano", "priority_of"]
+__all__ = ["CoScheduling", "Volcano", "priorities_of"]
 
 _DEFAULT_TIMEOUT: Final = 60
 
@@ -72,7 +72,7 @@ class Volcano:
             min_member=_members(info),
             min_resources=_resources(info),
             queue=info.annotations.get(names.VOLCANO_QUEUE, ""),
-            priority_class_name=priority_of(info.template),
+            priority_class_name=next(reversed(priorities_of(info.template)), ""),
             network_topology=policy.network_topology,
         )
         return [Component(VolcanoPodGroup(metadata=_metadata(job), spec=spec))]
@@ -84,7 +84,7 @@ class Volcano:
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
     ) -> list[Violation]:
-        """The queue, and a priority class that must exist."""
+        """The queue, and priority classes that must exist."""
         if not info.pod_group_policy.volcano:
             return []
         found: list[Violation] = []
@@ -92,18 +92,18 @@ class Volcano:
         if queue == "":
             path = f"spec.annotations[{names.VOLCANO_QUEUE}]"
             found.append(Violation.invalid(path, queue, "Volcano queue name must not be empty"))
-        priority = priority_of(info.template)
-        error = facts.missing_priorities.get(priority)
-        if priority and error is not None:
-            detail = f'PriorityClass "{priority}" doesn\'t exist: {error}'
-            found.append(Violation.invalid("spec.templateSpec.priorityClassName", priority, detail))
+        for priority in dict.fromkeys(priorities_of(info.template)):
+            error = facts.missing_priorities.get(priority)
+            if error is not None:
+                detail = f'PriorityClass "{priority}" doesn\'t exist: {error}'
+                found.append(Violation.invalid("spec.templateSpec.priorityClassName", priority, detail))
         return found
 
 
-def priority_of(template: Json) -> str:
-    """The priority class of the pods of a JobSetSpec; the last one counts."""
-    classes = [pod_spec(job).get("priorityClassName") for job in template.get("replicatedJobs") or ()]
-    return next((name for name in reversed(classes) if name), "")
+def priorities_of(template: Json) -> list[str]:
+    """The priority classes of the pods of a JobSetSpec; for the group the last one counts."""
+    classes = (pod_spec(job).get("priorityClassName") for job in replicated_jobs(template))
+    return [name for name in classes if name]
 
 
 def _is_settled(job: TrainJob, present: Present) -> bool:
@@ -114,9 +114,19 @@ def _is_settled(job: TrainJob, present: Present) -> bool:
 def _together(info: Info) -> list[PodSet]:
     """The pods that can run at the same time: what the trainer waits for is gone before it starts."""
     trainer = info.ancestor(names.TRAINER)
-    dependencies = trainer.job.get("dependsOn") or () if trainer is not None else ()
-    earlier = {each.get("name") for each in dependencies if each.get("status") == jobset_names.COMPLETE}
+    earlier: set[str] = set()
+    left = [trainer] if trainer is not None else []
+    while left:
+        ended = set(_ended_before(left.pop())) - earlier
+        earlier |= ended
+        left += [pods for pods in info.pod_sets if pods.name in ended]
     return [pods for pods in info.pod_sets if pods.name not in earlier]
+
+
+def _ended_before(pods: PodSet) -> Iterator[str]:
+    for dependency in pods.job.get("dependsOn") or ():
+        if dependency.get("status") == jobset_names.COMPLETE:
+            yield dependency.get("name", "")
 
 
 def _members(info: Info) -> int:

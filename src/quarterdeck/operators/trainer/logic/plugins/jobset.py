@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api import to_dict
+from quarterdeck.api import UnsetType, to_dict
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import status
@@ -106,7 +106,7 @@ def _add_initializers(info: Info, job: TrainJob) -> None:
 
 
 def _configure_initializer(container: Json, wanted: InitializerStep) -> None:
-    if wanted.storage_uri:
+    if not isinstance(wanted.storage_uri, UnsetType):
         upsert_env(container, [{"name": names.STORAGE_URI, "value": wanted.storage_uri}])
     upsert_env(container, user_env(wanted.env))
     if wanted.secret_ref:

@@ -96,10 +96,11 @@ def command(info: Info, job: TrainJob, *, nodes: int, processes: int | str, gpus
 def validate(info: Info, job: TrainJob) -> list[Violation]:
     """What torchtune cannot do with the model; the model itself first."""
     trainer, name, model = trainer_of(job), spec_of(job).runtime_ref.name, model_of(job)
-    found = list(_validate_args(trainer.args))
+    found: list[Violation] = []
     if model not in _SUPPORTED:
         detail = f"must have a supported pretrained model, invalid model configured: {model}"
-        return [Violation.invalid("spec.runtimeRef.name", name, detail), *found]
+        found.append(Violation.invalid("spec.runtimeRef.name", name, detail))
+    found += _validate_args(trainer.args)
     nodes = 1 if isinstance(trainer.num_nodes, UnsetType) else trainer.num_nodes
     processes = names.AUTO if isinstance(trainer.num_proc_per_node, UnsetType) else trainer.num_proc_per_node
     if nodes > 1 and model != _LLAMA_70B:

@@ -1,0 +1,104 @@
+"""The operator as a program of its own, on sockets: what its configuration says about the process holds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from quarterdeck.api.k8s import Secret
+from quarterdeck.apiserver import ApiServer
+from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.operators.grove.program import GroveProgram, RunOptions
+
+CONFIG = """\
+server:
+  webhooks: {{bindAddress: 127.0.0.1, port: {}, secretName: my-certificate}}
+  healthProbes: {{bindAddress: 127.0.0.1, port: {}}}
+  metrics: {{bindAddress: 127.0.0.1, port: {}}}
+"""
+
+
+def free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports: list[int] = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+async def get(port: int, path: str) -> tuple[int, bytes]:
+    """Status and body of an answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(head.split()[1]), body
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                if await holds():
+                    return
+            except OSError:
+                pass
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.real_time  # webhooks under a certificate that is made for today
+async def test_status_certificate_and_a_switch_that_is_taken_back(tmp_path: Path) -> None:
+    webhooks, health, metrics = free_ports(3)
+    config, kubeconfig = tmp_path / "config.yaml", tmp_path / "kubeconfig"
+    config.write_text(CONFIG.format(webhooks, health, metrics))
+    server = ApiServer()
+    await server.start()
+    server.write_kubeconfig(kubeconfig)
+    program = GroveProgram(
+        RunOptions(
+            config=config,
+            kubeconfig=str(kubeconfig),
+            webhook_url=f"https://127.0.0.1:{webhooks}",
+            installs=True,
+        )
+    )
+    running = asyncio.ensure_future(program.run(program.load()))
+
+    async def is_ready() -> bool:
+        return (await get(health, "/readyz"))[0] == 200
+
+    async def is_unready() -> bool:
+        return not await is_ready()
+
+    try:
+        await until(is_ready)
+        status, body = await get(health, "/status")
+        assert status == 200
+        document = json.loads(body)
+        assert document["activeBackend"] == "default-scheduler"
+        assert document["conditions"][0]["status"] == "True"
+        assert (await get(metrics, "/status"))[0] == 404
+        client = Client.over(InProcessTransport(server.local()))
+        secrets = (await client.list(Secret, namespace="grove-system")).items
+        assert [each.metadata.name for each in secrets] == ["my-certificate"]
+
+        before = config.read_text()
+        config.write_text(f"{before}schedulerConfig: {{gangScheduling: true}}\n")
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until(is_unready)
+        config.write_text(before)
+        os.kill(os.getpid(), signal.SIGHUP)
+        await until(is_ready)
+    finally:
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert await running == 0
+        await server.stop()
