@@ -6,12 +6,12 @@ pods are bound.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from casekit import play
 from grovecases import (
     ALL,
     GROUP,
@@ -44,8 +44,6 @@ from grovecases import (
     workload,
 )
 
-from quarterdeck.cases.case import load
-from quarterdeck.cases.command import Report, execute
 from quarterdeck.cases.run import Run
 
 Json = dict[str, Any]
@@ -725,20 +723,12 @@ def run() -> Iterator[Run]:
         yield made
 
 
-def play(cases: list[Json], run: Run, folder: Path) -> Report:
-    file = folder / "grove.json"
-    file.write_text(json.dumps({"system": "grove", "cases": cases}))
-    report = Report()
-    execute(load(file), run, jobs=1, report=report)
-    return report
-
-
 @pytest.mark.parametrize("section", SECTIONS)
 def test_situations(section: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = play(SECTIONS[section], run, tmp_path)
+    report = play("grove", SECTIONS[section], run, tmp_path)
     assert (report.passed, report.failed) == (len(SECTIONS[section]), 0), capsys.readouterr().out
 
 
 def test_what_is_not_understood_or_does_not_hold_fails(run: Run, tmp_path: Path) -> None:
-    report = play(WRONG, run, tmp_path)
+    report = play("grove", WRONG, run, tmp_path)
     assert (report.passed, report.failed) == (0, len(WRONG))

@@ -5,12 +5,12 @@ Each invariant has its section; what the given case file shows already is not re
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from casekit import play
 from trainercases import (
     ALL,
     JOBSET,
@@ -48,8 +48,6 @@ from trainercases import (
     with_env,
 )
 
-from quarterdeck.cases.case import load
-from quarterdeck.cases.command import Report, execute
 from quarterdeck.cases.run import Run
 
 Json = dict[str, Any]
@@ -655,20 +653,12 @@ def run() -> Iterator[Run]:
         yield made
 
 
-def play(cases: list[Json], run: Run, folder: Path) -> Report:
-    file = folder / "trainer.json"
-    file.write_text(json.dumps({"system": "trainer", "cases": cases}))
-    report = Report()
-    execute(load(file), run, jobs=1, report=report)
-    return report
-
-
 @pytest.mark.parametrize("section", SECTIONS)
 def test_situations(section: str, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    report = play(SECTIONS[section], run, tmp_path)
+    report = play("trainer", SECTIONS[section], run, tmp_path)
     assert (report.passed, report.failed) == (len(SECTIONS[section]), 0), capsys.readouterr().out
 
 
 def test_what_is_not_understood_fails(run: Run, tmp_path: Path) -> None:
-    report = play(UNKNOWN, run, tmp_path)
+    report = play("trainer", UNKNOWN, run, tmp_path)
     assert (report.passed, report.failed) == (0, len(UNKNOWN))

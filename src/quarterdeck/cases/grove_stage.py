@@ -1,41 +1,36 @@
 """The server that grove cases run on, one for all cases of a run.
 
-The embedded server runs in this process on virtual time, with the controllers that every cluster has. Cases
-about admission use the server under test where that is somebody else's, over the wire and in real time.
-Either way the operator's webhooks are served on loopback and registered once; who answers them is up to the
-case.
+The embedded server runs with the controllers that every cluster has. Cases about admission use the server
+under test where that is somebody else's. Either way the operator's webhooks are served on loopback and
+registered once; who answers them is up to the case.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from quarterdeck.api import DynamicObject
 from quarterdeck.client import Call, Client, Interceptor, Proceed, Response, Verb
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.errors import ApiError, NotFound, ignore_not_found
+from quarterdeck.errors import ApiError, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import definitions
 from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.manager import Manager
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.runtime.webhook.admission import Admission
-from quarterdeck.testing import ServedWebhooks, TestCluster, VirtualLoop, serve_webhooks, what_is_left
+from quarterdeck.testing import ServedWebhooks, VirtualLoop, serve_webhooks, what_is_left
 
-from .case import CaseFailure
 from .grove_guard import model_webhooks
 from .run import Run
+from .stage import SharedStage
 
 Json = dict[str, Any]
-T = TypeVar("T")
 
-_TIMEOUT: Final = 30.0
 _CONFIGURATION: Final = "grove-cases"
 _WEBHOOK_PATIENCE: Final = 5.0
 """Seconds of real time that virtual time stands still for a webhook's answer."""
@@ -75,64 +70,29 @@ class Switch(AdmissionWebhook):
         return self.target.review(admission) if self.target is not None else None
 
 
-class Stage:
-    """Used by one thread at a time: all cases are in one lane."""
+class Stage(SharedStage):
+    """The stage of grove cases."""
 
     def __init__(self, run: Run, *, is_embedded: bool) -> None:
-        logging.getLogger("quarterdeck").addHandler(logging.NullHandler())  # faults are what cases are about
-        self.is_embedded: Final = is_embedded
-        self._runner: Final = asyncio.Runner(loop_factory=VirtualLoop if is_embedded else None)
-        self.cluster: Final = self._runner.run(self._make_cluster(run))
+        super().__init__(run, is_embedded=is_embedded)
         self._hooks: ServedWebhooks | None = None
         self._switches: dict[str, Switch] = {}
         self._calls = 0
         self.base: Manager | None = None
         """The controllers that every cluster has; none where the cluster is somebody else's."""
-        self._stop: Final = asyncio.Event()
-        self._life: Final = self._runner.run(self._begin())
+        self.start()
 
-    def play(self, main: Coroutine[Any, Any, T]) -> T:
-        """Run a case to its end."""
-        return self._runner.run(main)
-
-    def close(self) -> None:
-        """End what all cases share."""
-        self._runner.run(self._end())
-        self._runner.close()
-
-    async def _end(self) -> None:
-        self._stop.set()
-        await self._life
-
-    async def _make_cluster(self, run: Run) -> TestCluster:
-        return TestCluster(use_existing=False if self.is_embedded else run.kubeconfig())
-
-    async def _begin(self) -> asyncio.Task[None]:
-        ready = asyncio.Event()
-        life = asyncio.create_task(self._live(ready), name="grove-stage")
-        waiting = asyncio.create_task(ready.wait())
-        await asyncio.wait((life, waiting), return_when=asyncio.FIRST_COMPLETED)
-        if life.done():
-            waiting.cancel()
-            life.result()
-        return life
-
-    async def _live(self, ready: asyncio.Event) -> None:
-        """Holds open what all cases share; in one task, because some of it must end where it began."""
-        async with AsyncExitStack() as stack:
-            await stack.enter_async_context(self.cluster)
-            await self.cluster.install(*definitions(), *kai_definitions())
-            models = await model_webhooks(self.cluster.client)
-            self._switches = {model.path: Switch(model) for model in models}
-            self._hooks = await stack.enter_async_context(serve_webhooks(*self._switches.values()))
-            self._loop_patience(0.0)
-            await self._register()
-            if self.is_embedded:
-                self.base = self._base_manager()
-                await stack.enter_async_context(self.cluster.serving(self.base))
-            ready.set()
-            await self._stop.wait()
-            await self._unregister()
+    async def _set_up(self, stack: AsyncExitStack) -> None:
+        await self.cluster.install(*definitions(), *kai_definitions())
+        models = await model_webhooks(self.cluster.client)
+        self._switches = {model.path: Switch(model) for model in models}
+        self._hooks = await stack.enter_async_context(serve_webhooks(*self._switches.values()))
+        self._loop_patience(0.0)
+        await self._register()
+        stack.push_async_callback(self._unregister)
+        if self.is_embedded:
+            self.base = self._base_manager()
+            await stack.enter_async_context(self.cluster.serving(self.base))
 
     def _base_manager(self) -> Manager:
         manager = self.cluster.manager(link=self.cluster.link(name="cluster"))
@@ -220,7 +180,7 @@ class Stage:
             with ignore_not_found():
                 await self.cluster.client.delete(made)
             await self.cluster.client.create(made)
-        await self._wait_in_force()
+        await self._wait_in_force(_PROBE)
 
     async def _unregister(self) -> None:
         for made in webhook_configurations(
@@ -228,21 +188,6 @@ class Stage:
         ):
             with suppress(ApiError):
                 await self.cluster.client.delete(made)
-
-    async def _wait_in_force(self) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _TIMEOUT
-        while loop.time() < deadline:
-            try:
-                await self.client.create(DynamicObject(_PROBE), dry_run=True)
-            except NotFound:
-                pass  # the kind is not served yet
-            except ApiError as error:
-                if error.code == 403:
-                    return
-                raise
-            await asyncio.sleep(0.05)
-        raise CaseFailure(f"the webhooks are not in force after {_TIMEOUT:g} s")
 
     def left(self, managers: Sequence[Manager]) -> list[str]:
         """What controllers have to do now, those of the cluster included."""
