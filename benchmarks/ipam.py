@@ -45,7 +45,7 @@ from quarterdeck.operators.ipam.types import (
     SubnetSpec,
     definitions,
 )
-from quarterdeck.runtime.install import create_namespace, install_definitions
+from quarterdeck.runtime.operator.install import create_namespace, install_definitions
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from kube.server import RealServer, is_built

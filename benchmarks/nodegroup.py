@@ -34,7 +34,7 @@ from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, InProcessTransport
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
-from quarterdeck.runtime.program import Program, ProgramOptions
+from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
 from . import wire
 from .contestant import find_peer

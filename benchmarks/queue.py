@@ -18,7 +18,7 @@ import uvloop
 
 from quarterdeck.api import Key
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.queue import WorkQueue
+from quarterdeck.runtime.queue.workqueue import WorkQueue
 
 BATCH = 1000
 

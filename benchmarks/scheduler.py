@@ -27,7 +27,7 @@ from benchmarks import naive
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, Unschedulable
-from quarterdeck.scheduler.resource import Resources
+from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import (
     NodeInfo,
     PodGroupInfo,

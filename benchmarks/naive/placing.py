@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 from quarterdeck.api import Key
+from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.snapshot import TopologyConstraint
-from quarterdeck.scheduler.subgroup import Leaf, SubGroupSet
 
 from .cluster import ACTIVE, RUNNING
 from .order import Order

@@ -10,7 +10,7 @@ from quarterdeck.api.k8s import ClusterRoleBinding, Container, Namespace, Pod, P
 from quarterdeck.api.k8s.rbac import RoleRef, Subject
 from quarterdeck.errors import Forbidden, Invalid, NotFound
 from quarterdeck.runtime import Manager, roles
-from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.testing import EventLog, TestCluster, has_condition, run_until_idle
 
 pytestmark = pytest.mark.cluster(crds=[Team], controllers=True)

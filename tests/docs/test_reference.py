@@ -20,7 +20,8 @@ from quarterdeck.operators.grove.logic.capability import CAPABILITIES
 from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
-from quarterdeck.runtime import Builder, Context, Manager, Predicate, predicate, source
+from quarterdeck.runtime import Builder, Context, Manager, Predicate
+from quarterdeck.runtime.controller import predicate, source
 from quarterdeck.runtime.metrics import GROUPS, Registry
 from quarterdeck.testing import TestCluster
 

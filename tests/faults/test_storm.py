@@ -17,7 +17,7 @@ from quarterdeck.api import UNSET, Condition, Key, Maybe, Model, ObjectMeta, Res
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.errors import Conflict
 from quarterdeck.runtime import Context, Result, owned_by, owner_uid
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing import (
     READS,
     WRITES,

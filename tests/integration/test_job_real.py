@@ -20,7 +20,7 @@ from quarterdeck.cluster.controllers import ClusterControllers
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime.event import EventBroadcaster
-from quarterdeck.runtime.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.testing import TestCluster, eventually, run
 
 Records = dict[str, list[Record]]

@@ -23,12 +23,12 @@ from quarterdeck.apiserver.server import ApiServer
 from quarterdeck.client import Call, Client, Config, ProceedStream, Response, Stream, intercept
 from quarterdeck.client.inprocess import InProcessTransport
 from quarterdeck.errors import Conflict, NotFound, TooManyRequests, ignore_already_exists
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Cache, CacheOptions, HealthState, field, label, owned_by, owner_uid
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.manager import Manager, ManagerOptions
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.reconcile.context import Context
 
 Test = Callable[[Client, str], Awaitable[None]]
 EXPIRED = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"old"}}\n'

@@ -25,8 +25,8 @@ from quarterdeck.operators.trainer.types import (
     TrainJob,
 )
 from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
-from quarterdeck.runtime.rbac import compare, roles
-from quarterdeck.runtime.recording import Permission
+from quarterdeck.runtime.operator.rbac import compare, roles
+from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import (
     READS,
     WRITES,

@@ -31,8 +31,8 @@ from quarterdeck.runtime import (
     Result,
     mapped,
 )
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import HealthState
+from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.testing import (
     DelayEvents,

@@ -12,9 +12,9 @@ from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Lease
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime import CacheOptions, Context, LeaderElectionLost, Manager
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.election import LeaderElection, LeaderElector
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing import Link, LoopElector, eventually
 
 LEASE, RENEW, RETRY = 4.0, 3.0, 1.0

@@ -18,11 +18,11 @@ from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.cli import main
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
-from quarterdeck.runtime.install import create_namespace
-from quarterdeck.runtime.operator import Operator, installed_operators
-from quarterdeck.runtime.program import Program, ProgramOptions
-from quarterdeck.runtime.rbac import compare, roles
-from quarterdeck.runtime.recording import Permission
+from quarterdeck.runtime.operator.install import create_namespace
+from quarterdeck.runtime.operator.operator import Operator, installed_operators
+from quarterdeck.runtime.operator.program import Program, ProgramOptions
+from quarterdeck.runtime.operator.rbac import compare, roles
+from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import TestCluster, eventually
 
 OPERATORS = installed_operators()

@@ -12,7 +12,7 @@ from guaranteekit import Gadget, gadget
 
 from quarterdeck.api import Key
 from quarterdeck.runtime import Context, Manager, Requeue, Result
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing import TestCluster, eventually, run_until_idle
 
 pytestmark = pytest.mark.cluster(crds=[Gadget])

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from .builtin.catalog import strategy_for
-from .builtin.deprecation import request_warning
+from .builtin.check.deprecation import request_warning
 from .builtin.typetable import struct_for
 from .crd.strategy import DefinitionStrategy
 from .resource import BuiltinResource, Subresource

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .builtin.serviceallocator import ServiceAllocator
+from .builtin.network.serviceallocator import ServiceAllocator
 from .resource import Resource
 from .resourcetable import ResourceTable
 

@@ -37,7 +37,7 @@ from .auth import (
     write_kubeconfig,
 )
 from .bootstrap import Bootstrap
-from .builtin.serviceallocator import AddressPool
+from .builtin.network.serviceallocator import AddressPool
 from .builtins import builtin_resources
 from .clusterstate import StoredState
 from .crd.conversion import Converter

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from .fielderror import FieldError
 
 if TYPE_CHECKING:
-    from .builtin.serviceallocator import ServiceAllocator
+    from .builtin.network.serviceallocator import ServiceAllocator
 
 Json = dict[str, Any]
 

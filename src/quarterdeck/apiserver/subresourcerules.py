@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from . import status
-from .builtin import namespace
+from .builtin.access.certificateapproval import ApprovalRules
 from .builtin.catalog import strategy_for
-from .builtin.certificateapproval import ApprovalRules
-from .builtin.namespace import NamespaceStrategy
+from .builtin.cluster import namespace
+from .builtin.cluster.namespace import NamespaceStrategy
 from .fielderror import FieldError
 from .registry.scale import ScaleView, scale_document
 from .strategy import Strategy, WriteContext

@@ -1,6 +1,6 @@
 """Tables: what kubectl prints. Columns and cells per resource.
 
-Built-in kinds have their printers in `builtin.printers`; custom resources declare columns with
+Built-in kinds have their printers in `builtin.print`; custom resources declare columns with
 simple JSONPaths in their CRD.
 """
 
@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from . import gostyle
-from .builtin import printers
+from .builtin.print import printers
 from .jsonpath import JsonPath
 
 Json = dict[str, Any]

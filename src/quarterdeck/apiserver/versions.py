@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .builtin import autoscaling, event
+from .builtin.cluster import event
+from .builtin.workload import autoscaling
 from .resource import Converter
 
 Json = dict[str, Any]

@@ -14,10 +14,10 @@ from quarterdeck.operators.grove.configuration import load_configuration
 from quarterdeck.operators.grove.controllers import Office
 from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.grove.webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, TopologyGuard
-from quarterdeck.runtime.clock import LoopClock, time_now
+from quarterdeck.runtime.contract import NoRecorder, Recorder
 from quarterdeck.runtime.log import get_logger
+from quarterdeck.runtime.loop.clock import LoopClock, time_now
 from quarterdeck.runtime.metrics import Registry
-from quarterdeck.runtime.seam import NoRecorder, Recorder
 from quarterdeck.runtime.webhook import AdmissionWebhook
 
 __all__ = ["make_office", "make_webhooks", "model_webhooks"]

@@ -14,7 +14,7 @@ from quarterdeck.operators.grove.initc.gate import StartupGate
 from quarterdeck.operators.kai.assembly import metrics_of, set_up
 from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 from .case import CaseFailure

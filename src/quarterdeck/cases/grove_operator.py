@@ -15,9 +15,9 @@ from quarterdeck.errors import ConfigError, InternalError, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.program import exit_code_of
-from quarterdeck.runtime.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment
+from quarterdeck.runtime.operator.operator import OperatorEnvironment
 from quarterdeck.testing import EventLog
 
 from .grove_guard import empty_registry

@@ -10,7 +10,7 @@ from quarterdeck.client import Client
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendError, BackendRegistry, HookContext, PodDraft
 from quarterdeck.operators.grove.types import PodGang
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
 
 from .case import CaseFailure
 

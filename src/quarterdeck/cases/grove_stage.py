@@ -20,7 +20,7 @@ from quarterdeck.errors import ApiError, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import definitions
 from quarterdeck.operators.kai.types import definitions as kai_definitions
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.testing import ServedWebhooks, VirtualLoop, serve_webhooks, what_is_left

@@ -10,7 +10,7 @@ from typing import Any, Final
 from quarterdeck.api import Duration
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.initc import ArgumentError, parse_arguments
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 
 from .case import CaseFailure
 from .grove_evidence import Evidence

@@ -18,9 +18,9 @@ from quarterdeck.operators.ipam.assembly import IpamOperator
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.health import MetricsServer
-from quarterdeck.runtime.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment
+from quarterdeck.runtime.operator.operator import OperatorEnvironment
 from quarterdeck.runtime.webhook import UrlTarget, WebhookOptions, WebhookServer, webhook_configurations
 
 from .case import CaseFailure

@@ -20,13 +20,13 @@ from quarterdeck.operators.ipam.types import SubnetPool
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.cache.store import Change, Delta
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.source import KindSource
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import Registry
-from quarterdeck.runtime.queue import WorkQueue
-from quarterdeck.runtime.source import KindSource
+from quarterdeck.runtime.queue.workqueue import WorkQueue
 
 from .case import CaseFailure
 from .ipam_operator import Sample, parse_samples

@@ -17,7 +17,7 @@ from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.webhooks import pod_group_webhook, pod_webhook, queue_webhook
 from quarterdeck.runtime.certificate import FileCertificates
-from quarterdeck.runtime.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.webhook import UrlTarget, WebhookOptions, WebhookServer, webhook_configurations
 from quarterdeck.scheduler.decision import CycleResult
 from quarterdeck.scheduler.settings import Settings

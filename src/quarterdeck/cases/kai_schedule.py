@@ -12,14 +12,14 @@ from quarterdeck.errors import SchemaError
 from quarterdeck.operators.kai.logic.intake import pod_group_info, priority_class_info
 from quarterdeck.operators.kai.types import PodGroup
 from quarterdeck.scheduler.decision import CycleResult, PodState
-from quarterdeck.scheduler.fairshare import Claim, divide
 from quarterdeck.scheduler.intake import pod_info
-from quarterdeck.scheduler.job import Job, is_preemptible, priority_of
-from quarterdeck.scheduler.resource import NOTHING
+from quarterdeck.scheduler.model.job import Job, is_preemptible, priority_of
+from quarterdeck.scheduler.model.resource import NOTHING
+from quarterdeck.scheduler.model.state import state_of
+from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet, build_tree
+from quarterdeck.scheduler.model.task import Shape, Task
+from quarterdeck.scheduler.order.fairshare import Claim, divide
 from quarterdeck.scheduler.snapshot import PodConstraints
-from quarterdeck.scheduler.state import state_of
-from quarterdeck.scheduler.subgroup import Leaf, SubGroupSet, build_tree
-from quarterdeck.scheduler.task import Shape, Task
 
 from .case import Case, CaseFailure
 from .kai_admission import KaiKind, _expect

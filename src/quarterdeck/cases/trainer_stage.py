@@ -19,7 +19,7 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.assembly import trainer_webhooks
 from quarterdeck.operators.trainer.settings import TrainerSettings
 from quarterdeck.operators.trainer.types import CoschedulingPodGroup, VolcanoPodGroup, definitions
-from quarterdeck.runtime.install import install_definitions
+from quarterdeck.runtime.operator.install import install_definitions
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.testing import ServedWebhooks, serve_webhooks
 

@@ -102,7 +102,7 @@ async def _release(
     from quarterdeck.api import remove_finalizer
     from quarterdeck.client import MetadataKind, retry_on_conflict
     from quarterdeck.errors import ignore_not_found
-    from quarterdeck.runtime.finalizer import change_finalizers
+    from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
     async def change() -> None:
         head = await client.get(MetadataKind(mapping.gvk), held.metadata.name, held.metadata.namespace)

@@ -15,8 +15,8 @@ from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 if TYPE_CHECKING:
-    from quarterdeck.runtime.operator import Operator
-    from quarterdeck.runtime.program import Program
+    from quarterdeck.runtime.operator.operator import Operator
+    from quarterdeck.runtime.operator.program import Program
 
 NAME = "quarterdeck"
 PARTS = ("crds", "rbac", "webhooks", "deployment")
@@ -94,7 +94,7 @@ def _program(namespace: str, operators: list[Operator], settings: Mapping[str, M
     """The program that would run; nothing connects before it does: it is only asked what it needs."""
     from quarterdeck.client import Config
     from quarterdeck.runtime.election import LeaderElection
-    from quarterdeck.runtime.program import Program, ProgramOptions
+    from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
     options = ProgramOptions(
         namespace=namespace,
@@ -120,7 +120,7 @@ def _webhooks(namespace: str, program: Program) -> list[dict[str, Any]]:
 
 def _permissions(namespace: str, program: Program) -> list[dict[str, Any]]:
     """Service account, roles and bindings."""
-    from quarterdeck.runtime.rbac import roles
+    from quarterdeck.runtime.operator.rbac import roles
 
     account = {"name": NAME, "namespace": namespace}
     documents = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}]

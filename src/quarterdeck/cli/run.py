@@ -11,7 +11,7 @@ from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 if TYPE_CHECKING:
-    from quarterdeck.runtime.program import ProgramOptions
+    from quarterdeck.runtime.operator.program import ProgramOptions
 
 DESCRIPTION = """\
 Run the operators against an existing cluster, with leader election, webhooks, metrics and probes. The
@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _run(arguments: argparse.Namespace) -> int:
     from quarterdeck.client import Config
     from quarterdeck.errors import ConfigError
-    from quarterdeck.runtime.program import Program
+    from quarterdeck.runtime.operator.program import Program
 
     operators = chosen_operators(arguments)
     if not operators:
@@ -83,8 +83,8 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace) -> ProgramOptions:
     from quarterdeck.runtime.election import LeaderElection
-    from quarterdeck.runtime.manager import ManagerOptions
-    from quarterdeck.runtime.program import ProgramOptions
+    from quarterdeck.runtime.manager.manager import ManagerOptions
+    from quarterdeck.runtime.operator.program import ProgramOptions
 
     election = LeaderElection(name="quarterdeck", namespace=arguments.namespace)
     return ProgramOptions(

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
     from quarterdeck.cluster.node.lifecycle import InitGate
     from quarterdeck.cluster.node.registration import NodeSettings
-    from quarterdeck.runtime.operator import Operator
-    from quarterdeck.runtime.program import Program
+    from quarterdeck.runtime.operator.operator import Operator
+    from quarterdeck.runtime.operator.program import Program
 
 DESCRIPTION = """\
 Run a whole cluster in this process: the embedded API server, the controllers every cluster has, the
@@ -91,8 +91,8 @@ async def cluster(
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.cluster.workload import Workloads
     from quarterdeck.errors import QuarterdeckError
-    from quarterdeck.runtime.program import Program, ProgramOptions
-    from quarterdeck.runtime.taskerror import unwrapped
+    from quarterdeck.runtime.loop.taskerror import unwrapped
+    from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
     server = ApiServer(options)
     try:

@@ -10,12 +10,12 @@ from typing import Final
 
 from quarterdeck.api import UNSET, Key, ObjectMeta, Selector
 from quarterdeck.api.k8s.rbac import ClusterRole, PolicyRule
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "aggregated_rules", "aggregation_controller"]
 

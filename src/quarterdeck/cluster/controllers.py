@@ -18,10 +18,10 @@ from quarterdeck.cluster.serviceaccount import service_account_controller
 from quarterdeck.cluster.storageprotection import claim_protection_controller, volume_protection_controller
 from quarterdeck.cluster.token import SignToken, token_controller
 from quarterdeck.cluster.workload import Workloads
+from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.event import EventBroadcaster
-from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
-from quarterdeck.runtime.queue import QueueMetrics
-from quarterdeck.runtime.seam import ReconcileMetrics
+from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.queue.workqueue import QueueMetrics
 
 __all__ = ["ClusterControllers", "add_controllers"]
 

@@ -12,13 +12,13 @@ from quarterdeck.api import Resource, Time
 from quarterdeck.api.k8s import CoreEvent
 from quarterdeck.client import metadata_of
 from quarterdeck.errors import Conflict, NotFound, ignore_not_found
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.predicate import Predicate
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["DEFAULT_TTL", "NAME", "event_ttl_controller"]
 

@@ -42,15 +42,15 @@ from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
 from quarterdeck.errors import Invalid, NotFound, ignore_not_found
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Delta, Entry
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.queue import LOW_PRIORITY
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "GarbageCollector", "garbage_collector"]
 

@@ -15,9 +15,9 @@ from quarterdeck.api import GroupVersionKind
 from quarterdeck.client import ResourceMapping, RestMapper, metadata_of
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.cache import Delta
-from quarterdeck.runtime.controller import Controller, WatchHandle
+from quarterdeck.runtime.controller.controller import Controller, WatchHandle
+from quarterdeck.runtime.controller.source import KindSource, SourceContext
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.source import KindSource, SourceContext
 
 __all__ = ["KindMonitor", "ResourceMonitor"]
 

@@ -8,9 +8,9 @@ from typing import Final
 from quarterdeck.api import Key, PartialObjectMetadata, Resource
 from quarterdeck.api.k8s import Namespace
 from quarterdeck.errors import AlreadyExists, Forbidden, NotFound
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["IN_USE", "create_in_namespace", "is_active", "named", "namespace_of"]
 

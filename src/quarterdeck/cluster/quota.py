@@ -31,18 +31,18 @@ from quarterdeck.client import Client, ResourceMapping, metadata_of
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Cache, Delta
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate, spec_changed, status_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.source import KindSource
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate, spec_changed, status_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.controller.source import KindSource
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "RESYNC_PERIOD", "quota_controller"]
 

@@ -9,11 +9,11 @@ from quarterdeck.api.k8s import Namespace, ServiceAccount
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.provision import IN_USE, create_in_namespace, is_active, named, namespace_of
 from quarterdeck.errors import NotFound
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "service_account_controller"]
 

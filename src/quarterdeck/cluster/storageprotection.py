@@ -12,13 +12,13 @@ from typing import Final
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim, Pod
 from quarterdeck.cluster.names import FIELD_MANAGER
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["claim_protection_controller", "claims_of", "volume_protection_controller"]
 

@@ -21,7 +21,7 @@ from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
 from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 
 __all__ = ["Workloads"]
 

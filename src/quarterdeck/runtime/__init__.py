@@ -16,7 +16,6 @@ Parts with a package of their own: ``cache``, ``election``, ``event``, ``health`
 ``certificate``; logging is in ``log``, tracing in ``trace``.
 """
 
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import (
     ALL_NAMESPACES,
     Cache,
@@ -38,20 +37,11 @@ from quarterdeck.runtime.cache import (
     strip_last_applied,
     strip_managed_fields,
 )
-from quarterdeck.runtime.children import ChildDiff, diff_children
-from quarterdeck.runtime.cluster import Cluster, ClusterEvent, ClusterProvider
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller, ControllerOptions, SyncTimeout, WatchHandle
-from quarterdeck.runtime.cron import CronSchedule, CronSource
-from quarterdeck.runtime.handler import KeyMapper, MapContext, for_object, for_owner, mapped
-from quarterdeck.runtime.install import install_definitions
-from quarterdeck.runtime.manager import (
-    GracePeriodExceeded,
-    LeaderElectionLost,
-    Manager,
-    ManagerOptions,
-)
-from quarterdeck.runtime.predicate import (
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller, ControllerOptions, SyncTimeout, WatchHandle
+from quarterdeck.runtime.controller.cron import CronSchedule, CronSource
+from quarterdeck.runtime.controller.handler import KeyMapper, MapContext, for_object, for_owner, mapped
+from quarterdeck.runtime.controller.predicate import (
     Predicate,
     annotations_changed,
     condition_changed,
@@ -66,13 +56,9 @@ from quarterdeck.runtime.predicate import (
     strict_generation_changed,
     update_if,
 )
-from quarterdeck.runtime.queue import LOW_PRIORITY, QueueClosed, WorkQueue
-from quarterdeck.runtime.rbac import Rule, merge_rules, roles
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.recording import NotLeading
-from quarterdeck.runtime.result import Requeue, Result, Wait, until, until_condition, until_gone
-from quarterdeck.runtime.runnable import Group, Runnable
-from quarterdeck.runtime.source import (
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result, Wait, until, until_condition, until_gone
+from quarterdeck.runtime.controller.source import (
     Channel,
     ChannelSource,
     FunctionSource,
@@ -82,7 +68,21 @@ from quarterdeck.runtime.source import (
     SourceContext,
     TimerSource,
 )
-from quarterdeck.runtime.upsert import Upsert, UpsertResult, create_or_patch, create_or_update
+from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent, ClusterProvider
+from quarterdeck.runtime.manager.manager import (
+    GracePeriodExceeded,
+    LeaderElectionLost,
+    Manager,
+    ManagerOptions,
+)
+from quarterdeck.runtime.manager.runnable import Group, Runnable
+from quarterdeck.runtime.operator.install import install_definitions
+from quarterdeck.runtime.operator.rbac import Rule, merge_rules, roles
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY, QueueClosed, WorkQueue
+from quarterdeck.runtime.reconcile.children import ChildDiff, diff_children
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.recording import NotLeading
+from quarterdeck.runtime.reconcile.upsert import Upsert, UpsertResult, create_or_patch, create_or_update
 
 __all__ = [
     "ALL_NAMESPACES",

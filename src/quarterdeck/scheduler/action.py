@@ -6,22 +6,22 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from quarterdeck.scheduler.capacity import is_within_quota
-from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.decision import PodState, SetLastStart
-from quarterdeck.scheduler.eviction import Evictions
-from quarterdeck.scheduler.job import Job
-from quarterdeck.scheduler.joborder import JobOrder, QueueKeys, as_victim, as_waiting
-from quarterdeck.scheduler.ledger import Ledger
-from quarterdeck.scheduler.minruntime import is_protected_from_preemption, is_protected_from_reclaim
-from quarterdeck.scheduler.placing import Placer
-from quarterdeck.scheduler.protection import ConsolidationRules, PreemptionRules
-from quarterdeck.scheduler.reclaim import ReclaimRules, may_reclaim
-from quarterdeck.scheduler.replacing import Replacing
-from quarterdeck.scheduler.search import Rules, VictimSearch
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.job import Job
+from quarterdeck.scheduler.model.signature import FailedJobs
+from quarterdeck.scheduler.model.state import ACTIVE, HOLDING
+from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
+from quarterdeck.scheduler.placement.capacity import is_within_quota
+from quarterdeck.scheduler.placement.placing import Placer
 from quarterdeck.scheduler.settings import Action, Settings
-from quarterdeck.scheduler.signature import FailedJobs
-from quarterdeck.scheduler.state import ACTIVE, HOLDING
+from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.victim.message import Evictions
+from quarterdeck.scheduler.victim.minruntime import is_protected_from_preemption, is_protected_from_reclaim
+from quarterdeck.scheduler.victim.protection import ConsolidationRules, PreemptionRules
+from quarterdeck.scheduler.victim.reclaim import ReclaimRules, may_reclaim
+from quarterdeck.scheduler.victim.replacing import Replacing
+from quarterdeck.scheduler.victim.search import Rules, VictimSearch
 
 __all__ = ["Actions", "is_backed_off", "is_considered"]
 

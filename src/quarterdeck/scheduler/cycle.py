@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from quarterdeck.scheduler.action import Actions
-from quarterdeck.scheduler.capacity import resources_from
-from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.decision import (
     CycleResult,
     DeleteBindRequest,
@@ -14,14 +12,16 @@ from quarterdeck.scheduler.decision import (
     PodState,
     QueueShare,
 )
-from quarterdeck.scheduler.ledger import Ledger
-from quarterdeck.scheduler.placing import Placer
-from quarterdeck.scheduler.queue import QueueState
-from quarterdeck.scheduler.report import reports
+from quarterdeck.scheduler.explanation.report import reports
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.queue import QueueState
+from quarterdeck.scheduler.model.task import Task
+from quarterdeck.scheduler.placement.capacity import resources_from
+from quarterdeck.scheduler.placement.placing import Placer
 from quarterdeck.scheduler.settings import Action, Settings
 from quarterdeck.scheduler.snapshot import Snapshot
-from quarterdeck.scheduler.stale import evict_stale_gangs
-from quarterdeck.scheduler.task import Task
+from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.victim.stale import evict_stale_gangs
 
 __all__ = ["schedule"]
 

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from quarterdeck.api import Key
-from quarterdeck.scheduler.resource import Resources
+from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.settings import Action
 
 __all__ = [

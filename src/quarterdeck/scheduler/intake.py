@@ -12,7 +12,7 @@ from typing import Any, Final
 from quarterdeck.api import Quantity, Time, from_dict
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
 from quarterdeck.api.quota import amounts_of, pod_requests
-from quarterdeck.scheduler.resource import resources_of
+from quarterdeck.scheduler.model.resource import resources_of
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints, PodInfo
 
 __all__ = ["constraints_of", "node_info", "pod_info"]

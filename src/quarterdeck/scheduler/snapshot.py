@@ -14,7 +14,7 @@ import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
-from quarterdeck.scheduler.resource import NOTHING, Resources
+from quarterdeck.scheduler.model.resource import NOTHING, Resources
 
 __all__ = [
     "UNLIMITED",

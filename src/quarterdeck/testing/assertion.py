@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from quarterdeck.api import Resource, Writable, to_dict
 from quarterdeck.errors import NotFound
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.testing.clock import VirtualLoop
 from quarterdeck.testing.link import Link
 

@@ -32,13 +32,13 @@ from quarterdeck.apiserver.auth import ADMIN, UserInfo
 from quarterdeck.client import Client, Config, Impersonation, InProcessTransport, Observer, Transport
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache import CacheOptions
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.install import install_definitions
-from quarterdeck.runtime.manager import Manager, ManagerMetrics, ManagerOptions
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.seam import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
-from quarterdeck.runtime.taskerror import unwrapped
+from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.loop.taskerror import unwrapped
+from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.operator.install import install_definitions
 from quarterdeck.runtime.webhook import AdmissionWebhook, Conversion, WebhookServer
 from quarterdeck.testing.fault import FaultPlan
 from quarterdeck.testing.leak import Leak

@@ -12,8 +12,8 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.election import LeaderElection, LeaderElector
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing.link import Link
 
 __all__ = ["LoopElector"]

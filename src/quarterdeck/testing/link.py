@@ -16,7 +16,7 @@ from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.client import Client, Clock, Config, Headers, Observer, Response, Stream, Transport
 from quarterdeck.client.clock import Random
 from quarterdeck.errors import ConnectError, ReadTimeout, StreamClosed
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing.fault import (
     WRITES,
     FaultPlan,

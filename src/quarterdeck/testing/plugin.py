@@ -24,8 +24,8 @@ from typing import Any, Final, Literal
 import pytest
 
 from quarterdeck.client import Client
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.testing.clock import VirtualLoop
 from quarterdeck.testing.cluster import TestCluster
 from quarterdeck.testing.leak import Leftovers, left_tasks

@@ -10,8 +10,8 @@ from quarterdeck.operators.kai.logic.intake import pod_group_info, queue_info
 from quarterdeck.operators.kai.types import PodGroup, Queue
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.intake import node_info, pod_info
+from quarterdeck.scheduler.model.state import state_of
 from quarterdeck.scheduler.snapshot import GpuShare, PodInfo, QueueResource
-from quarterdeck.scheduler.state import state_of
 
 NOW = 1_700_000_000.0
 OPEN = {"quota": -1, "limit": -1, "overQuotaWeight": 1}

@@ -11,7 +11,7 @@ from fakeapi import FakeApi
 
 from quarterdeck.client import Client
 from quarterdeck.runtime.cache import Cache, CacheOptions, Change, Delta
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 
 
 class Recorder:

@@ -15,12 +15,12 @@ from runtimewidget import Widget
 from quarterdeck.api import Key
 from quarterdeck.client import Client
 from quarterdeck.runtime.cache import CacheOptions
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.manager import Manager, ManagerOptions
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["Script", "Spy", "manager_on", "serving", "until"]
 

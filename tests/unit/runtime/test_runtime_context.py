@@ -15,12 +15,12 @@ from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
 from quarterdeck.errors import Conflict, Terminal
 from quarterdeck.errors import Requeue as RequeueError
-from quarterdeck.runtime.application import AppliedMemory, holds
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.children import diff_children
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.upsert import UpsertResult, covers, create_or_patch, create_or_update
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.reconcile.application import AppliedMemory, holds
+from quarterdeck.runtime.reconcile.children import diff_children
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.upsert import UpsertResult, covers, create_or_patch, create_or_update
 
 
 def widgets(*names: str, **fields: Any) -> FakeApi:

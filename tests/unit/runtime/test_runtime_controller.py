@@ -20,16 +20,22 @@ from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.client import metadata_of
 from quarterdeck.errors import ConfigError, Conflict, Terminal
 from quarterdeck.errors import Requeue as RequeueError
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import owned_by, owner_uid
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import SyncTimeout
-from quarterdeck.runtime.manager import ManagerOptions
-from quarterdeck.runtime.predicate import generation_changed, labels_changed
-from quarterdeck.runtime.queue import LOW_PRIORITY
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result, Wait, until_condition, until_gone
-from quarterdeck.runtime.source import Channel, ChannelSource, FunctionSource, KindSource, TimerSource
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import SyncTimeout
+from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result, Wait, until_condition, until_gone
+from quarterdeck.runtime.controller.source import (
+    Channel,
+    ChannelSource,
+    FunctionSource,
+    KindSource,
+    TimerSource,
+)
+from quarterdeck.runtime.manager.manager import ManagerOptions
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
+from quarterdeck.runtime.reconcile.context import Context
 
 OWNED = {"apiVersion": "example.com/v1", "kind": "Widget", "controller": True}
 

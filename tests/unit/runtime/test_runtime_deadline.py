@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from quarterdeck.runtime.deadline import Deadlines
+from quarterdeck.runtime.loop.deadline import Deadlines
 
 
 async def test_what_is_not_dropped_expires_after_the_length_in_the_order_it_began() -> None:

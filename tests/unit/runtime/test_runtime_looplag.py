@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from quarterdeck.runtime.looplag import LoopLag
+from quarterdeck.runtime.loop.lag import LoopLag
 
 
 def block_the_loop(seconds: float) -> None:

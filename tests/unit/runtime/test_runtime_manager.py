@@ -19,14 +19,14 @@ from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.cluster import Cluster, ClusterEvent
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.manager import GracePeriodExceeded, LeaderElectionLost, ManagerOptions
-from quarterdeck.runtime.recording import NotLeading
-from quarterdeck.runtime.runnable import Group
-from quarterdeck.runtime.stopsignal import stop_on_signals
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.manager.cluster import Cluster, ClusterEvent
+from quarterdeck.runtime.manager.manager import GracePeriodExceeded, LeaderElectionLost, ManagerOptions
+from quarterdeck.runtime.manager.runnable import Group
+from quarterdeck.runtime.manager.stopsignal import stop_on_signals
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.recording import NotLeading
 from quarterdeck.runtime.webhook import WebhookServer
 
 QUIET = ManagerOptions(watch_loop=False)

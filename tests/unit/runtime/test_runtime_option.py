@@ -30,14 +30,14 @@ from quarterdeck.runtime import (
     Result,
     WorkQueue,
 )
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.election import LeaderElection, ShardedElector
-from quarterdeck.runtime.handler import MapContext
 from quarterdeck.runtime.log import FieldLogger
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.queue import LOW_PRIORITY
-from quarterdeck.runtime.recording import NotLeading
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
+from quarterdeck.runtime.reconcile.recording import NotLeading
 from quarterdeck.runtime.trace import NO_TRACER, Span
 from quarterdeck.testing import Link, TestCluster, eventually, run_until_idle
 

@@ -10,9 +10,9 @@ import pytest
 from quarterdeck.api import Key, OwnerReference
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.store import Change, Delta
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.handler import for_object, for_owner
-from quarterdeck.runtime.predicate import (
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.handler import for_object, for_owner
+from quarterdeck.runtime.controller.predicate import (
     Predicate,
     annotations_changed,
     condition_changed,

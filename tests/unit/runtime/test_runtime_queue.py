@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.runtime.queue import LOW_PRIORITY, QueueClosed, WorkQueue
-from quarterdeck.runtime.ratelimit import (
+from quarterdeck.runtime.queue.ratelimit import (
     BucketLimiter,
     ExponentialLimiter,
     FastSlowLimiter,
     JitteredLimiter,
     LargestLimiter,
 )
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY, QueueClosed, WorkQueue
 from quarterdeck.testing.clock import run
 
 

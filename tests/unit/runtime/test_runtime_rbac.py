@@ -13,9 +13,8 @@ from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleBinding, RoleRef, Subject
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.rbac import (
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.operator.rbac import (
     ELECTION_RULES,
     EVENT_RULES,
     Rule,
@@ -24,7 +23,8 @@ from quarterdeck.runtime.rbac import (
     missing_permissions,
     roles,
 )
-from quarterdeck.runtime.recording import Permission, WriteLog, recording_client
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.recording import Permission, WriteLog, recording_client
 from quarterdeck.testing import TestCluster
 
 
@@ -110,7 +110,7 @@ async def test_writes_of_a_controller_are_seen_as_permissions() -> None:
 
     manager = manager_on(api)
     spied = recording_client(manager.client, log)
-    from quarterdeck.runtime.manager import Manager, ManagerOptions
+    from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 
     watched = Manager(spied, options=ManagerOptions(watch_loop=False))
     controller = Builder(Widget).owns(ConfigMap).build(Script(reconcile))

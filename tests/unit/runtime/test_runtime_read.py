@@ -14,9 +14,9 @@ from quarterdeck.api import Key
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.errors import NotCached, NotFound
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import CacheOptions, owner_uid
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.testing import EventLog
 
 

@@ -15,12 +15,12 @@ from runtimewidget import Widget
 from quarterdeck.api import Key, ObjectMeta, PartialObjectMetadata
 from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.cluster import Cluster
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.handler import MapContext, mapped
-from quarterdeck.runtime.source import Channel, ChannelSource, TimerSource
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.handler import MapContext, mapped
+from quarterdeck.runtime.controller.source import Channel, ChannelSource, TimerSource
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.manager.cluster import Cluster
+from quarterdeck.runtime.reconcile.context import Context
 
 
 def widgets(*names: str, **parts: Any) -> FakeApi:

@@ -17,7 +17,7 @@ from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Headers, InProcessTransport, Response, Stream, Transport
 from quarterdeck.errors import ConnectError, ReadTimeout
 from quarterdeck.runtime.certificate.authority import issue, make_authority, to_pem
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 
 
 @asynccontextmanager

@@ -27,8 +27,8 @@ from quarterdeck.errors import (
     QuarterdeckError,
     TransportError,
 )
-from quarterdeck.runtime._logfield import current_fields
 from quarterdeck.runtime.certificate import FileCertificates
+from quarterdeck.runtime.log.field import current_fields
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.trace import NoTracer
 from quarterdeck.runtime.webhook import (

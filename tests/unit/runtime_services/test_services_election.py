@@ -14,7 +14,6 @@ from quarterdeck.api.k8s import ConfigMap, Lease
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError, NotFound
-from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.election import (
     LeaderElection,
     LeaderElector,
@@ -23,8 +22,9 @@ from quarterdeck.runtime.election import (
     rendezvous,
     shard_of,
 )
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.recording import NotLeading, recording_client
+from quarterdeck.runtime.reconcile.recording import NotLeading, recording_client
 
 pytestmark = pytest.mark.virtual_time
 NAMESPACE = "kube-system"

@@ -15,7 +15,6 @@ from quarterdeck.api.k8s import ClusterRole, ClusterRoleBinding
 from quarterdeck.api.k8s.rbac import PolicyRule, RoleRef, Subject
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.certificate import EphemeralCertificates
-from quarterdeck.runtime.clock import LoopClock
 from quarterdeck.runtime.health import (
     AccessReviewer,
     HealthChecks,
@@ -24,6 +23,7 @@ from quarterdeck.runtime.health import (
     parse_address,
 )
 from quarterdeck.runtime.health.access import AccessReviewer as Reviewer
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook.http import Request, text
 

@@ -19,7 +19,6 @@ from quarterdeck.api.k8s import Secret
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import NotFound, Unauthorized
-from quarterdeck.runtime._logfield import LazyFields
 from quarterdeck.runtime.certificate import FileCertificates, SelfSigned
 from quarterdeck.runtime.health import AccessReviewer, MetricsServer
 from quarterdeck.runtime.log import (
@@ -31,7 +30,8 @@ from quarterdeck.runtime.log import (
     get_logger,
     redact,
 )
-from quarterdeck.runtime.logrepeat import RepeatGuard
+from quarterdeck.runtime.log.field import LazyFields
+from quarterdeck.runtime.log.repeat import RepeatGuard
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
 from quarterdeck.runtime.webhook.http import Response
@@ -67,7 +67,7 @@ def output() -> Iterator[Output]:
 
 
 def logger_on(output: Output, name: str = "quarterdeck.test") -> Any:
-    from quarterdeck.runtime._logfield import FieldLogger
+    from quarterdeck.runtime.log.field import FieldLogger
 
     child = logging.Logger(name)
     child.parent = output.root
@@ -168,7 +168,7 @@ def test_the_same_error_is_written_once_then_once_a_minute_with_a_count() -> Non
     handler.addFilter(RepeatFilter(Guard()))
     logger = logging.Logger("x")
     logger.addHandler(handler)
-    from quarterdeck.runtime._logfield import FieldLogger
+    from quarterdeck.runtime.log.field import FieldLogger
 
     log = FieldLogger(logger)
     for second in range(130):

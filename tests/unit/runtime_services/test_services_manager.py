@@ -15,13 +15,13 @@ from quarterdeck.api.k8s import ConfigMap, Lease, events
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Config
 from quarterdeck.runtime.certificate import SelfSigned
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.health import HealthServer, MetricsServer, ping
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
-from quarterdeck.runtime.reconciler import Reconciler
+from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.webhook import Validator, WebhookOptions, WebhookServer
 
 
@@ -99,9 +99,9 @@ async def _run(manager: Manager, client: Client, health: HealthServer, served: M
 
 def check_types(manager: Any) -> None:
     """The services are what the manager's protocols ask for; read by the type checker."""
-    from quarterdeck.runtime.manager import ManagerMetrics
-    from quarterdeck.runtime.runnable import Runnable
-    from quarterdeck.runtime.seam import Elector, Recorder
+    from quarterdeck.runtime.contract import Elector, Recorder
+    from quarterdeck.runtime.manager.manager import ManagerMetrics
+    from quarterdeck.runtime.manager.runnable import Runnable
 
     metrics: ManagerMetrics = RuntimeMetrics()
     settings = LeaderElection(name="x")

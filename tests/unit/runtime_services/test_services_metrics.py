@@ -11,7 +11,7 @@ from quarterdeck.client import RequestRecord
 from quarterdeck.client.lane import LaneName
 from quarterdeck.runtime.metrics import GROUPS, Registry, RuntimeMetrics, follow_process
 from quarterdeck.runtime.metrics.registry import format_number
-from quarterdeck.runtime.queue import WorkQueue
+from quarterdeck.runtime.queue.workqueue import WorkQueue
 
 RECONCILE = [
     *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1),

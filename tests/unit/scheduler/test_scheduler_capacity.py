@@ -4,8 +4,8 @@ import pytest
 from schedulerscene import ALLOCATE, Scene, only
 
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.fiterror import amount_text
-from quarterdeck.scheduler.resource import Resources
+from quarterdeck.scheduler.explanation.fiterror import amount_text
+from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import QueueResource
 
 

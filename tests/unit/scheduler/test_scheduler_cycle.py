@@ -9,7 +9,6 @@ from schedulerscene import ALL, ALLOCATE, GIB, NS, Scene, gpu_node, only, random
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, Settings, Snapshot, schedule
-from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.decision import (
     Bind,
     ClearStale,
@@ -19,10 +18,11 @@ from quarterdeck.scheduler.decision import (
     PodState,
     SetLastStart,
 )
-from quarterdeck.scheduler.resource import Resources
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.settings import ALL_ACTIONS
 from quarterdeck.scheduler.snapshot import BindRequestInfo, PodConstraints, QueueResource
-from quarterdeck.scheduler.state import ACTIVE
 
 
 def requested(scene: Scene, pod: str = "a-0", node: str = "n0", **fields: object) -> Scene:

@@ -5,7 +5,7 @@ import pytest
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Taint
 from quarterdeck.scheduler.intake import node_info, pod_info
-from quarterdeck.scheduler.resource import Resources
+from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
 
 

@@ -4,11 +4,11 @@ import pytest
 from schedulerscene import NS, Scene, gpu_node, sub
 
 from quarterdeck.scheduler.decision import PodState
-from quarterdeck.scheduler.job import Job, gang_rank, is_preemptible, priority_of
-from quarterdeck.scheduler.search import next_victims
+from quarterdeck.scheduler.model.job import Job, gang_rank, is_preemptible, priority_of
+from quarterdeck.scheduler.model.state import ACTIVE, state_of
+from quarterdeck.scheduler.model.task import task_order
 from quarterdeck.scheduler.snapshot import PodGroupInfo, PodInfo, PriorityClassInfo
-from quarterdeck.scheduler.state import ACTIVE, state_of
-from quarterdeck.scheduler.task import task_order
+from quarterdeck.scheduler.victim.search import next_victims
 
 
 def group(name: str = "") -> PodGroupInfo:

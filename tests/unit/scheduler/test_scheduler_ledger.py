@@ -7,13 +7,13 @@ from schedulerscene import NS, Scene, gpu_node, random_cluster
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.cluster import Cluster
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, PodState, SetLastStart
-from quarterdeck.scheduler.eviction import evict
-from quarterdeck.scheduler.ledger import Ledger
-from quarterdeck.scheduler.state import ACTIVE
-from quarterdeck.scheduler.task import Task
-from quarterdeck.scheduler.topology import Domain
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.state import ACTIVE
+from quarterdeck.scheduler.model.task import Task
+from quarterdeck.scheduler.model.topology import Domain
+from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.victim.message import evict
 
 
 def domains(cluster: Cluster) -> list[Domain]:

@@ -8,12 +8,12 @@ from schedulerscene import ALLOCATE, NOW, NS, Scene, gpu_node, only
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.decision import Bind
-from quarterdeck.scheduler.hold import Hold
-from quarterdeck.scheduler.node import NodeState
-from quarterdeck.scheduler.resource import NOTHING, Resources
-from quarterdeck.scheduler.sharing import SharedGpus
+from quarterdeck.scheduler.model.hold import Hold
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.model.resource import NOTHING, Resources
+from quarterdeck.scheduler.model.sharing import SharedGpus
+from quarterdeck.scheduler.model.task import Shape
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints
-from quarterdeck.scheduler.task import Shape
 
 NIC = "example.com/nic"
 FREE = PodConstraints()

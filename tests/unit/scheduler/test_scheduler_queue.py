@@ -4,10 +4,10 @@ import pytest
 from schedulerscene import ALL, Scene, only, sub
 
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.joborder import JobOrder, QueueKeys, as_victim, as_waiting
-from quarterdeck.scheduler.queue import at_most, build_queues
+from quarterdeck.scheduler.model.queue import at_most, build_queues
+from quarterdeck.scheduler.model.state import ACTIVE
+from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.snapshot import QueueInfo, QueueResource
-from quarterdeck.scheduler.state import ACTIVE
 
 
 class TestTree:

@@ -4,9 +4,9 @@ import pytest
 from schedulerscene import Scene, only, sub
 
 from quarterdeck.scheduler import Action, Settings
-from quarterdeck.scheduler.queue import QueueState, build_queues
-from quarterdeck.scheduler.reclaim import parting
+from quarterdeck.scheduler.model.queue import QueueState, build_queues
 from quarterdeck.scheduler.snapshot import QueueInfo, QueueResource
+from quarterdeck.scheduler.victim.reclaim import parting
 
 RECLAIM = only(Action.RECLAIM)
 

@@ -6,7 +6,7 @@ from schedulerscene import ALLOCATE, NS, Scene, gpu_node, only, sub
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.decision import NotReady, Unschedulable
-from quarterdeck.scheduler.fiterror import FitError, detailed_message, pod_message, summary
+from quarterdeck.scheduler.explanation.fiterror import FitError, detailed_message, pod_message, summary
 from quarterdeck.scheduler.snapshot import SchedulingConditionInfo
 
 NO_GPUS = "no nodes with enough resources were found: 1 node(s) didn't have enough resources: GPUs."

@@ -5,8 +5,10 @@ import random
 import pytest
 from schedulerscene import Scene, random_cluster, uniform_cluster
 
-from quarterdeck.scheduler import Action, Settings, Snapshot, forecast, protection, reclaim, room, schedule
+from quarterdeck.scheduler import Action, Settings, Snapshot, schedule
 from quarterdeck.scheduler.snapshot import GpuShare
+from quarterdeck.scheduler.victim import forecast, protection, reclaim
+from quarterdeck.scheduler.victim import gpucount as room
 
 
 def fraction_cluster(seed: int) -> tuple[Snapshot, Settings]:

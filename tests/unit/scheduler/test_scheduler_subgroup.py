@@ -5,11 +5,11 @@ from schedulerscene import NS, near, sub
 
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.decision import PodState
-from quarterdeck.scheduler.job import Job
-from quarterdeck.scheduler.resource import NOTHING
+from quarterdeck.scheduler.model.job import Job
+from quarterdeck.scheduler.model.resource import NOTHING
+from quarterdeck.scheduler.model.subgroup import SubGroupSet, build_tree
+from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.snapshot import PodConstraints, PodGroupInfo, PodInfo, SubGroupInfo
-from quarterdeck.scheduler.subgroup import SubGroupSet, build_tree
-from quarterdeck.scheduler.task import Shape, Task
 
 SHAPE = Shape(NOTHING, None, PodConstraints())
 

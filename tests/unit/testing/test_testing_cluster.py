@@ -22,9 +22,9 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import ConfigError, Conflict, Forbidden, NotFound
 from quarterdeck.runtime import Context, LeaderElectionLost, Manager, Requeue, Result
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.election import LeaderElection
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.webhook import Admission, Denied, Validator
 from quarterdeck.testing import (
     EPOCH,

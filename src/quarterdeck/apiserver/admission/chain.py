@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply import managed
-from quarterdeck.apiserver.builtin import admission as builtin
+from quarterdeck.apiserver.builtin.check import always as builtin
 from quarterdeck.apiserver.webhookclient import WebhookClient
 
 from .attributes import Attributes, Host, metadata_text

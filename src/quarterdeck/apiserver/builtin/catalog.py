@@ -6,40 +6,27 @@ from typing import Final
 
 from quarterdeck.apiserver.strategy import Strategy
 
-from . import (
-    admissionpolicy,
-    apiservice,
-    certificate,
-    daemonset,
-    deployment,
-    device,
-    endpoints,
-    event,
-    flowcontrol,
-    job,
-    networking,
-    persistentvolume,
-    podsubresource,
-    quota,
-    rbac,
-    replicationcontroller,
-    storage,
-    webhookconfig,
-)
-from .autoscaling import HorizontalPodAutoscalerStrategy
-from .configmap import ConfigMapStrategy
-from .cronjob import CronJobStrategy
-from .disruption import PodDisruptionBudgetStrategy
+from .access import admissionpolicy, certificate, rbac, webhookconfig
+from .cluster import apiservice, event, flowcontrol, quota
+from .cluster.lease import LeaseStrategy
+from .cluster.namespace import NamespaceStrategy
+from .cluster.node import NodeStrategy
+from .cluster.priorityclass import PriorityClassStrategy
+from .cluster.runtimeclass import RuntimeClassStrategy
 from .kind import BuiltinStrategy, PlainStrategy
-from .lease import LeaseStrategy
-from .namespace import NamespaceStrategy
-from .node import NodeStrategy
-from .pod import PodStrategy
-from .priorityclass import PriorityClassStrategy
-from .runtimeclass import RuntimeClassStrategy
-from .secret import SecretStrategy
-from .service import ServiceStrategy
-from .statefulset import StatefulSetStrategy
+from .network import endpoints, networking
+from .network.service import ServiceStrategy
+from .pod import subresource as podsubresource
+from .pod.pod import PodStrategy
+from .storage import device, persistentvolume
+from .storage import storageclass as storage
+from .storage.configmap import ConfigMapStrategy
+from .storage.secret import SecretStrategy
+from .workload import daemonset, deployment, job, replicationcontroller
+from .workload.autoscaling import HorizontalPodAutoscalerStrategy
+from .workload.cronjob import CronJobStrategy
+from .workload.disruption import PodDisruptionBudgetStrategy
+from .workload.statefulset import StatefulSetStrategy
 
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"

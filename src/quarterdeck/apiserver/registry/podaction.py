@@ -6,7 +6,8 @@ from typing import Any
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
-from quarterdeck.apiserver.builtin import eviction, podsubresource
+from quarterdeck.apiserver.builtin.pod import eviction
+from quarterdeck.apiserver.builtin.pod import subresource as podsubresource
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.resourcetable import ResourceTable

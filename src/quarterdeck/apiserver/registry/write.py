@@ -16,7 +16,7 @@ from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionK
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
 from quarterdeck.apiserver.auth import Authorizer, escalation_error, request_attributes
-from quarterdeck.apiserver.builtin.admission import terminating_namespace
+from quarterdeck.apiserver.builtin.check.always import terminating_namespace
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict

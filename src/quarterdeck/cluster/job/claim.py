@@ -22,7 +22,7 @@ from quarterdeck.cluster.job.backoff import NO_FAILURES
 from quarterdeck.cluster.job.podstate import PodState
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, Index, IndexQuery, controlled_by
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["PodBook", "selector_of", "uncontrolled"]
 

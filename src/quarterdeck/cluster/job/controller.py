@@ -30,14 +30,14 @@ from quarterdeck.cluster.job.source import JobsOfPods
 from quarterdeck.cluster.job.tracking import account, conclude, settle
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, QuarterdeckError
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import controller_uid
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 __all__ = ["NAME", "JobReconciler", "job_controller"]
 

@@ -12,15 +12,15 @@ from quarterdeck.cluster.job.decision import is_finished
 from quarterdeck.cluster.job.podcontrol import free_pod
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import controller_uid
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "orphan_pod_controller"]
 

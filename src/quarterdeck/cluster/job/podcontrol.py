@@ -12,7 +12,7 @@ from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.child import PodMaker
 from quarterdeck.cluster.job.podstate import PodState
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ignore_not_found
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["Outcome", "create_pods", "free_pod", "free_pods", "remove_pods"]
 

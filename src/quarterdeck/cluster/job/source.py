@@ -8,8 +8,8 @@ from typing import Any, Final
 from quarterdeck.api import Key, controller_of
 from quarterdeck.api.k8s import Job
 from quarterdeck.cluster.job.claim import selector_of
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.handler import MapContext, for_owner
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.handler import MapContext, for_owner
 
 __all__ = ["JobsOfPods"]
 

@@ -10,13 +10,13 @@ from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.decision import find_condition
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.errors import NotFound, ignore_not_found
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.predicate import object_matches
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import object_matches
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "ttl_controller"]
 

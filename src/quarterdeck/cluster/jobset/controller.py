@@ -43,15 +43,15 @@ from quarterdeck.errors import (
     ignore_already_exists,
     ignore_not_found,
 )
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import controlled_by, controller_uid
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import for_owner
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import for_owner
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "JobSetReconciler", "jobset_controller"]
 

@@ -20,17 +20,17 @@ from quarterdeck.cluster.node import names
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
 from quarterdeck.errors import NotFound, ignore_not_found
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Cache, node_name
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate, condition_changed, labels_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate, condition_changed, labels_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 __all__ = ["NAME", "Kubelet"]
 

@@ -31,14 +31,14 @@ from quarterdeck.api.k8s.node import NodeAddress, NodeCondition, NodeStatus, Nod
 from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.cluster.node import names
 from quarterdeck.errors import AlreadyExists, NotFound, ignore_already_exists
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.source import FunctionSource, SourceContext
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.controller.source import FunctionSource, SourceContext
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "NodeRegistration", "NodeSettings", "make_node"]
 

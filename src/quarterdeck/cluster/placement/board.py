@@ -15,14 +15,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from quarterdeck.scheduler.affinity import PodAffinities, has_pod_affinity
 from quarterdeck.scheduler.decision import PodState
-from quarterdeck.scheduler.hold import Hold
-from quarterdeck.scheduler.node import NodeState
-from quarterdeck.scheduler.predicate import Predicates
-from quarterdeck.scheduler.resource import GPU
+from quarterdeck.scheduler.model.hold import Hold
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.model.resource import GPU
+from quarterdeck.scheduler.model.task import Shape, Task
+from quarterdeck.scheduler.placement.affinity import PodAffinities, has_pod_affinity
+from quarterdeck.scheduler.placement.predicate import Predicates
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
-from quarterdeck.scheduler.task import Shape, Task
 
 __all__ = ["Board"]
 

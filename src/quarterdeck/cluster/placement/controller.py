@@ -17,17 +17,17 @@ from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.placement.board import Board
 from quarterdeck.errors import Conflict, NotFound
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import Cache, Entry
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.intake import node_info, pod_info
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 

@@ -13,12 +13,12 @@ from quarterdeck.api import Resource
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Role, RoleBinding, Service, ServiceAccount
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.cache import KindOptions
-from quarterdeck.runtime.clock import LoopClock, time_now
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.loop.clock import LoopClock, time_now
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
-from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook.http import Handler, Request, Response
 
 from . import names

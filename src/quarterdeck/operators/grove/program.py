@@ -17,8 +17,8 @@ import msgspec
 from quarterdeck.client import Config
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.election import LeaderElection
-from quarterdeck.runtime.program import Program, ProgramOptions
-from quarterdeck.runtime.stopsignal import stop_on_signals
+from quarterdeck.runtime.manager.stopsignal import stop_on_signals
+from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
 from .assembly import GroveOperator
 from .backends.registry import default_registry

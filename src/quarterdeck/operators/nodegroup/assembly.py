@@ -24,10 +24,10 @@ from quarterdeck.operators.nodegroup.webhooks import (
     simple_webhook,
 )
 from quarterdeck.runtime.cache import KindOptions
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator.rbac import Rule
 
 _READ_BY_WEBHOOKS: Final = (
     Rule(groups=("",), resources=("endpoints", "nodes", "secrets"), verbs=("get", "list")),

@@ -11,12 +11,12 @@ from quarterdeck.api.k8s import CustomResourceDefinition, Secret
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.cache import ALL_NAMESPACES, KindOptions, Settings
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.install import install_definitions
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
-from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.operator.install import install_definitions
+from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook import AdmissionWebhook
 
 from . import names

@@ -36,8 +36,8 @@ from quarterdeck.runtime.cache.informer import Informer, InformerStatistics
 from quarterdeck.runtime.cache.objects import IndexView, Objects
 from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.cache.sink import Opener
-from quarterdeck.runtime.clock import Clock, LoopClock
-from quarterdeck.runtime.taskerror import unwrapped
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.taskerror import unwrapped
 
 __all__ = ["Cache", "CacheStatistics"]
 

@@ -17,8 +17,6 @@ from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.representation import AnyKind, MetadataKind
 from quarterdeck.errors import CacheError, NoKindMatch, NotSynced, QuarterdeckError
-from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.cache.decoding import DecodingStatistics, ObjectDecoder
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
@@ -31,11 +29,13 @@ from quarterdeck.runtime.cache.shard import Shard
 from quarterdeck.runtime.cache.sink import Opener
 from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.cache.verification import find_differences
-from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.backoff import EndlessBackoff
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.loop.taskerror import unwrapped
+from quarterdeck.runtime.loop.timeslice import TimeSlice
 from quarterdeck.runtime.metrics.definition import INFORMER_BUCKETS
 from quarterdeck.runtime.metrics.registry import Histogram
-from quarterdeck.runtime.taskerror import unwrapped
-from quarterdeck.runtime.timeslice import TimeSlice
 
 __all__ = ["Informer", "InformerStatistics"]
 

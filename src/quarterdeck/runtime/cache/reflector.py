@@ -42,8 +42,6 @@ from quarterdeck.errors import (
     TransportError,
     Unauthorized,
 )
-from quarterdeck.runtime._logfield import FieldLogger, get_logger
-from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.feed import Feed, Silence, Silent
 from quarterdeck.runtime.cache.health import Health, HealthState
@@ -51,8 +49,10 @@ from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, ReflectorStatistics
 from quarterdeck.runtime.cache.sink import Opener, Sink
 from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
-from quarterdeck.runtime.clock import Clock, LoopClock
-from quarterdeck.runtime.timeslice import TimeSlice
+from quarterdeck.runtime.log.field import FieldLogger, get_logger
+from quarterdeck.runtime.loop.backoff import EndlessBackoff
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.timeslice import TimeSlice
 
 __all__ = ["Reflector"]
 

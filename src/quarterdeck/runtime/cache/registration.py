@@ -16,9 +16,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.cache.store import Delta
-from quarterdeck.runtime.timeslice import TimeSlice
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.timeslice import TimeSlice
 
 __all__ = ["EventHandler", "Registration", "RegistrationStatistics", "retry_wait"]
 

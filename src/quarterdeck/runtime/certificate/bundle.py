@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.client import Client, JsonPatch
 from quarterdeck.errors import Conflict, Invalid, NotFound
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log.field import get_logger
 
 __all__ = ["BundlePublisher", "BundleTarget"]
 

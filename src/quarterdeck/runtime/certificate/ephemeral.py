@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
-from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 
 __all__ = ["EphemeralCertificates"]
 

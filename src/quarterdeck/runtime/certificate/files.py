@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
-from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 __all__ = ["DEFAULT_DIRECTORY", "FileCertificates"]

@@ -20,11 +20,11 @@ from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Secret
 from quarterdeck.client import Client, WatchEvent
 from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, NotFound, QuarterdeckError
-from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.certificate.material import Life, Material
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
-from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.backoff import EndlessBackoff
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 
 __all__ = ["Publish", "SelfSigned", "service_names"]
 

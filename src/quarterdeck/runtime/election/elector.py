@@ -24,8 +24,8 @@ from quarterdeck.api.k8s import Lease
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.client import Client, Clock, SystemClock
 from quarterdeck.errors import ApiError, Conflict, NotFound, QuarterdeckError, TransportError
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.election.options import JITTER, LeaderElection
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.metrics import ElectionMetrics
 
 __all__ = ["LeaderElector", "LeaseOverdue"]

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Final
 
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log.field import get_logger
 
 __all__ = ["ElectionThread"]
 

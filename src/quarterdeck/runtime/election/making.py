@@ -4,10 +4,10 @@ import random
 
 from quarterdeck.client import Config
 from quarterdeck.errors import ConfigError
+from quarterdeck.runtime.contract import Elector, KeyElector, Recorder
 from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.election.thread import ThreadedElector, ThreadedShardedElector, election_client
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.seam import Elector, KeyElector, Recorder
 
 __all__ = ["make_elector"]
 

@@ -23,9 +23,9 @@ from quarterdeck.api.k8s import Lease
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.client import Client, Clock, SystemClock
 from quarterdeck.errors import NotFound, QuarterdeckError
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.election.elector import LeaderElector, Tell
 from quarterdeck.runtime.election.options import LeaderElection
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 __all__ = ["MEMBER_LABEL", "Members", "ShardedElector", "rendezvous", "shard_of"]

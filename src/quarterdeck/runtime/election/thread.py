@@ -5,7 +5,7 @@ that blocks the main loop for a few seconds therefore does not cost the Lease. I
 on behalf of a process that does nothing, either: when the main loop has not answered for ``stall_limit``
 seconds, the thread stops renewing and another replica takes over.
 
-``ThreadedElector`` is the ``Elector`` of ``quarterdeck.runtime.seam``, ``ThreadedShardedElector`` its
+``ThreadedElector`` is the ``Elector`` of ``quarterdeck.runtime.contract``, ``ThreadedShardedElector`` its
 ``KeyElector``.
 """
 
@@ -18,12 +18,12 @@ from quarterdeck.api import Key
 from quarterdeck.api.k8s import Lease
 from quarterdeck.client import Client, Config, user_agent
 from quarterdeck.errors import QuarterdeckError
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.election.elector import LeaderElector, Tell
 from quarterdeck.runtime.election.isolation import ElectionThread
 from quarterdeck.runtime.election.options import LeaderElection
 from quarterdeck.runtime.election.shard import ShardCallback, ShardedElector, shard_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.seam import Recorder
 
 __all__ = ["ElectionFailed", "ThreadedElector", "ThreadedShardedElector", "election_client"]
 

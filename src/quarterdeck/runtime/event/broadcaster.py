@@ -24,13 +24,13 @@ import msgspec
 from quarterdeck.api.k8s import core, events
 from quarterdeck.client import Client, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
-from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.clock import Clock, LoopClock
 from quarterdeck.runtime.event.correlation import Correlator
 from quarterdeck.runtime.event.recorder import EventRecorder
 from quarterdeck.runtime.event.series import FINISH_AFTER, REFRESH_PERIOD, SeriesCache
 from quarterdeck.runtime.event.subject import EventNames
-from quarterdeck.runtime.logrepeat import RepeatGuard
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.log.repeat import RepeatGuard
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 
 __all__ = ["EventBroadcaster"]

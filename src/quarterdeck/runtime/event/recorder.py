@@ -24,7 +24,7 @@ EventType = Literal["Normal", "Warning"]
 
 
 class EventRecorder:
-    """Records the events of one controller; the ``Recorder`` of ``quarterdeck.runtime.seam``."""
+    """Records the events of one controller; the ``Recorder`` of ``quarterdeck.runtime.contract``."""
 
     def __init__(
         self, broadcaster: "EventBroadcaster", controller: str, reasons: type[enum.Enum] | None

@@ -18,9 +18,9 @@ from quarterdeck.api.k8s.authentication import TokenReviewSpec, UserInfo
 from quarterdeck.api.k8s.authorization import NonResourceAttributes, SubjectAccessReviewSpec
 from quarterdeck.client import Client
 from quarterdeck.errors import QuarterdeckError
-from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.clock import Clock, LoopClock
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook.http import Handler, Request, Response, text
 
 __all__ = ["REVIEW_RULES", "AccessReviewer"]

@@ -5,7 +5,7 @@ check. Reasons are withheld from plain answers, because probes are open to every
 asks with ``?verbose`` gets them.
 
 A check fails by raising, or by returning the reason. Those every manager comes with
-(``quarterdeck.runtime.check``) are added when the server is added to a manager.
+(``quarterdeck.runtime.manager.check``) are added when the server is added to a manager.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from inspect import isawaitable
 from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.webhook.http import Request, Response, text
 
 __all__ = ["Check", "HealthChecks", "ping"]

@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import Final, Self
 
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.certificate import CertificateSource, ServingContext
-from quarterdeck.runtime.check import BuiltinChecks
 from quarterdeck.runtime.health.access import AccessReviewer
 from quarterdeck.runtime.health.check import HealthChecks
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.manager.check import BuiltinChecks
 from quarterdeck.runtime.metrics import CONTENT_TYPE, Registry
 from quarterdeck.runtime.webhook.http import Handler, HttpServer, Request, Response, Route
 

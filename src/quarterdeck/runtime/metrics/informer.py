@@ -7,7 +7,7 @@ A kind that leaves the cache leaves the metrics with the next reading.
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from quarterdeck.runtime.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.metrics.runtime import RuntimeMetrics
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 ``RuntimeMetrics`` registers every definition once and hands each part a small recorder with its label
 values already bound: a controller gets ``ControllerMetrics``, its queue ``WorkQueueMetrics`` (the
-``QueueMetrics`` of ``quarterdeck.runtime.queue``), a webhook ``WebhookMetrics``. Handing one out creates its
-series at zero, so that a rate over a fresh counter sees the first increment.
+``QueueMetrics`` of ``queue.workqueue``), a webhook ``WebhookMetrics``. Handing one out creates its series at
+zero, so that a rate over a fresh counter sees the first increment.
 """
 
 from collections.abc import Callable

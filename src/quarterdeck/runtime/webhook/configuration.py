@@ -33,7 +33,7 @@ from quarterdeck.api.k8s.admissionregistration import (
 )
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import ConfigError, NotFound
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.webhook.conversion import Converter
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
 from quarterdeck.runtime.webhook.path import CONVERT_PATH

@@ -13,7 +13,7 @@ from typing import Final, cast
 import httptools
 import msgspec
 
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.webhook.message import MIB, Find, Request, Response, Route, text
 from quarterdeck.runtime.webhook.tls import ByteTransport
 

@@ -12,9 +12,9 @@ import msgspec
 from quarterdeck.api import GroupKind, GroupVersion
 from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ConfigError, QuarterdeckError
-from quarterdeck.runtime._logfield import bound_fields, get_logger
+from quarterdeck.runtime.log.field import bound_fields, get_logger
+from quarterdeck.runtime.loop.timeslice import TimeSlice
 from quarterdeck.runtime.metrics import Counter
-from quarterdeck.runtime.timeslice import TimeSlice
 from quarterdeck.runtime.webhook.conversion import (
     Converter,
     ReviewConversion,

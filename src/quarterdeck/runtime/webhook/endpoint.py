@@ -14,7 +14,7 @@ import msgspec
 from quarterdeck.api import decode_json, encode
 from quarterdeck.client import json_patch
 from quarterdeck.errors import ApiError, QuarterdeckError, SchemaError
-from quarterdeck.runtime._logfield import LazyFields, get_logger
+from quarterdeck.runtime.log.field import LazyFields, get_logger
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook

@@ -24,7 +24,6 @@ import msgspec
 
 from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime._logfield import get_logger
 from quarterdeck.runtime.certificate import (
     CertificateSource,
     FileCertificates,
@@ -34,8 +33,9 @@ from quarterdeck.runtime.certificate import (
     ServingContext,
     UsePair,
 )
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.manager.runnable import Group
 from quarterdeck.runtime.metrics import RuntimeMetrics, WebhookMetrics
-from quarterdeck.runtime.runnable import Group
 from quarterdeck.runtime.trace import NO_TRACER, Tracer
 from quarterdeck.runtime.webhook import convert_endpoint, endpoint
 from quarterdeck.runtime.webhook.configuration import Target, WebhookInstaller

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final, Protocol, cast
 
-from quarterdeck.runtime._logfield import get_logger
+from quarterdeck.runtime.log.field import get_logger
 
 __all__ = ["ByteTransport", "TlsLayer"]
 

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from quarterdeck.apiserver import metadata, shape, status
-from quarterdeck.apiserver.builtin import admission, strategy_for
+from quarterdeck.apiserver.builtin import strategy_for
+from quarterdeck.apiserver.builtin.check import always as admission
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.builtins import facts
 

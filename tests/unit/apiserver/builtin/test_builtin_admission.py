@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from builtin_writepath import Context, create
 
-from quarterdeck.apiserver.builtin import admission
-from quarterdeck.apiserver.builtin.priorityclass import SYSTEM_CLASSES
+from quarterdeck.apiserver.builtin.check import always as admission
+from quarterdeck.apiserver.builtin.cluster.priorityclass import SYSTEM_CLASSES
 from quarterdeck.apiserver.status import StatusError
 
 Json = dict[str, Any]

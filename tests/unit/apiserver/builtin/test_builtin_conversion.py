@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.builtin import autoscaling, event
+from quarterdeck.apiserver.builtin.cluster import event
+from quarterdeck.apiserver.builtin.workload import autoscaling
 
 Json = dict[str, Any]
 

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from builtin_writepath import NOW, create, update
 
-from quarterdeck.apiserver.builtin import eviction, podsubresource, strategy_for
-from quarterdeck.apiserver.builtin.pod import grace_period
-from quarterdeck.apiserver.builtin.poddefaults import pull_policy
-from quarterdeck.apiserver.builtin.resources import aggregate_requests, pod_requests, qos_class
+from quarterdeck.apiserver.builtin import strategy_for
+from quarterdeck.apiserver.builtin.pod import eviction
+from quarterdeck.apiserver.builtin.pod import subresource as podsubresource
+from quarterdeck.apiserver.builtin.pod.defaults import pull_policy
+from quarterdeck.apiserver.builtin.pod.pod import grace_period
+from quarterdeck.apiserver.builtin.pod.resources import aggregate_requests, pod_requests, qos_class
 from quarterdeck.apiserver.status import StatusError
 
 Json = dict[str, Any]

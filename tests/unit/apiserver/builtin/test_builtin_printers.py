@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from builtin_writepath import create
 
-from quarterdeck.apiserver.builtin import printers
+from quarterdeck.apiserver.builtin.print import printers
 from quarterdeck.apiserver.builtins import facts
 
 Json = dict[str, Any]

@@ -10,7 +10,7 @@ from builtin_writepath import Context, create, update
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.builtin.serviceallocator import NETWORK, AddressPool
+from quarterdeck.apiserver.builtin.network.serviceallocator import NETWORK, AddressPool
 from quarterdeck.apiserver.status import StatusError
 
 Json = dict[str, Any]

@@ -36,7 +36,7 @@ from quarterdeck.operators.grove.backends.guard import guarded_client, prepared
 from quarterdeck.operators.grove.backends.kube import KubeBackend
 from quarterdeck.operators.grove.configuration import effective_document, load_configuration, load_file
 from quarterdeck.operators.grove.types import PodGang, definitions
-from quarterdeck.runtime.seam import NoRecorder
+from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.testing import TestCluster
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "grove-backend"

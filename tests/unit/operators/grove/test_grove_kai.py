@@ -33,8 +33,8 @@ from quarterdeck.operators.grove.types import (
 )
 from quarterdeck.operators.kai.types import PodGroup, Topology, TopologyConstraint
 from quarterdeck.operators.kai.types import definitions as kai_definitions
-from quarterdeck.runtime._logfield import get_logger
-from quarterdeck.runtime.seam import NoRecorder
+from quarterdeck.runtime.contract import NoRecorder
+from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.testing import EventLog, FaultPlan, Refuse, TestCluster
 
 QUEUE = {names.KAI_QUEUE: "team-a"}

@@ -38,10 +38,10 @@ from quarterdeck.operators.kai.types import Topology
 from quarterdeck.operators.kai.types import TopologyLevel as KaiLevel
 from quarterdeck.operators.kai.types import TopologySpec as KaiTopologySpec
 from quarterdeck.operators.kai.types import definitions as kai_definitions
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.operator.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.webhook.http import Request
 from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
 

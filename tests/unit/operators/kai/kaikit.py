@@ -13,7 +13,7 @@ from quarterdeck.operators.kai.assembly import metrics_of, set_up
 from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import KINDS, BindRequest, PodGroup, Queue
-from quarterdeck.runtime.manager import Manager
+from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.testing import EventLog, FaultPlan, TestCluster, run_until_idle
 

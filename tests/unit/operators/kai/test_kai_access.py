@@ -17,9 +17,9 @@ from quarterdeck.operators.kai.assembly import KaiOperator, operator
 from quarterdeck.operators.kai.types import KINDS, Queue
 from quarterdeck.operators.kai.webhooks import pod_group_webhook, pod_webhook, queue_webhook
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.runtime.rbac import compare, roles
-from quarterdeck.runtime.recording import Permission
+from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator.rbac import compare, roles
+from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import EventLog, FaultPlan, Refuse, TestCluster, eventually, run_until_idle
 
 USER = "kai-operator"

@@ -14,7 +14,7 @@ from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.assembly import metrics_of
 from quarterdeck.operators.kai.controllers import Ticker
 from quarterdeck.operators.kai.types import BindRequest, PodGroup
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing import FaultPlan, Refuse
 
 ONE = {"quota": 1, "limit": 1, "overQuotaWeight": 1}

@@ -14,7 +14,7 @@ from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.controllers.owner import MEMORY, RememberingReader, owners_of
 from quarterdeck.operators.kai.logic.grouping import GroupingError
 from quarterdeck.operators.kai.types import PodGroup
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 
 Json = dict[str, Any]
 GANG = GroupVersionKind("scheduler.grove.io", "v1alpha1", "PodGang")

@@ -22,7 +22,7 @@ from quarterdeck.operators.kai.controllers.ownwrites import OwnWrites
 from quarterdeck.operators.kai.controllers.pace import INTERVAL, Pace
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
-from quarterdeck.runtime.clock import LoopClock
+from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import Registry
 from quarterdeck.scheduler import CycleResult, Settings, Snapshot
 from quarterdeck.testing import EventLog

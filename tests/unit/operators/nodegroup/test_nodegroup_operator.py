@@ -29,8 +29,8 @@ from quarterdeck.errors import ApiError, Forbidden, NotFound
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
 from quarterdeck.operators.nodegroup.types import NodeGroup
-from quarterdeck.runtime.install import install_definitions
-from quarterdeck.runtime.program import Program, ProgramOptions
+from quarterdeck.runtime.operator.install import install_definitions
+from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
 Json = dict[str, Any]
 OLD = GroupVersionKind(names.GROUP, "v1alpha1", names.KIND)

@@ -22,8 +22,8 @@ from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
 from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.types import ModuleConfig
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, NodeGroupConverter, SyncedReader
-from quarterdeck.runtime.manager import Manager
-from quarterdeck.runtime.program import Program, ProgramOptions
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.operator.program import Program, ProgramOptions
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.http import Request
 

@@ -28,8 +28,8 @@ from quarterdeck.operators.grove.types import (
     PodGang,
     PodGangSpec,
 )
+from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.seam import NoRecorder
 
 from .contract import BackendFactory, HookContext, SchedulerBackend
 from .guard import awaited, guarded_client, prepared

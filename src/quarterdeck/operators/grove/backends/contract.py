@@ -16,9 +16,9 @@ from quarterdeck.api import Draft, GroupVersionKind, Scheme
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import FieldLogger
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.operator.rbac import Rule
 
 __all__ = [
     "INTERFACE_VERSION",

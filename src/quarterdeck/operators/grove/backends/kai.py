@@ -21,7 +21,7 @@ from quarterdeck.operators.grove.logic.kaigroup import merged_group, pod_group_o
 from quarterdeck.operators.grove.logic.kaiqueue import queue_of
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, PodCliqueSet, PodGang
 from quarterdeck.operators.kai.types import PodGroup, Topology, TopologyLevel, TopologySpec
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.operator.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft, TopologyState
 from .error import BackendError

@@ -24,7 +24,7 @@ from quarterdeck.operators.grove.logic.workloadplan import (
     plan_workload,
 )
 from quarterdeck.operators.grove.types import PodCliqueSet, PodGang
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.operator.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError

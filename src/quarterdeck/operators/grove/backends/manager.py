@@ -17,7 +17,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
 
 from .contract import INTERFACE_VERSION, PodDraft, SchedulerBackend, Versioned
 from .error import BackendError, BackendNotFound

@@ -11,8 +11,8 @@ from quarterdeck.api import Condition, Conditions, Time
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.grove.types import PodGang
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.seam import Recorder
 
 __all__ = ["NOT_CONFIGURED", "BackendReport", "Operation", "initialized_text"]
 

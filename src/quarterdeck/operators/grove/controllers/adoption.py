@@ -10,7 +10,7 @@ from quarterdeck.operators.grove.index import CLIQUES_OF_SET, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.membership import clique_name_of
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Hashes
 from .outcome import slow_start, write_status

@@ -12,8 +12,8 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.claimplan import ClaimPlan, claim_metadata, shares_anything
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.types import PodCliqueSet
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 from .outcome import step
 

@@ -23,7 +23,7 @@ from quarterdeck.operators.grove.logic.podstate import has_our_gate, is_active
 from quarterdeck.operators.grove.logic.startup import parents_of
 from quarterdeck.operators.grove.types import PodClique, PodCliqueSet, PodGang
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .claims import sync_claims
 from .expectation import PodExpectations

@@ -6,8 +6,8 @@ from typing import Any
 
 from quarterdeck.api import Draft
 from quarterdeck.operators.grove.types import PodClique
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.upsert import create_or_patch
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.upsert import create_or_patch
 
 __all__ = ["upsert_clique"]
 

@@ -20,8 +20,8 @@ from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.logic.templatehash import clique_hashes, generation_hash
 from quarterdeck.operators.grove.logic.topology import ConfiguredLevel, configured_levels
 from quarterdeck.operators.grove.types import PodCliqueSet, PodGang, TopologyLevel
-from quarterdeck.runtime.clock import LoopClock
-from quarterdeck.runtime.source import Channel
+from quarterdeck.runtime.controller.source import Channel
+from quarterdeck.runtime.loop.clock import LoopClock
 
 __all__ = ["Hashes", "Office"]
 

@@ -18,8 +18,8 @@ from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.report import BackendReport, initialized_text
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.seam import Recorder
 
 __all__ = ["OperatorStatus"]
 

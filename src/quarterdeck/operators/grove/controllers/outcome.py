@@ -12,8 +12,8 @@ from quarterdeck.client import MergePatch, merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import LastError
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NotYet", "StepError", "Sweep", "slow_start", "step", "write_status"]
 

@@ -21,16 +21,16 @@ from quarterdeck.operators.grove.logic.podstate import template_hash
 from quarterdeck.operators.grove.logic.setupdate import is_turn_of, is_updating
 from quarterdeck.operators.grove.logic.status import clique_status
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import generation_changed, labels_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.source import ChannelSource
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.controller.source import ChannelSource
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 from .cliquepods import CliquePods
 from .office import Hashes, Office

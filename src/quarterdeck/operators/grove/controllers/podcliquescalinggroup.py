@@ -19,16 +19,16 @@ from quarterdeck.operators.grove.logic.setupdate import is_turn_of
 from quarterdeck.operators.grove.logic.status import group_status
 from quarterdeck.operators.grove.logic.termination import judge_group
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 from .claims import sync_claims
 from .cliquewrite import upsert_clique

@@ -33,15 +33,15 @@ from quarterdeck.operators.grove.types import (
     PodCliqueSet,
     PodGang,
 )
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext, MapFunction
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.upsert import create_or_patch
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext, MapFunction
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.upsert import create_or_patch
 
 from .adoption import adopt
 from .claims import CLAIM_RULES, sync_claims

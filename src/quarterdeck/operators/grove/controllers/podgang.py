@@ -22,15 +22,15 @@ from quarterdeck.operators.grove.backends.registry import BackendRegistry
 from quarterdeck.operators.grove.backends.report import Operation
 from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.types import PodGang
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.finalizer import change_finalizers
-from quarterdeck.runtime.predicate import Predicate, generation_changed, status_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import Predicate, generation_changed, status_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
 from .office import Office
 from .predicate import IS_MANAGED

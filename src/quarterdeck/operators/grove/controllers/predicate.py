@@ -10,8 +10,8 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.podstate import has_failed, has_our_gate, is_ready
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.predicate import Predicate, label_matches
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.predicate import Predicate, label_matches
 
 __all__ = [
     "CLIQUE_MATTERS_TO_GROUP",

@@ -12,7 +12,7 @@ from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, ignore
 from quarterdeck.operators.grove.logic import childplan, naming
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.types import PodCliqueSet
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .outcome import NotYet, slow_start, step
 

@@ -24,7 +24,7 @@ from quarterdeck.operators.grove.types import (
     TopologyLevel,
 )
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Office
 from .outcome import Sweep, step

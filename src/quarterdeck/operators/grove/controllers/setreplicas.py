@@ -28,7 +28,7 @@ from quarterdeck.operators.grove.logic.termination import ReplicaTermination, ju
 from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet
 from quarterdeck.runtime.cache import controlled_by
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Hashes, Office
 from .outcome import Sweep, step, write_status

@@ -20,8 +20,8 @@ from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
 from quarterdeck.operators.grove.configuration import OperatorConfiguration
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, ClusterTopologySpec, PodGang
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.seam import Recorder
 
 from .office import Office
 from .operatorstatus import OperatorStatus

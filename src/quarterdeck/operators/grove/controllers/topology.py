@@ -17,12 +17,12 @@ from quarterdeck.operators.grove.backends.contract import (
 from quarterdeck.operators.grove.backends.guard import awaited
 from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, SchedulerTopologyStatus
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 from .office import Office
 from .outcome import write_status

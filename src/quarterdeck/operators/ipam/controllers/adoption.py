@@ -13,7 +13,7 @@ from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
 from quarterdeck.operators.ipam.logic.network import Network
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim
 from quarterdeck.runtime.cache import owned_by
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Office
 

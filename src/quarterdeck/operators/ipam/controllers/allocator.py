@@ -27,17 +27,17 @@ from quarterdeck.operators.ipam.logic.facts import Member, member_of
 from quarterdeck.operators.ipam.logic.naming import subnet_name
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, Network, parse
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetClaimSpec
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import owned_by
-from quarterdeck.runtime.change import Change, ObjectEvent
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate, generation_changed, strict_generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate, generation_changed, strict_generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 from .adoption import adopt, drop_extras, give_up
 from .claimstatus import ClaimStatusWriter

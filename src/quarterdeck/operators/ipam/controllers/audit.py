@@ -10,9 +10,9 @@ from quarterdeck.operators.ipam.logic.audit import Difference, differences, rebu
 from quarterdeck.operators.ipam.logic.book import PoolBook
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, version_number
 from quarterdeck.operators.ipam.types import Subnet
-from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.timeslice import TimeSlice
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.loop.timeslice import TimeSlice
 
 from .loading import PAGE_SIZE
 from .office import Office

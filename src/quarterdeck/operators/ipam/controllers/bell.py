@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.api import Key
-from quarterdeck.runtime.queue import LOW_PRIORITY
-from quarterdeck.runtime.source import SourceContext
+from quarterdeck.runtime.controller.source import SourceContext
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 
 PAGE: Final = 1000
 """Keys queued at once when there are many."""

@@ -13,7 +13,7 @@ from quarterdeck.errors import Conflict, NotFound, Requeue
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.claim import Outcome
 from quarterdeck.operators.ipam.types import SubnetClaim, SubnetPoolClaim
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 RETRY: Final = Backoff(steps=5, base=0.05, factor=1.5, jitter=0.1)
 

@@ -24,8 +24,8 @@ from quarterdeck.operators.ipam.logic.facts import member_of
 from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import ClaimReference, Subnet, SubnetClaim, SubnetSpec
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.recording import NotLeading
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.recording import NotLeading
 
 
 class Unsettled(QuarterdeckError):

@@ -16,10 +16,10 @@ from quarterdeck.client import Client
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.operators.ipam.logic.facts import Member, version_number
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
-from quarterdeck.runtime.backoff import EndlessBackoff
 from quarterdeck.runtime.cache.shard import Shard
+from quarterdeck.runtime.controller.source import SourceContext
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.source import SourceContext
+from quarterdeck.runtime.loop.backoff import EndlessBackoff
 
 from .office import Office
 

@@ -23,7 +23,7 @@ from quarterdeck.operators.ipam.settings import IpamSettings
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.runtime.cache.index import Index, field, label, owner_uid
-from quarterdeck.runtime.source import Channel
+from quarterdeck.runtime.controller.source import Channel
 
 from .bell import Bell
 

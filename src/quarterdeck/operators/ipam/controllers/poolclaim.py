@@ -22,13 +22,13 @@ from quarterdeck.operators.ipam.types import (
     SubnetPoolClaimSpec,
     SubnetPoolSpec,
 )
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache import owned_by
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.reconcile.context import Context
 
 from .claimstatus import status_changes
 from .office import OWNER, Office

@@ -13,9 +13,9 @@ from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import SubnetPool
 from quarterdeck.runtime.cache import Entry
-from quarterdeck.runtime.change import Change, ObjectEvent
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import Predicate, strict_generation_changed
+from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import Predicate, strict_generation_changed
 
 from .office import Office
 from .subnet import ParentPoolMapper

@@ -20,15 +20,15 @@ from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.book import PoolBook
 from quarterdeck.operators.ipam.logic.statuscalc import PoolStatus, pool_status
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import Clock
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.source import ChannelSource, FunctionSource, SourceContext, TimerSource
-from quarterdeck.runtime.timeslice import TimeSlice
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.controller.source import ChannelSource, FunctionSource, SourceContext, TimerSource
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.loop.timeslice import TimeSlice
+from quarterdeck.runtime.queue.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 from .audit import Auditor
 from .office import LOADING_TIMEOUT, PARENT, POOL_REF, Office

@@ -13,14 +13,14 @@ from quarterdeck.api import add_finalizer, has_finalizer, remove_finalizer
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import SubnetPool
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.finalizer import change_finalizers
-from quarterdeck.runtime.predicate import generation_changed, labels_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
 from .office import LOADING_TIMEOUT, Office
 

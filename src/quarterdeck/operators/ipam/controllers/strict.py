@@ -31,7 +31,7 @@ from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.cache import Cache
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Office
 

@@ -20,15 +20,15 @@ from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.change import Change, ObjectEvent
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import Change, ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import strict_generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.predicate import strict_generation_changed
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.reconcile.context import Context
 
 from .office import LOADING_TIMEOUT, POOL_REF, Office
 

@@ -17,14 +17,14 @@ from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 _RULES: Final = (
     Rule(groups=("",), resources=("pods",), verbs=("get", "list", "patch", "watch")),

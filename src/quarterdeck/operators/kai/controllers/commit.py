@@ -23,9 +23,9 @@ from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, BindRequestSpec, PodGroup, ReceivedGPU
 from quarterdeck.runtime.cache import Cache
-from quarterdeck.runtime.clock import Clock, time_now
 from quarterdeck.runtime.log import get_logger
-from quarterdeck.runtime.rbac import Rule
+from quarterdeck.runtime.loop.clock import Clock, time_now
+from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.scheduler import decision as core
 from quarterdeck.scheduler.decision import Decision
 

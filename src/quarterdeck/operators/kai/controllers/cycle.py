@@ -13,8 +13,8 @@ from typing import Final
 from quarterdeck.api import Key
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.metrics import KaiMetrics
-from quarterdeck.runtime.clock import Clock
 from quarterdeck.runtime.log import get_logger
+from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.scheduler import CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import DeleteBindRequest
 

@@ -14,7 +14,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.errors import ApiError, Forbidden, NoKindMatch
 from quarterdeck.operators.kai.logic.grouping import GroupingError
-from quarterdeck.runtime.clock import Clock
+from quarterdeck.runtime.loop.clock import Clock
 
 MEMORY: Final = 5.0
 """Seconds for which an object is remembered."""

@@ -42,14 +42,19 @@ from quarterdeck.operators.kai.logic.grouping import (
 from quarterdeck.operators.kai.logic.grouping.grove import POD_GANG
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import annotations_changed, labels_changed, object_matches, update_if
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import (
+    annotations_changed,
+    labels_changed,
+    object_matches,
+    update_if,
+)
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 from .owner import RememberingReader, owners_of
 

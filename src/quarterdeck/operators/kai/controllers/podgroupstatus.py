@@ -16,18 +16,18 @@ from quarterdeck.operators.kai.logic.intake import pod_group_info, priority_clas
 from quarterdeck.operators.kai.logic.resourcestatus import GroupUse, PodUse, group_status, pod_use
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup
-from quarterdeck.runtime.builder import Builder
 from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.change import ObjectEvent
-from quarterdeck.runtime.clock import Clock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.scheduler.job import is_preemptible, priority_of
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.scheduler.model.job import is_preemptible, priority_of
 
 from .pace import Pace
 

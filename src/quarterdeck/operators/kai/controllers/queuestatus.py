@@ -15,14 +15,14 @@ from quarterdeck.operators.kai.index import GROUPS_BY_QUEUE, QUEUES_BY_PARENT
 from quarterdeck.operators.kai.logic.resourcestatus import queue_status
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import PodGroup, Queue
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.clock import Clock
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import generation_changed, spec_changed, status_changed
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import generation_changed, spec_changed, status_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.reconcile.context import Context
 
 from .pace import Pace
 from .podgroupstatus import status_patch

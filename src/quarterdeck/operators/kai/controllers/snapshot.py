@@ -35,8 +35,8 @@ from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
 from quarterdeck.runtime.cache.entry import Entry
-from quarterdeck.runtime.clock import Clock
-from quarterdeck.runtime.rbac import watch_rules
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.operator.rbac import watch_rules
 from quarterdeck.scheduler.intake import node_info, pod_info
 from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
 

@@ -25,7 +25,7 @@ from quarterdeck.operators.nodegroup.types.machine import (
     McmMachine,
     McmMachineDeployment,
 )
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 R = TypeVar("R", bound=Resource)
 MACHINE_TYPES: Final = GroupVersionKind(names.GROUP, "v1alpha1", names.MACHINE_TYPES_KIND)

@@ -20,14 +20,14 @@ from quarterdeck.operators.nodegroup.index import NODES_BY_GROUP
 from quarterdeck.operators.nodegroup.logic.clusterstate import StateError, known_zones
 from quarterdeck.operators.nodegroup.logic.simulation import SimulatedNode, adopts, node_document, plan_nodes
 from quarterdeck.operators.nodegroup.types import NodeGroup
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
 
 
 class NodeSimulator(Reconciler[NodeGroup]):

@@ -23,15 +23,15 @@ from quarterdeck.operators.nodegroup.types.machine import (
     McmMachine,
     McmMachineDeployment,
 )
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext, mapped
-from quarterdeck.runtime.predicate import annotations_changed, generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Requeue, Result
-from quarterdeck.runtime.source import KindSource, Source
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext, mapped
+from quarterdeck.runtime.controller.predicate import annotations_changed, generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.controller.source import KindSource, Source
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 from .observation import CachedReader, instance_class_kind, mcm_group, observe
 

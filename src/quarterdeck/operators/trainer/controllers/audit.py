@@ -21,8 +21,8 @@ from quarterdeck.operators.trainer.logic.overriderule import active_jobs
 from quarterdeck.operators.trainer.logic.plugin import EnvOwner
 from quarterdeck.operators.trainer.settings import TrainerSettings
 from quarterdeck.operators.trainer.types import AnyRuntime, MLPolicy, TrainJob
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.result import Result
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.reconcile.context import Context
 
 from .ownership import read_live
 from .recreation import recreate

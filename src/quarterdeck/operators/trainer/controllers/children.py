@@ -30,8 +30,8 @@ from quarterdeck.operators.trainer.types import (
     TrainJob,
     VolcanoPodGroup,
 )
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.result import Result, Wait, until_gone
+from quarterdeck.runtime.controller.result import Result, Wait, until_gone
+from quarterdeck.runtime.reconcile.context import Context
 
 from .audit import Auditor, Finding
 from .ownership import Foreign, claim, read, read_live

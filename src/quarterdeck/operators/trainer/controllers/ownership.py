@@ -18,7 +18,7 @@ from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound, ReconcileError
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["Foreign", "claim", "read", "read_live"]
 

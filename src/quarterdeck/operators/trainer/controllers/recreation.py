@@ -5,8 +5,8 @@ from __future__ import annotations
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.trainer.types import TrainJob
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.result import Result, Wait, until_gone
+from quarterdeck.runtime.controller.result import Result, Wait, until_gone
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["recreate"]
 

@@ -9,7 +9,7 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.env import list_text
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.types import TrainJob
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
 
 __all__ = ["Reporter"]
 

@@ -13,15 +13,15 @@ from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.lookup import RUNTIMES, runtime_namespace
 from quarterdeck.operators.trainer.settings import TrainerSettings
 from quarterdeck.operators.trainer.types import ClusterTrainingRuntime, TrainingRuntime, TrainJob
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.finalizer import change_finalizers
-from quarterdeck.runtime.handler import MapContext
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.result import Result
-from quarterdeck.runtime.seam import Recorder
+from quarterdeck.runtime.contract import Recorder
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
 __all__ = ["cluster_training_runtime_controller", "training_runtime_controller"]
 

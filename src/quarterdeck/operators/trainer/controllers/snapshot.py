@@ -15,7 +15,7 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.lookup import RUNTIMES
 from quarterdeck.operators.trainer.types import AnyRuntime, TrainJob
-from quarterdeck.runtime.context import Context
+from quarterdeck.runtime.reconcile.context import Context
 
 from .ownership import read_live
 

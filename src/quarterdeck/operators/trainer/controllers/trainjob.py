@@ -18,15 +18,15 @@ from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.settings import AUDIT_JITTER, TrainerSettings
 from quarterdeck.operators.trainer.types import TrainJob, TrainJobStatus
 from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
-from quarterdeck.runtime.builder import Builder
-from quarterdeck.runtime.context import Context, DeleteContext
-from quarterdeck.runtime.controller import Controller
-from quarterdeck.runtime.handler import MapContext, for_owner
-from quarterdeck.runtime.predicate import generation_changed
-from quarterdeck.runtime.rbac import Rule
-from quarterdeck.runtime.reconciler import Reconciler
-from quarterdeck.runtime.recording import NotLeading
-from quarterdeck.runtime.result import Requeue, Result
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext, for_owner
+from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.recording import NotLeading
 
 from .children import Children
 from .ownership import read

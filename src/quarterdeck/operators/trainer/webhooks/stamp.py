@@ -8,7 +8,7 @@ from quarterdeck.api import Time
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.types import RuntimePatch, TrainJob
-from quarterdeck.runtime.clock import Clock, time_now
+from quarterdeck.runtime.loop.clock import Clock, time_now
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter
 from quarterdeck.runtime.webhook.admission import Admission
 

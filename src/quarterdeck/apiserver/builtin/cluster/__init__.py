@@ -1,0 +1,1 @@
+"""What belongs to the cluster rather than to a workload: nodes, namespaces, events, leases, quotas."""

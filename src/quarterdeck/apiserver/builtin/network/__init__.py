@@ -1,0 +1,1 @@
+"""Services, endpoints and the kinds of networking.k8s.io."""

@@ -1,0 +1,347 @@
+"""Ingress, IngressClass, NetworkPolicy, IPAddress, ServiceCIDR."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from quarterdeck.apiserver.builtin.formats import (
+    parse_ip,
+    port_errors,
+    port_name_errors,
+    wildcard_subdomain_errors,
+)
+from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, SpecStrategy, immutable, section
+from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
+from quarterdeck.apiserver.metadata import (
+    invalid_json,
+    label_errors,
+    subdomain_errors,
+    validate_label_selector,
+)
+from quarterdeck.apiserver.strategy import Json, WriteContext
+
+_PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
+_BAD_SEQUENCES: Final = ("//", "/./", "/../", "%2f", "%2F")
+_BAD_SUFFIXES: Final = ("/..", "/.")
+_CLASS_ANNOTATION: Final = "kubernetes.io/ingress.class"
+
+
+class IngressStrategy(SpecStrategy):
+    def default(self, obj: Json) -> None:
+        section(obj, "spec")
+        section(section(obj, "status"), "loadBalancer")
+
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        obj["status"] = {"loadBalancer": {}}
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors: list[FieldError] = []
+        rules = spec.get("rules")
+        if not rules and spec.get("defaultBackend") is None:
+            text = "either `defaultBackend` or `rules` must be specified"
+            errors.append(invalid_json("spec", rules, text))
+        if (backend := spec.get("defaultBackend")) is not None:
+            errors += _validate_backend(backend, "spec.defaultBackend")
+        for index, rule in enumerate(rules or ()):
+            errors += _validate_rule(rule, f"spec.rules[{index}]")
+        for index, item in enumerate(spec.get("tls") or ()):
+            path = f"spec.tls[{index}]"
+            for position, host in enumerate(item.get("hosts") or ()):
+                check = wildcard_subdomain_errors if "*" in host else subdomain_errors
+                errors += [invalid(f"{path}.hosts[{position}]", host, text) for text in check(host)]
+            if name := item.get("secretName"):
+                errors += [invalid(f"{path}.secretName", name, text) for text in subdomain_errors(name)]
+        if (name := spec.get("ingressClassName")) is not None:
+            errors += [invalid("spec.ingressClassName", name, text) for text in subdomain_errors(name)]
+        return errors
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return self.validate_create(obj, ctx)
+
+    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+        annotations = obj["metadata"].get("annotations") or {}
+        if old is not None or _CLASS_ANNOTATION not in annotations:
+            return []
+        return [
+            f"annotation \"{_CLASS_ANNOTATION}\" is deprecated, please use 'spec.ingressClassName' instead"
+        ]
+
+
+def _validate_rule(rule: Json, field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    host = rule.get("host") or ""
+    if host:
+        if parse_ip(host):
+            errors.append(invalid(f"{field}.host", host, "must be a DNS name, not an IP address"))
+        check = wildcard_subdomain_errors if "*" in host else subdomain_errors
+        errors += [invalid(f"{field}.host", host, text) for text in check(host)]
+    http = rule.get("http")
+    if http is None:
+        return errors
+    paths = http.get("paths") or ()
+    if not paths:
+        errors.append(required(f"{field}.http.paths"))
+    for index, path in enumerate(paths):
+        errors += _validate_path(path, f"{field}.http.paths[{index}]")
+    return errors
+
+
+def _validate_path(path: Json, field: str) -> list[FieldError]:
+    kind, text = path.get("pathType"), path.get("path") or ""
+    if kind is None:
+        return [required(f"{field}.pathType", "pathType must be specified")]
+    errors: list[FieldError] = []
+    where = f"{field}.path"
+    if kind in ("Exact", "Prefix"):
+        if not text.startswith("/"):
+            errors.append(invalid(where, text, "must be an absolute path"))
+        errors += [invalid(where, text, f"must not contain '{bad}'") for bad in _BAD_SEQUENCES if bad in text]
+        errors += [
+            invalid(where, text, f"cannot end with '{bad}'") for bad in _BAD_SUFFIXES if text.endswith(bad)
+        ]
+    elif kind == "ImplementationSpecific":
+        if text and not text.startswith("/"):
+            errors.append(invalid(where, text, "must be an absolute path"))
+    else:
+        errors.append(not_supported(f"{field}.pathType", kind, _PATH_TYPES))
+    return errors + _validate_backend(path.get("backend") or {}, f"{field}.backend")
+
+
+def _validate_backend(backend: Json, field: str) -> list[FieldError]:
+    resource, service = backend.get("resource"), backend.get("service")
+    if resource is not None and service is not None:
+        return [invalid(field, "", "cannot set both resource and service backends")]
+    if resource is not None:
+        return [required(f"{field}.resource.{key}") for key in ("kind", "name") if not resource.get(key)]
+    if service is None:
+        return [invalid(field, "", "resource or service backend is required")]
+    errors: list[FieldError] = []
+    name = service.get("name") or ""
+    if not name:
+        errors.append(required(f"{field}.service.name"))
+    else:
+        errors += [invalid(f"{field}.service.name", name, text) for text in label_errors(name)]
+    port = service.get("port") or {}
+    number, port_name = port.get("number") or 0, port.get("name") or ""
+    if port_name and number:
+        text = "cannot set both port name & port number"
+        errors.append(invalid(field, "", text))
+    elif port_name:
+        path = f"{field}.service.port.name"
+        errors += [invalid(path, port_name, text) for text in port_name_errors(port_name)]
+    elif number:
+        path = f"{field}.service.port.number"
+        errors += [invalid(path, number, text) for text in port_errors(number)]
+    else:
+        errors.append(required(field, "port name or number is required"))
+    return errors
+
+
+class IngressClassStrategy(BuiltinStrategy):
+    has_generation = True
+
+    def default(self, obj: Json) -> None:
+        parameters = section(obj, "spec").get("parameters")
+        if parameters is not None and parameters.get("scope") is None:
+            parameters["scope"] = "Cluster"
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors: list[FieldError] = []
+        controller = spec.get("controller") or ""
+        host, slash, path = controller.partition("/")
+        if len(controller) > 250:
+            errors.append(invalid("spec.controller", controller, "may not be more than 250 bytes"))
+        if not controller:
+            errors.append(required("spec.controller"))
+        elif not slash or not host or not path:
+            text = 'must be a domain-prefixed path (such as "acme.io/foo")'
+            errors.append(invalid("spec.controller", controller, text))
+        else:
+            errors += [invalid("spec.controller", host, text) for text in subdomain_errors(host)]
+        parameters = spec.get("parameters")
+        if parameters is not None:
+            errors += [
+                required(f"spec.parameters.{key}") for key in ("kind", "name") if not parameters.get(key)
+            ]
+            scope = parameters.get("scope")
+            if scope not in ("Cluster", "Namespace"):
+                errors.append(not_supported("spec.parameters.scope", scope, ("Cluster", "Namespace")))
+        return errors
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        controllers = (obj.get("spec") or {}).get("controller"), (old.get("spec") or {}).get("controller")
+        return self.validate_create(obj, ctx) + immutable(*controllers, "spec.controller")
+
+
+class NetworkPolicyStrategy(BuiltinStrategy):
+    has_generation = True
+
+    def default(self, obj: Json) -> None:
+        spec = section(obj, "spec")
+        section(spec, "podSelector")
+        for key in ("ingress", "egress"):
+            for rule in spec.get(key) or ():
+                for port in rule.get("ports") or ():
+                    if port.get("protocol") is None:
+                        port["protocol"] = "TCP"
+        if not spec.get("policyTypes"):
+            spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        spec = obj.get("spec") or {}
+        errors = validate_label_selector(spec.get("podSelector"), "spec.podSelector")
+        for key, side in (("ingress", "from"), ("egress", "to")):
+            for index, rule in enumerate(spec.get(key) or ()):
+                path = f"spec.{key}[{index}]"
+                for position, port in enumerate(rule.get("ports") or ()):
+                    errors += _validate_policy_port(port, f"{path}.ports[{position}]")
+                for position, peer in enumerate(rule.get(side) or ()):
+                    errors += _validate_peer(peer, f"{path}.{side}[{position}]")
+        types: Sequence[str] = spec.get("policyTypes") or ()
+        if len(types) > 2:
+            text = "may not specify more than two policyTypes"
+            return [*errors, invalid_json("spec.policyTypes", list(types), text)]
+        errors += [
+            not_supported(f"spec.policyTypes[{index}]", kind, ("Ingress", "Egress"))
+            for index, kind in enumerate(types)
+            if kind not in ("Ingress", "Egress")
+        ]
+        return errors
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        return self.validate_create(obj, ctx)
+
+
+def _validate_policy_port(port: Mapping[str, Any], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    protocol = port.get("protocol")
+    if protocol is not None and protocol not in ("TCP", "UDP", "SCTP"):
+        errors.append(not_supported(f"{field}.protocol", protocol, ("TCP", "UDP", "SCTP")))
+    number, end = port.get("port"), port.get("endPort")
+    if number is None:
+        if end is not None:
+            text = "may not be specified when `port` is not specified"
+            errors.append(invalid(f"{field}.endPort", end, text))
+    elif isinstance(number, str):
+        if end is not None:
+            text = "may not be specified when `port` is non-numeric"
+            errors.append(invalid(f"{field}.endPort", end, text))
+        errors += [invalid(f"{field}.port", number, text) for text in port_name_errors(number)]
+    else:
+        errors += [invalid(f"{field}.port", number, text) for text in port_errors(number)]
+        if end is not None:
+            if end < number:
+                text = "must be greater than or equal to `port`"
+                errors.append(invalid(f"{field}.endPort", number, text))
+            errors += [invalid(f"{field}.endPort", end, text) for text in port_errors(end)]
+    return errors
+
+
+def _validate_peer(peer: Mapping[str, Any], field: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    count = 0
+    for key in ("podSelector", "namespaceSelector"):
+        if peer.get(key) is not None:
+            count += 1
+            errors += validate_label_selector(peer[key], f"{field}.{key}")
+    block = peer.get("ipBlock")
+    if block is not None:
+        count += 1
+        errors += _validate_block(block, f"{field}.ipBlock")
+    if count == 0:
+        errors.append(required(field, "must specify a peer"))
+    elif count > 1 and block is not None:
+        errors.append(forbidden(field, "may not specify both ipBlock and another peer"))
+    return errors
+
+
+def _validate_block(block: Mapping[str, Any], field: str) -> list[FieldError]:
+    cidr = block.get("cidr") or ""
+    if not cidr:
+        return [required(f"{field}.cidr")]
+    errors = _validate_cidr(cidr, f"{field}.cidr")
+    network = _network(cidr)
+    if network is None:
+        return errors
+    for index, item in enumerate(block.get("except") or ()):
+        path = f"{field}.except[{index}]"
+        errors += _validate_cidr(item, path)
+        inner = _network(item)
+        if inner is not None and (
+            inner.version != network.version
+            or inner.network_address not in network
+            or inner.prefixlen <= network.prefixlen
+        ):
+            errors.append(invalid(path, item, "must be a strict subset of `cidr`"))
+    return errors
+
+
+def _validate_cidr(text: str, field: str) -> list[FieldError]:
+    network = _network(text)
+    if network is None:
+        return [invalid(field, text, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")]
+    if isinstance(network, ipaddress.IPv6Network) and network.network_address.ipv4_mapped is not None:
+        return [invalid(field, text, "must not have an IPv4-mapped IPv6 address")]
+    if network.network_address != ipaddress.ip_interface(text).ip:
+        return [invalid(field, text, "must not have bits set beyond the prefix length")]
+    return []
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text, strict=False) if "/" in text else None
+    except ValueError:
+        return None
+
+
+class IPAddressStrategy(BuiltinStrategy):
+    def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
+        try:
+            canonical = str(ipaddress.ip_address(name))
+        except ValueError:
+            return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+        return [] if canonical == name else [f'must be in canonical form ("{canonical}")']
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        parent = (obj.get("spec") or {}).get("parentRef")
+        if parent is None:
+            return [required("spec.parentRef")]
+        return [required(f"spec.parentRef.{key}") for key in ("resource", "name") if not parent.get(key)]
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        parents = (obj.get("spec") or {}).get("parentRef"), (old.get("spec") or {}).get("parentRef")
+        return self.validate_create(obj, ctx) + immutable(*parents, "spec.parentRef")
+
+
+class ServiceCIDRStrategy(BuiltinStrategy):
+    has_status = True
+    status_metadata = NO_METADATA
+
+    def default(self, obj: Json) -> None:
+        section(obj, "spec")
+        section(obj, "status")
+
+    def prepare_create(self, obj: Json, ctx: WriteContext) -> None:
+        obj["status"] = {}
+
+    def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
+        cidrs = (obj.get("spec") or {}).get("cidrs") or ()
+        if not cidrs:
+            return [required("spec.cidrs", "at least one CIDR required")]
+        return [
+            invalid(
+                f"spec.cidrs[{index}]",
+                cidr,
+                "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)",
+            )
+            for index, cidr in enumerate(cidrs)
+            if _network(cidr) is None
+        ]
+
+    def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
+        cidrs = (obj.get("spec") or {}).get("cidrs"), (old.get("spec") or {}).get("cidrs")
+        return self.validate_create(obj, ctx) + immutable(*cidrs, "spec.cidrs")

@@ -1,0 +1,1 @@
+"""Pods: defaults, every part of their validation, warnings, subresources."""

@@ -1,0 +1,1 @@
+"""The rows that kubectl prints of built-in kinds."""

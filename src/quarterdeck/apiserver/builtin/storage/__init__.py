@@ -1,0 +1,1 @@
+"""What pods store and read: volumes, claims and classes, devices, ConfigMaps, Secrets."""

@@ -1,0 +1,581 @@
+"""The controller: sources fill its queue, workers empty it, one worker per key at a time.
+
+Its life: sources start and enqueue the present state; workers start when all sources have done so (and,
+with warm-up, when this process leads); on ``request_stop()`` the queue closes and running reconciles may
+finish. What a reconcile's outcome means for its key is in ``worker``.
+
+A controller serves one cluster, or several that come and go (``engage``, ``disengage``): its keys carry the
+cluster's name, and its contexts are bound to it.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import msgspec
+
+from quarterdeck.api import Key, Resource
+from quarterdeck.client import AnyKind, Client, field_owner
+from quarterdeck.errors import CacheError, QuarterdeckError
+from quarterdeck.runtime.cache.cache import Cache
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.index import Index
+from quarterdeck.runtime.contract import NoRecorder, ReconcileMetrics, Recorder
+from quarterdeck.runtime.controller.consistency import ConsistencyStatistics, WriteTracker
+from quarterdeck.runtime.controller.option import ControllerOptions
+from quarterdeck.runtime.controller.predicate import Predicate
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Result, Wait
+from quarterdeck.runtime.controller.source import KindSource, Source, SourceContext
+from quarterdeck.runtime.controller.worker import Worker
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.execution import Execution
+from quarterdeck.runtime.loop.taskerror import unwrapped
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.queue.choice import make_queue
+from quarterdeck.runtime.queue.ratelimit import RateLimiter
+from quarterdeck.runtime.queue.workqueue import (
+    LOW_PRIORITY,
+    QueueClosed,
+    QueueMetrics,
+    QueueStatistics,
+    WorkQueue,
+)
+from quarterdeck.runtime.reconcile.application import AppliedMemory
+from quarterdeck.runtime.reconcile.context import Context, ContextWrites, Toolbox, current_key
+from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
+from quarterdeck.runtime.reconcile.recording import recording_client
+from quarterdeck.runtime.trace import NO_TRACER, Tracer
+
+__all__ = [
+    "Controller",
+    "ControllerEnvironment",
+    "ControllerOptions",
+    "ControllerStatistics",
+    "SyncTimeout",
+    "WatchHandle",
+]
+
+T = TypeVar("T", bound=Resource)
+
+_TWICE: Final = (
+    "controller was started more than once. This is likely to be caused by being added to a manager multiple "
+    "times"
+)
+
+
+_HANDOVER_PERIOD: Final = 0.01
+
+
+class SyncTimeout(QuarterdeckError):
+    """A source was not ready in time; the message says which, and what keeps it."""
+
+
+class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """What a manager gives to a controller."""
+
+    execution: Execution
+    recorder: Recorder = msgspec.field(default_factory=NoRecorder)
+    clock: Clock = msgspec.field(default_factory=LoopClock)
+    rng: random.Random = msgspec.field(default_factory=random.Random)
+    may_write: Callable[[Key | None], bool] | None = None
+    """Asked before each write of a controller that needs leadership, with the key it is made for."""
+    owns: Callable[[Key], bool] | None = None
+    """Asked before each reconcile of such a controller, if keys are shared among replicas."""
+    metrics: ReconcileMetrics | None = None
+    queue_metrics: QueueMetrics | None = None
+    tracer: Tracer = NO_TRACER
+    workers: int = 4
+    """Workers, unless the controller's options say otherwise."""
+
+
+class ControllerStatistics(msgspec.Struct, frozen=True):
+    """A moment of a controller's life."""
+
+    name: str
+    workers: int
+    active: int
+    sources: int
+    queue: QueueStatistics
+    consistency: ConsistencyStatistics | None
+    waiting: int
+    """Keys that wait for something to be seen in the cache."""
+    is_synced: bool
+
+
+class WatchHandle:
+    """A source that is attached to a controller; give it to ``unwatch``."""
+
+    __slots__ = ("source", "synced", "tasks")
+
+    def __init__(self, source: Source) -> None:
+        self.source: Final = source
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.synced: set[str] = set()
+
+
+class Controller(Generic[T]):
+    """Reconciles objects of one kind."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        kind: type[T] | None,
+        reads: AnyKind | None = None,
+        reconciler: Reconciler[T],
+        sources: Sequence[Source] = (),
+        predicates: Sequence[Predicate] = (),
+        finalizers: FinalizerRegistry[Context[T]] | None = None,
+        options: ControllerOptions | None = None,
+        limiter: RateLimiter[Key] | None = None,
+        indexes: Sequence[tuple[AnyKind, Index[Any]]] = (),
+        rules: Sequence[Rule] = (),
+    ) -> None:
+        """Everything here is what the builder collects; see ``builder``.
+
+        ``reads`` is the representation in which reconciles get their object; default ``kind`` itself.
+        """
+        self.name: Final = name
+        self.kind: Final = kind
+        self._reads: Final = reads if reads is not None else kind
+        self.options: Final = options if options is not None else ControllerOptions()
+        self._reconciler: Final = reconciler
+        self._predicates: Final = tuple(predicates)
+        self._finalizers: Final = finalizers if finalizers is not None else FinalizerRegistry()
+        self._limiter: Final = limiter
+        self._indexes: Final = tuple(indexes)
+        self.rules: Final = tuple(rules)
+        """The permissions it needs, as derived from its declarations."""
+        self._handles: list[WatchHandle] = [WatchHandle(source) for source in sources]
+        self._clusters: dict[str, Toolbox] = {}
+        self._pending_clusters: dict[str, tuple[Client, Cache]] = {}
+        self._waiting: dict[Key, Callable[[], None]] = {}
+        self._applied: Final = AppliedMemory()
+        about = (
+            {"controllerGroup": kind.type_info.group, "controllerKind": kind.type_info.kind}
+            if kind is not None
+            else {}
+        )
+        self._log: Final = (
+            self.options.log_constructor(None)
+            if self.options.log_constructor is not None
+            else get_logger(__name__, controller=name, **about)
+        )
+        self._environment: ControllerEnvironment | None = None
+        self._queue: WorkQueue[Key] | None = None
+        self._tracker: WriteTracker | None = None
+        self._worker: Worker[T] | None = None
+        self._end_follow: Callable[[], None] | None = None
+        self._group: asyncio.TaskGroup | None = None
+        self._synced = asyncio.Event()
+        self._may_work = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._started = False
+        self._active = 0
+        self._workers = 0
+
+    # -- wiring ---------------------------------------------------------------------------------------
+
+    @property
+    def needs_leader_election(self) -> bool:
+        """Whether it runs only while this process leads."""
+        return self.options.need_leader_election
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources that are attached."""
+        return tuple(handle.source for handle in self._handles)
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """Names of the finalizers it declares."""
+        return tuple(self._finalizers)
+
+    @property
+    def queue(self) -> WorkQueue[Key]:
+        """The work queue; there is one once the controller belongs to a manager."""
+        if self._queue is None:
+            raise RuntimeError(f"controller {self.name} belongs to no manager yet")
+        return self._queue
+
+    def attach(self, environment: ControllerEnvironment) -> None:
+        """Join a manager; once."""
+        if self._environment is not None:
+            raise RuntimeError(_TWICE)
+        self._environment = environment
+        self._renew()
+        for cluster, (client, cache) in self._pending_clusters.items():
+            self.engage(cluster, client, cache)
+
+    def _renew(self) -> None:
+        """A fresh queue and fresh gates: at the begin, and for each new term of leadership."""
+        environment, options = self._need_environment(), self.options
+        queue = self._queue = make_queue(
+            self.name,
+            options,
+            limiter=self._limiter,
+            metrics=environment.queue_metrics,
+            rng=environment.rng,
+        )
+        if self._end_follow is not None:
+            self._end_follow()
+        follow = getattr(environment.queue_metrics, "follow", None)
+        self._end_follow = follow(queue.statistics) if follow is not None else None
+        if options.consistency == "own-writes":
+            self._tracker = WriteTracker(
+                release=lambda key, priority: queue.add(key, priority=priority),
+                clock=environment.clock,
+                timeout=options.consistency_timeout,
+                metrics=environment.metrics,
+            )
+        self._synced, self._may_work, self._stopping = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._started = False
+
+    def _need_environment(self) -> ControllerEnvironment:
+        if self._environment is None:
+            raise RuntimeError(f"controller {self.name} belongs to no manager yet")
+        return self._environment
+
+    def engage(self, cluster: str, client: Client, cache: Cache) -> None:
+        """Serve a cluster: its sources start now, or with the controller."""
+        if self._environment is None:
+            self._pending_clusters[cluster] = (client, cache)
+            return
+        self._clusters[cluster] = self._make_tools(cluster, client, cache)
+        if self._reads is not None:
+            cache.informer(self._reads, optional=False)
+        for handle in self._handles:
+            self._prepare(handle.source, cache)
+        for kind, index in self._indexes:  # after the sources: these say whether a kind may be absent
+            cache.informer(kind).declare_index(index)
+        if self._group is not None:
+            for handle in self._handles:
+                self._start_source(handle, cluster, self._group)
+
+    def _make_tools(self, cluster: str, client: Client, cache: Cache) -> Toolbox:
+        environment = self._need_environment()
+        ask = environment.may_write if self.needs_leader_election else None
+
+        def fence() -> bool:
+            return ask is None or ask(current_key())
+
+        owned = field_owner(client, self.options.field_manager or self.name)
+        recording = recording_client(owned, ContextWrites(), may_write=fence if ask is not None else None)
+        if self._reads is not None:
+            recording.represent(self._reads)  # known by its class from now on, metadata included
+        return Toolbox(
+            client=recording,
+            cache=cache,
+            cluster=cluster,
+            clock=environment.clock,
+            execution=environment.execution,
+            recorder=environment.recorder,
+            tracker=self._tracker,
+            applied=self._applied,
+        )
+
+    @staticmethod
+    def _prepare(source: Source, cache: Cache) -> None:
+        if isinstance(source, KindSource):
+            source.prepare(cache)
+
+    async def disengage(self, cluster: str) -> None:
+        """Stop serving a cluster: its sources end, its queued, parked and waiting keys are dropped."""
+        self._clusters.pop(cluster, None)
+        tasks = [task for handle in self._handles if (task := handle.tasks.pop(cluster, None)) is not None]
+        await _end(tasks)
+
+        def belongs(key: Key) -> bool:
+            return key.cluster == cluster
+
+        for key in [key for key in self._waiting if belongs(key)]:
+            self._waiting.pop(key)()
+        self.queue.discard(belongs)
+        if self._tracker is not None:
+            self._tracker.discard(belongs)
+        if self._worker is not None:
+            self._worker.discard(belongs)
+
+    def watch(self, source: Source) -> WatchHandle:
+        """Attach one more source, before or after start."""
+        handle = WatchHandle(source)
+        self._handles.append(handle)
+        for cluster, tools in self._clusters.items():
+            self._prepare(source, tools.cache)
+            if self._group is not None:
+                self._start_source(handle, cluster, self._group)
+        return handle
+
+    async def unwatch(self, handle: WatchHandle) -> None:
+        """Detach a source; keys it has queued stay queued."""
+        if handle in self._handles:
+            self._handles.remove(handle)
+        tasks = list(handle.tasks.values())
+        handle.tasks.clear()
+        await _end(tasks)
+
+    def statistics(self) -> ControllerStatistics:
+        """Queue, workers and what is waited for."""
+        return ControllerStatistics(
+            name=self.name,
+            workers=self._workers,
+            active=self._active,
+            sources=len(self._handles),
+            queue=self.queue.statistics(),
+            consistency=self._tracker.statistics() if self._tracker is not None else None,
+            waiting=len(self._waiting),
+            is_synced=self._synced.is_set(),
+        )
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Start sources, then workers; ends after ``request_stop()``. Raises ``SyncTimeout``."""
+        environment = self._need_environment()
+        if self._started:
+            raise RuntimeError(_TWICE)
+        self._started = True
+        try:
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    self._group = group
+                    await self._start_sources(group)
+                    if not self.options.enable_warmup:
+                        self._may_work.set()
+                    if await self._unless_stopping(self._may_work):
+                        await self._work(environment)
+                    await _end([task for handle in self._handles for task in handle.tasks.values()])
+        finally:
+            self._group = None
+            self._close()
+
+    def _close(self) -> None:
+        self.queue.shut_down()
+        if self._tracker is not None:
+            self._tracker.close()
+        for cancel in self._waiting.values():
+            cancel()
+        self._waiting.clear()
+        for handle in self._handles:
+            handle.tasks.clear()
+            handle.synced.clear()
+
+    def lead(self) -> None:
+        """This process leads: a warmed-up controller may start its workers."""
+        self._may_work.set()
+
+    def request_stop(self) -> None:
+        """Take no new keys; reconciles that run may finish, then ``run()`` ends."""
+        if not self._stopping.is_set():
+            self._log.info("Shutdown signal received, waiting for all workers to finish")
+        self._stopping.set()
+        if self._queue is not None:
+            self._queue.shut_down()
+
+    def renew(self) -> None:
+        """Make a controller that has ended ready to run again: for another term of leadership."""
+        clusters = dict(self._clusters)
+        self._renew()
+        for name, tools in clusters.items():
+            # The contexts of the new term record into the new tracker.
+            self._clusters[name] = tools.with_tracker(self._tracker)
+
+    async def wait_synced(self) -> None:
+        """Wait until all sources have enqueued the present state."""
+        await self._synced.wait()
+
+    async def _start_sources(self, group: asyncio.TaskGroup) -> None:
+        self._log.info("Starting Controller")
+        for cluster in self._clusters:
+            for handle in self._handles:
+                self._start_source(handle, cluster, group)
+        timeout = self.options.cache_sync_timeout
+        try:
+            async with asyncio.timeout(timeout):
+                await self._unless_stopping(self._synced)
+        except TimeoutError as error:
+            raise SyncTimeout(self._why_not_synced(timeout)) from error
+
+    def _start_source(self, handle: WatchHandle, cluster: str, group: asyncio.TaskGroup) -> None:
+        environment, tools, queue = self._need_environment(), self._clusters[cluster], self.queue
+
+        def enqueue(key: Key, priority: int, *, after: float = 0.0) -> None:
+            if cluster and not key.cluster:
+                key = Key(key.namespace, key.name, cluster)
+            queue.add(key, after=after, priority=priority)
+
+        def synced() -> None:
+            handle.synced.add(cluster)
+            if all(name in each.synced for each in self._handles for name in self._clusters):
+                self._synced.set()
+
+        context = SourceContext(
+            cache=tools.cache,
+            cluster=cluster,
+            enqueue=enqueue,
+            predicates=self._predicates,
+            clock=environment.clock,
+            rng=environment.rng,
+            synced=synced,
+        )
+        self._log.info("Starting EventSource", source=handle.source.name)
+        handle.tasks[cluster] = group.create_task(
+            handle.source.run(context), name=f"{self.name} {handle.source.name}"
+        )
+
+    def _why_not_synced(self, timeout: float) -> str:
+        late = []
+        for handle in self._handles:
+            for cluster, tools in self._clusters.items():
+                if cluster in handle.synced:
+                    continue
+                source = handle.source
+                why = str(tools.cache.informer(source.kind).health) if isinstance(source, KindSource) else ""
+                late.append(f"{source.name} ({why})" if why else source.name)
+        names = ", ".join(late)
+        return f"failed to wait for {self.name} caches to sync: not synced within {timeout:g}s: {names}"
+
+    async def _unless_stopping(self, event: asyncio.Event) -> bool:
+        """Wait for an event; returns whether it came before ``request_stop()``."""
+        waits = [asyncio.ensure_future(e.wait()) for e in (event, self._stopping)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _end(waits)
+        return not self._stopping.is_set()
+
+    # -- workers --------------------------------------------------------------------------------------
+
+    async def _work(self, environment: ControllerEnvironment) -> None:
+        count = self.options.max_concurrent_reconciles or environment.workers
+        metrics = environment.metrics
+        if metrics is not None:
+            metrics.max_concurrent.set(count)
+        worker = self._worker = self._make_worker(environment)
+        self._log.info("Starting workers", **{"worker count": count})
+        self._workers = count
+        try:
+            async with asyncio.TaskGroup() as workers:
+                for i in range(count):
+                    workers.create_task(self._serve(worker, metrics), name=f"{self.name} worker {i}")
+        finally:
+            self._workers = 0
+        self._log.info("All workers finished")
+
+    def _make_worker(self, environment: ControllerEnvironment) -> Worker[T]:
+        return Worker(
+            kind=self.kind,
+            reads=self._reads,
+            reconciler=self._reconciler,
+            finalizers=self._finalizers,
+            queue=self.queue,
+            parking=self,
+            tools=self._clusters.get,
+            execution=environment.execution,
+            clock=environment.clock,
+            log=self._log,
+            log_constructor=self.options.log_constructor,
+            timeout=self.options.reconcile_timeout,
+            errors=self.options.errors,
+            recover_panic=self.options.recover_panic,
+            metrics=environment.metrics,
+            tracer=environment.tracer,
+            name=self.name,
+            forget=self._tracker.forget if self._tracker is not None else _ignore,
+        )
+
+    async def reconcile_once(self, key: Key) -> Result | None:
+        """Reconcile one key here and now, past the queue: for tests and tools.
+
+        Returns what the reconciler returned and raises what it raised. The caches must be filled, and the
+        controller must not run: nothing here keeps a worker from the same key.
+        """
+        return await self._make_worker(self._need_environment()).run_once(key)
+
+    async def _serve(self, worker: Worker[T], metrics: ReconcileMetrics | None) -> None:
+        queue, tracker = self.queue, self._tracker
+        park = tracker.park if tracker is not None else None
+        owns = self._need_environment().owns if self.needs_leader_election else None
+        while True:
+            try:
+                key = await queue.get()
+            except QueueClosed:
+                return
+            priority = queue.priority_of(key)
+            try:
+                if owns is not None and not owns(key):
+                    continue  # another replica's; it finds the object by itself
+                if park is not None and park(key, priority):
+                    continue
+                self._active += 1
+                if metrics is not None:
+                    metrics.active_workers.inc()
+                try:
+                    await worker.process(key, priority)
+                finally:
+                    self._active -= 1
+                    if metrics is not None:
+                        metrics.active_workers.dec()
+            finally:
+                # A key that was woken by its own writes mostly has to wait until the cache shows them.
+                queue.done(key, takes_over=park)
+
+    def take_over(self, mine: Callable[[Key], bool]) -> None:
+        """Queue every object among these keys: they were another replica's until now."""
+        if self._reads is None:
+            return
+        for cluster, tools in self._clusters.items():
+            for entry in tools.cache.informer(self._reads).entries():
+                key = Key(entry.namespace, entry.name, cluster)
+                if mine(key):
+                    self.queue.add(key, priority=LOW_PRIORITY)
+
+    async def hand_over(self, others: Callable[[Key], bool]) -> None:
+        """Drop what is queued of these keys and wait for those that are being reconciled."""
+        self.queue.discard(others)
+        while any(others(key) for key in self.queue.processing):  # noqa: ASYNC110  nobody signals this
+            await asyncio.sleep(_HANDOVER_PERIOD)
+
+    def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
+        """Queue ``key`` when what it waits for shows up in the cache, or after its time-out."""
+        queue, tools = self.queue, self._clusters.get(key.cluster)
+        queue.add(key, after=wait.requeue_after or 0.0, priority=priority)
+        if tools is None:
+            return
+        until = wait.until
+        if not tools.cache.has_informer(until.kind):
+            raise CacheError(f"cannot wait for {until.kind}: it is not cached")
+        informer = tools.cache.informer(until.kind)
+        shard = informer.shard_for(until.key.namespace)
+        if shard is None:
+            return
+        decode = informer.decoder(until.kind)
+
+        def accepts(entry: Entry | None) -> bool:
+            return until.test(decode(entry) if entry is not None else None)
+
+        def arrived() -> None:
+            self._waiting.pop(key, None)
+            queue.add(key, priority=priority)
+
+        known = self._waiting.pop(key, None)
+        if known is not None:
+            known()
+        self._waiting[key] = _ignore
+        cancel = shard.when_entry(until.key.namespace, until.key.name, accepts, arrived)
+        if key in self._waiting:
+            self._waiting[key] = cancel
+
+
+async def _end(tasks: Sequence["asyncio.Future[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+
+
+def _ignore(*_args: object) -> None:
+    return None

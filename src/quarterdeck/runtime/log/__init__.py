@@ -1,0 +1,27 @@
+"""Log lines: how they look, what their fields are, and how often the same error is told."""
+
+from .output import (
+    ConsoleFormatter,
+    FieldLogger,
+    JsonFormatter,
+    LogControl,
+    RepeatFilter,
+    bound_fields,
+    configure,
+    current_fields,
+    get_logger,
+    redact,
+)
+
+__all__ = [
+    "ConsoleFormatter",
+    "FieldLogger",
+    "JsonFormatter",
+    "LogControl",
+    "RepeatFilter",
+    "bound_fields",
+    "configure",
+    "current_fields",
+    "get_logger",
+    "redact",
+]

@@ -1,0 +1,624 @@
+"""The manager: starts everything in order, keeps it running, stops it in order.
+
+Start, each waiting for the one before: servers, webhooks, caches, others, warm-up, leader election, and
+when the lease is won the controllers. Stop, within one grace period: others, controllers, caches,
+webhooks, servers; then the election ends, which releases the lease. Caches are waited for until they are
+synced or until it is clear that they cannot be (a permission or a CRD is missing): one blocked kind must
+not keep controllers from working that do not need it.
+
+The first runnable that raises stops the manager, and its error is raised by ``serve()``. ``run()`` is
+``serve()`` with signal handlers and an exit code.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
+
+import msgspec
+
+from quarterdeck.api import GroupKind, Resource, Scheme, UnsetType
+from quarterdeck.client import Client, Config, Observer
+from quarterdeck.errors import ConfigError, QuarterdeckError
+from quarterdeck.runtime.cache.cache import Cache
+from quarterdeck.runtime.cache.options import CacheOptions
+from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller, ControllerEnvironment
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
+from quarterdeck.runtime.loop.execution import Execution
+from quarterdeck.runtime.loop.lag import LoopLag
+from quarterdeck.runtime.loop.taskerror import unwrapped
+from quarterdeck.runtime.manager.check import BuiltinChecks
+from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
+from quarterdeck.runtime.manager.leadership import Leadership
+from quarterdeck.runtime.manager.option import (
+    GracePeriodExceeded,
+    LeaderElectionLost,
+    ManagerMetrics,
+    ManagerOptions,
+    ManagerStatistics,
+)
+from quarterdeck.runtime.manager.runnable import Group, Runnable, RunnableGroup, describe
+from quarterdeck.runtime.manager.stopsignal import stop_on_signals
+from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
+from quarterdeck.runtime.operator.rbac import (
+    ELECTION_RULES,
+    EVENT_RULES,
+    SHARD_RULES,
+    Rule,
+    merge_rules,
+    missing_permissions,
+)
+from quarterdeck.runtime.trace import NO_TRACER, Tracer, trace_requests
+
+if TYPE_CHECKING:
+    from quarterdeck.runtime.election import LeaderElection
+    from quarterdeck.runtime.webhook import AdmissionWebhook, Converter, WebhookServer
+
+__all__ = [
+    "GracePeriodExceeded",
+    "LeaderElectionLost",
+    "Manager",
+    "ManagerMetrics",
+    "ManagerOptions",
+    "ManagerStatistics",
+]
+
+T = TypeVar("T", bound=Resource)
+_log: Final = get_logger(__name__)
+_SETTLE_PERIOD: Final = 0.02
+
+
+class Manager:
+    """Runs controllers, caches, servers and whatever else has a life.
+
+    - ``target``: where the cluster is (a ``Config``), or a client to it.
+    - ``cache``: what the cache holds.
+    - ``leader_election``: how to campaign (a ``LeaderElection``), or an elector.
+    - ``webhooks``: the webhook server.
+    - ``recorder``: who records events; by default they are written to the cluster.
+    - ``metrics``, ``tracer``, ``observer``: who is told what happens.
+    """
+
+    def __init__(
+        self,
+        target: Config | Client,
+        *,
+        cache: CacheOptions | None = None,
+        leader_election: "LeaderElection | Elector | KeyElector | None" = None,
+        webhooks: Runnable | None = None,
+        metrics: ManagerMetrics | None = None,
+        recorder: Recorder | RecorderSource | None = None,
+        tracer: Tracer = NO_TRACER,
+        scheme: Scheme | None = None,
+        observer: Observer | None = None,
+        options: ManagerOptions | None = None,
+        clock: Clock | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self.options: Final = options if options is not None else ManagerOptions()
+        if isinstance(metrics, RuntimeMetrics) and observer is None:
+            observer = metrics.observe_request
+        self._clock: Final = clock if clock is not None else LoopClock()
+        self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
+        self.config: Final = target if isinstance(target, Config) else None
+        client = (
+            target
+            if isinstance(target, Client)
+            else Client.connect(
+                target,
+                scheme=scheme,
+                observer=trace_requests(tracer, observer),
+                on_resolved=metrics.observe_resolution
+                if isinstance(metrics, RuntimeMetrics) and metrics.has_client_details
+                else None,
+            )
+        )
+        self.cluster: Final = Cluster(
+            client,
+            cache=cache,
+            clock=self._clock,
+            rng=self._random,
+            owns_client=isinstance(target, Config),
+        )
+        self.metrics: Final = metrics
+        self._recorders: Final = self._make_recorders(recorder)
+        self._tracer: Final = tracer
+        self.webhooks: Final = webhooks
+        self.execution: Final = Execution(threads=self.options.threads, processes=self.options.processes)
+        lag = metrics.loop_lag.set if isinstance(metrics, RuntimeMetrics) else None
+        self.loop_lag: Final = LoopLag(observe=lag)
+        # Where the Lease lives, if that is known here: the permission is needed there only.
+        self._election_namespace: Final[str] = getattr(leader_election, "namespace", "")
+        self.elector: Final = self._make_elector(leader_election)
+        self._controllers: Final[dict[str, Controller[Any]]] = {}
+        self._rules: list[Rule] = []
+        self._clusters: dict[str, Cluster] = {"": self.cluster}
+        self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
+        self._providers: list[ClusterProvider] = []
+        self._groups: Final = {
+            group: RunnableGroup(group, spawn=self._spawn, failed=self._runnable_failed) for group in Group
+        }
+        self._tasks: asyncio.TaskGroup | None = None
+        self._spawned: set[asyncio.Task[None]] = set()
+        self._recording: asyncio.Task[None] | None = None
+        self._stop_requested: Final = asyncio.Event()
+        self._error: Exception | None = None
+        self._is_stopping = False
+        self._started = False
+        self._campaigning = False
+        self._leadership: Final = Leadership(
+            self.elector,
+            self._groups,
+            self._controllers,
+            is_stopping=self._stop_requested.is_set,
+            restarts=self.options.restart_on_lost_lease,
+        )
+        self._checks: Final = BuiltinChecks(
+            clusters=lambda: self._clusters.values(),
+            loop_lag=self.loop_lag,
+            webhooks=self.webhooks,
+            elector=self.elector,
+            clock=self._clock,
+            blocked_kinds_are_ready=self.options.blocked_kinds_are_ready,
+        )
+        if webhooks is not None:
+            self._groups[Group.WEBHOOKS].add(webhooks)
+        if isinstance(metrics, RuntimeMetrics):
+            follow_caches(metrics, self._caches_by_name, clock=self._clock)
+
+    def _caches_by_name(self) -> dict[str, Cache]:
+        return {name or "default": cluster.cache for name, cluster in self._clusters.items()}
+
+    def _make_recorders(self, given: Recorder | RecorderSource | None) -> Recorder | RecorderSource:
+        if given is not None:
+            return given
+        if not self.options.record_events:
+            return NoRecorder()
+        from quarterdeck.runtime.event import EventBroadcaster  # late: it needs the built-in kinds
+
+        return EventBroadcaster(
+            self.client,
+            metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
+            clock=self._clock,
+            rng=self._random,
+        )
+
+    def _make_elector(
+        self, given: "LeaderElection | Elector | KeyElector | None"
+    ) -> Elector | KeyElector | None:
+        if given is None:
+            return None
+        from quarterdeck.runtime.election import LeaderElection, make_elector
+
+        if not isinstance(given, LeaderElection):
+            return given
+        return make_elector(
+            given,
+            self.config,
+            recorder=self.recorder("leader-election"),
+            metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
+            rng=self._random,
+        )
+
+    def recorder(self, name: str) -> Recorder:
+        """The event recorder of a controller, or of anybody else under a name of their own."""
+        recorders = self._recorders
+        return recorders.recorder(name) if isinstance(recorders, RecorderSource) else recorders
+
+    # -- contents -------------------------------------------------------------------------------------
+
+    @property
+    def client(self) -> Client:
+        """Talks to the manager's own cluster; reads go to the server."""
+        return self.cluster.client
+
+    @property
+    def api_reader(self) -> Client:
+        """Always reads the server; the same as ``client``, under controller-runtime's name."""
+        return self.cluster.client
+
+    @property
+    def cache(self) -> Cache:
+        """The cache of the manager's own cluster."""
+        return self.cluster.cache
+
+    @property
+    def controllers(self) -> tuple[Controller[Any], ...]:
+        """The controllers that were added."""
+        return tuple(self._controllers.values())
+
+    @property
+    def clusters(self) -> Mapping[str, Cluster]:
+        """All clusters by name; the manager's own has the empty name."""
+        return dict(self._clusters)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether everything runs that may: also true of a replica that waits for the lease."""
+        return self._campaigning
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether the controllers run."""
+        return self._leadership.is_leading
+
+    @overload
+    def controller(
+        self, kind: type[T], *, name: str = ..., only_metadata: Literal[False] = ...
+    ) -> Builder[T]: ...
+    @overload
+    def controller(self, kind: type[T], *, name: str = ..., only_metadata: bool) -> Builder[Any]: ...
+    def controller(self, kind: type[T], *, name: str = "", only_metadata: bool = False) -> Builder[Any]:
+        """Build a controller for a kind; ``build`` adds nothing by itself, see ``add``.
+
+        With ``only_metadata`` nothing else of the kind is fetched; see ``Builder.for_``.
+        """
+        return Builder[T](name=name).for_(kind, only_metadata=only_metadata)
+
+    def add(self, runnable: Runnable, *, group: Group | None = None) -> None:
+        """Add something to run, in the group it belongs to unless one is named.
+
+        Raises ``ConfigError`` for a second controller of the same name, ``RuntimeError`` while stopping.
+        """
+        if self._is_stopping:
+            raise RuntimeError("can't accept new runnable as stop procedure is already engaged")
+        if isinstance(runnable, Controller):
+            self._add_controller(runnable)
+            return
+        adopt = getattr(runnable, "adopt_checks", None)
+        if adopt is not None:
+            adopt(self.checks)
+        self._groups[group or _classify(runnable)].add(runnable)
+
+    def _add_controller(self, controller: Controller[Any]) -> None:
+        name = controller.name
+        if name in self._controllers:
+            raise ConfigError(
+                f"controller with name {name} already exists. Controller names must be unique to avoid "
+                "multiple controllers reporting the same metric. Give it another name with named(...)"
+            )
+        self._controllers[name] = controller
+        controller.attach(
+            ControllerEnvironment(
+                execution=self.execution,
+                recorder=self.recorder(name),
+                tracer=self._tracer,
+                clock=self._clock,
+                rng=self._random,
+                may_write=self._leadership.may_write if self.elector is not None else None,
+                owns=self.elector.owns if isinstance(self.elector, KeyElector) else None,
+                metrics=self.metrics.controller(name) if self.metrics is not None else None,
+                queue_metrics=self.metrics.queue(name) if self.metrics is not None else None,
+                workers=self._workers_for(controller),
+            )
+        )
+        for cluster in self._clusters.values():
+            controller.engage(cluster.name, cluster.client, cluster.cache)
+        if not controller.needs_leader_election:
+            self._groups[Group.OTHERS].add(controller)
+        elif controller.options.enable_warmup:
+            self._groups[Group.WARMUP].add(controller)
+            if self._leadership.is_leading:
+                controller.lead()
+        else:
+            self._groups[Group.LEADER].add(controller)
+
+    def _workers_for(self, controller: Controller[Any]) -> int:
+        if controller.kind is None:
+            return self.options.max_concurrent_reconciles
+        names: GroupKind = controller.kind.type_info.gvk.group_kind
+        return self.options.concurrency_by_kind.get(str(names), self.options.max_concurrent_reconciles)
+
+    def add_webhook(self, *webhooks: "AdmissionWebhook") -> None:
+        """Serve admission handlers; the manager must have a webhook server."""
+        if webhooks:
+            self.webhook_server.add(*webhooks)
+
+    def add_conversion(self, *conversions: "Converter") -> None:
+        """Serve conversions between versions of a kind; the manager must have a webhook server."""
+        self.webhook_server.add_conversion(*conversions)
+
+    @property
+    def webhook_server(self) -> "WebhookServer":
+        """The webhook server; raises ``ConfigError`` if there is none."""
+        from quarterdeck.runtime.webhook import WebhookServer
+
+        if not isinstance(self.webhooks, WebhookServer):
+            raise ConfigError("the manager has no webhook server: pass webhooks=WebhookServer(...)")
+        return self.webhooks
+
+    def add_provider(self, provider: ClusterProvider) -> None:
+        """Serve the clusters a provider finds, with every controller."""
+        self._providers.append(provider)
+        if self._tasks is not None:
+            self._spawn(self._follow_provider(provider), "cluster provider")
+
+    def add_rules(self, *rules: Rule) -> None:
+        """Declare permissions that no controller declares, such as what webhooks read."""
+        self._rules += rules
+
+    def rules(self) -> tuple[Rule, ...]:
+        """The permissions the manager needs, as derived from the declarations of its controllers."""
+        rules = [*self._rules]
+        rules += [rule for controller in self._controllers.values() for rule in controller.rules]
+        if isinstance(self._recorders, RecorderSource):
+            rules += EVENT_RULES
+        if self.elector is not None:
+            needed = SHARD_RULES if isinstance(self.elector, KeyElector) else ELECTION_RULES
+            rules += (msgspec.structs.replace(rule, namespace=self._election_namespace) for rule in needed)
+        return merge_rules(rules)
+
+    def statistics(self) -> ManagerStatistics:
+        """Controllers and caches."""
+        return ManagerStatistics(
+            controllers=tuple(each.statistics() for each in self._controllers.values()),
+            caches={name: cluster.cache.statistics() for name, cluster in self._clusters.items()},
+            is_leading=self._leadership.is_leading,
+        )
+
+    def is_idle(self, *, until: float | None = None) -> bool:
+        """Whether nothing is to be done: queues empty, nobody at work, nothing delayed before ``until``.
+
+        ``until`` is a loop time; ``None`` ignores delayed keys altogether.
+        """
+        for cluster in self._clusters.values():
+            if any(each.queued or each.handling for each in cluster.cache.statistics().informers):
+                return False
+        for controller in self._controllers.values():
+            now = controller.statistics()
+            parked = now.consistency.parked if now.consistency is not None else 0
+            if now.queue.ready or now.queue.processing or now.active or parked:
+                return False
+            due = now.queue.next_due
+            if until is not None and due is not None and due <= until:
+                return False
+        return True
+
+    @property
+    def checks(self) -> BuiltinChecks:
+        """Readiness and liveness; a health server that is added has them."""
+        return self._checks
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.execution.aclose()
+        await self.cluster.aclose()
+
+    def request_stop(self) -> None:
+        """Begin to stop; ``serve()`` ends when everything has."""
+        self._stop_requested.set()
+
+    async def run(self) -> int:
+        """``serve()`` with handlers for SIGINT and SIGTERM; returns the exit code of the process."""
+        with stop_on_signals(self.request_stop):
+            try:
+                await self.serve()
+            except QuarterdeckError as error:
+                _log.error("manager ended with an error", error, trace=False)
+                return 1
+            except Exception as error:  # noqa: BLE001  supervision point: the end of the process
+                _log.error("manager ended with an error", error)
+                return 1
+        return 0
+
+    async def serve(self) -> None:
+        """Start everything, run until asked to stop or until something fails, stop everything.
+
+        Raises the error of the runnable that failed, ``GracePeriodExceeded`` or ``LeaderElectionLost``.
+        """
+        if self._started:
+            raise RuntimeError("the manager was started more than once")
+        self._started = True
+        late: list[str] = []
+        with unwrapped():
+            async with asyncio.TaskGroup() as tasks:
+                self._tasks = tasks
+                election: asyncio.Task[None] | None = None
+                try:
+                    election = await self._start()
+                    await self._stop_requested.wait()
+                finally:
+                    late = await self._stop(election)
+        if self._error is not None:
+            raise self._error
+        if late:
+            grace, names = self.options.graceful_shutdown_timeout, ", ".join(late)
+            raise GracePeriodExceeded(
+                f"failed waiting for all runnables to end within grace period of {grace:g}s: {names}"
+            )
+
+    async def _start(self) -> "asyncio.Task[None] | None":
+        groups = self._groups
+        if isinstance(self._recorders, RecorderSource):
+            self._recording = self._spawn(self._recorders.run(), "event recorder")
+        if self.options.watch_loop:
+            groups[Group.SERVERS].add(self.loop_lag)
+        for group in (Group.SERVERS, Group.WEBHOOKS):
+            groups[group].start()
+            await self._unless_stopped(groups[group].wait_serving())
+        if self.options.check_permissions:
+            self._spawn(self._check_permissions(), "permission check")
+        for cluster in self._clusters.values():
+            self._start_cache(cluster)
+        groups[Group.CACHES].start()
+        await self._unless_stopped(self._wait_settled())
+        groups[Group.OTHERS].start()
+        for provider in self._providers:
+            self._spawn(self._follow_provider(provider), "cluster provider")
+        groups[Group.WARMUP].start()
+        for runnable in groups[Group.WARMUP].runnables:
+            if isinstance(runnable, Controller):
+                await self._unless_stopped(runnable.wait_synced())
+        if self._stop_requested.is_set():
+            return None
+        self._campaigning = True
+        return self._spawn(self._campaign(), "leader election")
+
+    async def _check_permissions(self) -> None:
+        """Say which permissions are missing, long before a cache times out for lack of them."""
+        spaces = self.cache.options.namespaces
+        namespaces = () if isinstance(spaces, UnsetType) else tuple(name for name in spaces if name)
+        try:
+            missing = await missing_permissions(self.client, self.rules(), namespaces=namespaces)
+        except QuarterdeckError as error:
+            _log.warning("cannot check permissions", error)
+            return
+        if missing:
+            _log.error("permissions are missing", permissions=[str(each) for each in missing])
+
+    async def _unless_stopped(self, step: Awaitable[None]) -> None:
+        """Take a step of the start, but not longer than until somebody asks to stop."""
+        tasks = [asyncio.ensure_future(step), asyncio.ensure_future(self._stop_requested.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+        if not tasks[0].cancelled():
+            tasks[0].result()
+
+    async def _wait_settled(self) -> None:
+        """Wait until every informer is synced, or blocked by something that waiting does not cure."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.options.cache_settle_timeout):
+                while not all(
+                    informer.has_synced or informer.health.is_blocked
+                    for cluster in self._clusters.values()
+                    for informer in cluster.cache.informers
+                ):
+                    await self._clock.sleep(_SETTLE_PERIOD)
+
+    async def _campaign(self) -> None:
+        try:
+            await self._leadership.campaign()
+        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
+            self._fail(error)
+
+    # -- clusters -------------------------------------------------------------------------------------
+
+    def _start_cache(self, cluster: Cluster) -> None:
+        self._cluster_tasks[cluster.name] = self._spawn(
+            self._run_cache(cluster), f"cache {cluster.name}".strip()
+        )
+
+    async def _run_cache(self, cluster: Cluster) -> None:
+        try:
+            await cluster.run()
+        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
+            self._fail(error)
+
+    async def _follow_provider(self, provider: ClusterProvider) -> None:
+        async for change, cluster in provider.events():
+            if change == "engaged":
+                await self.engage(cluster)
+            else:
+                await self.disengage(cluster.name)
+
+    async def engage(self, cluster: Cluster) -> None:
+        """Serve one more cluster with every controller."""
+        if cluster.name in self._clusters:
+            raise ConfigError(f"cluster {cluster.name!r} is already engaged")
+        self._clusters[cluster.name] = cluster
+        if self._tasks is not None:
+            self._start_cache(cluster)
+        for controller in self._controllers.values():
+            controller.engage(cluster.name, cluster.client, cluster.cache)
+
+    async def disengage(self, name: str) -> None:
+        """Stop serving a cluster; its queued keys are dropped, its cache ends."""
+        cluster = self._clusters.pop(name, None)
+        if cluster is None:
+            return
+        for controller in self._controllers.values():
+            await controller.disengage(name)
+        task = self._cluster_tasks.pop(name, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        await cluster.aclose()
+
+    # -- the end --------------------------------------------------------------------------------------
+
+    async def _stop(self, election: "asyncio.Task[None] | None") -> list[str]:
+        self._is_stopping = True
+        self._stop_requested.set()
+        _log.info("Stopping and waiting for runnables")
+        grace = 0.0 if isinstance(self._error, LeaderElectionLost) else self.options.graceful_shutdown_timeout
+        deadline = None if grace < 0 else self._clock.monotonic() + grace
+        late: list[str] = []
+        self._groups[Group.WARMUP].request_stop()
+        for group in (Group.OTHERS, Group.LEADER, Group.WARMUP):
+            late += await self._stop_group(group, deadline)
+        for task in self._cluster_tasks.values():
+            task.cancel()
+        if self._cluster_tasks:
+            await asyncio.wait(self._cluster_tasks.values())
+        for group in (Group.CACHES, Group.WEBHOOKS, Group.SERVERS):
+            late += await self._stop_group(group, deadline)
+        if election is not None:
+            # Only now may somebody else lead: nothing of ours acts any more.
+            election.cancel()
+            await asyncio.wait([election])
+        if self._recording is not None:
+            self._recording.cancel()
+            await asyncio.wait([self._recording])
+        self._leadership.is_leading = False
+        self._cancel_rest()
+        return late
+
+    async def _stop_group(self, group: Group, deadline: float | None) -> list[str]:
+        runnables = self._groups[group]
+        runnables.request_stop()
+        left = None if deadline is None else max(0.0, deadline - self._clock.monotonic())
+        late = await runnables.wait_stopped(left)
+        await runnables.wait_cancelled()
+        return late
+
+    def _cancel_rest(self) -> None:
+        for task in self._spawned:
+            task.cancel()
+
+    def _spawn(self, work: Awaitable[None], name: str) -> "asyncio.Task[None]":
+        assert self._tasks is not None
+        task = self._tasks.create_task(_as_coroutine(work), name=name)
+        self._spawned.add(task)
+        task.add_done_callback(self._spawned.discard)
+        return task
+
+    def _runnable_failed(self, runnable: Runnable, error: Exception) -> None:
+        if self._is_stopping:
+            _log.error("error received after stop sequence was engaged", error, runnable=describe(runnable))
+            return
+        self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        if self._error is None and not self._is_stopping:
+            self._error = error
+        self._stop_requested.set()
+
+
+async def _as_coroutine(work: Awaitable[None]) -> None:
+    await work
+
+
+def _classify(runnable: Runnable) -> Group:
+    declared = getattr(runnable, "group", None)
+    if isinstance(declared, Group):
+        return declared
+    if hasattr(runnable, "is_serving"):
+        return Group.LEADER if getattr(runnable, "needs_leader_election", False) else Group.SERVERS
+    if isinstance(runnable, Cluster) or hasattr(runnable, "cache"):
+        return Group.CACHES
+    return Group.LEADER if getattr(runnable, "needs_leader_election", True) else Group.OTHERS

@@ -1,0 +1,306 @@
+"""Operators on one manager, as `quarterdeck up` and `quarterdeck run` run them.
+
+::
+
+    program = Program(Config.load(), operators, ProgramOptions(webhook_url="https://127.0.0.1:9443"))
+    return await program.run()
+
+The program gives the operators one manager (so one cache), one webhook server with a certificate it looks
+after, metrics and probes. What the operators declare decides what is cached, served, registered and
+permitted; the program knows none of them by name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.api import GroupVersionKind, Resource, UnsetType
+from quarterdeck.client import Client, Config
+from quarterdeck.errors import ConfigError, QuarterdeckError
+from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, Settings
+from quarterdeck.runtime.certificate import (
+    CertificateSource,
+    EphemeralCertificates,
+    FileCertificates,
+    SelfSigned,
+)
+from quarterdeck.runtime.election import LeaderElection
+from quarterdeck.runtime.health import (
+    REVIEW_RULES,
+    AccessReviewer,
+    HealthServer,
+    MetricsServer,
+    is_loopback,
+)
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
+from quarterdeck.runtime.operator.install import create_namespace, install_definitions
+from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.webhook import (
+    ServiceTarget,
+    UrlTarget,
+    WebhookInstaller,
+    WebhookOptions,
+    WebhookServer,
+)
+
+__all__ = ["Program", "ProgramOptions"]
+
+_POLL: Final = 0.01
+_log: Final = get_logger(__name__)
+
+_CONFIGURATIONS: Final = {True: "mutatingwebhookconfigurations", False: "validatingwebhookconfigurations"}
+
+
+class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How operators are run."""
+
+    namespace: str = "quarterdeck-system"
+    """Where the program keeps its own objects: certificate, Lease."""
+    settings: Mapping[str, Mapping[str, Any]] = {}
+    """Settings of each operator, by its name."""
+    account: str = ""
+    """The service account that the program runs as, where that is known."""
+    is_embedded: bool = False
+    """The cluster is the embedded one."""
+    installs: bool = False
+    """Create the namespace and apply the operators' definitions before starting."""
+    webhook_host: str = "127.0.0.1"
+    webhook_port: int = 0
+    webhook_url: str = ""
+    """``https://host:port`` at which the API server finds the webhooks (port 0: the one that was picked);
+    empty means through the Service."""
+    webhook_service: str = "quarterdeck-webhook"
+    certificate_secret: str = ""
+    """Secret that keeps the certificate; ``<service>-tls`` unless given."""
+    certificate_directory: str = ""
+    """Serve ``tls.crt`` and ``tls.key`` of this folder, and leave registration to the operators."""
+    leader_election: LeaderElection | None = None
+    metrics_address: str = "0"
+    health_address: str = "0"
+    manager: ManagerOptions = ManagerOptions()
+
+
+class Program:
+    """Some operators, ready to run; ``manager`` may be given more runnables before that."""
+
+    def __init__(
+        self, target: Config | Client, operators: Sequence[Operator], options: ProgramOptions | None = None
+    ) -> None:
+        self.options: Final = options if options is not None else ProgramOptions()
+        self.operators: Final = tuple(operators)
+        unknown = self.options.settings.keys() - {operator.name for operator in operators}
+        if unknown:
+            raise ConfigError(f"settings for operators that do not run: {', '.join(sorted(unknown))}")
+        self.metrics: Final = RuntimeMetrics()
+        self._certificates: Final = self._make_certificates()
+        self.webhooks: Final = WebhookServer(
+            WebhookOptions(host=self.options.webhook_host, port=self.options.webhook_port),
+            certificates=self._certificates,
+            metrics=self.metrics,
+        )
+        self.manager: Final = Manager(
+            target,
+            # an embedded cluster is small, and its own controllers share the cache
+            cache=CacheOptions(by_kind={} if self.options.is_embedded else merge_kinds(operators)),
+            leader_election=self.options.leader_election,
+            webhooks=self.webhooks,
+            metrics=self.metrics,
+            options=self.options.manager,
+        )
+        self.registrations: Final = tuple(part for operator in operators for part in self._set_up(operator))
+        self.webhooks.bind(self.manager.client, self._publish)
+        self._add_servers()
+        follow_process(self.metrics.registry)
+        if not self.webhooks.is_empty:
+            self.manager.add_rules(*self._webhook_rules())
+
+    def _make_certificates(self) -> CertificateSource:
+        options = self.options
+        if options.certificate_directory:
+            return FileCertificates(options.certificate_directory, metrics=self.metrics)
+        names = ("localhost", "127.0.0.1") if options.webhook_url else ()
+        return SelfSigned(
+            options.webhook_service,
+            options.namespace,
+            secret=options.certificate_secret,
+            dns_names=names,
+        )
+
+    def _set_up(self, operator: Operator) -> tuple[OperatorWebhooks, ...]:
+        environment = OperatorEnvironment(
+            name=operator.name,
+            settings=self.options.settings.get(operator.name, {}),
+            namespace=self.options.namespace,
+            account=self.options.account,
+            is_embedded=self.options.is_embedded,
+            registers_webhooks=not self.options.certificate_directory,
+        )
+        webhooks = operator.setup(self.manager, environment)
+        parts = (webhooks, *webhooks.others)
+        for part in parts:
+            self.manager.add_webhook(*part.admission)
+        return parts
+
+    def _add_servers(self) -> None:
+        health = HealthServer(self.options.health_address)
+        for webhooks in self.registrations:
+            health.readiness.add_all(webhooks.checks)
+            for path, handler in webhooks.open_endpoints.items():
+                health.add(path, handler)
+        for server in (health, self._make_metrics_server()):
+            if server.is_enabled:
+                self.manager.add(server)
+
+    def _make_metrics_server(self) -> MetricsServer:
+        """Metrics and the endpoints of operators: beyond this machine with TLS, and for callers with a right.
+
+        On loopback, metrics are for everybody and in the clear; endpoints still ask for a token.
+        """
+        options, registry = self.options, self.metrics.registry
+        endpoints = [pair for each in self.registrations for pair in each.endpoints.items()]
+        reviewer = AccessReviewer(self.manager.client)
+        is_local = is_loopback(options.metrics_address)
+        if is_local:
+            server = MetricsServer(registry, options.metrics_address)
+        else:
+            server = MetricsServer(
+                registry, options.metrics_address, certificates=EphemeralCertificates(), reviewer=reviewer
+            )
+        for path, handler in endpoints:
+            server.add(path, reviewer.guard(handler) if is_local else handler)
+        if server.is_enabled and (endpoints or not is_local):
+            self.manager.add_rules(*REVIEW_RULES)
+        return server
+
+    # -- webhooks -------------------------------------------------------------------------------------
+
+    def _target(self) -> ServiceTarget | UrlTarget:
+        options = self.options
+        if not options.webhook_url:
+            return ServiceTarget(options.webhook_service, options.namespace)
+        url = options.webhook_url
+        return UrlTarget(f"{url.removesuffix(':0')}:{self.webhooks.port}" if url.endswith(":0") else url)
+
+    def installers(self) -> list[WebhookInstaller]:
+        """What registers each operator's webhooks."""
+        return [
+            WebhookInstaller(
+                self.manager.client,
+                webhooks.configuration,
+                self._target(),
+                webhooks=webhooks.admission,
+                definitions=webhooks.converted,
+            )
+            for webhooks in self.registrations
+            if webhooks.configuration
+        ]
+
+    async def _publish(self, bundle: bytes) -> bool:
+        await _until(lambda: self.webhooks.is_serving)  # the port is part of what is registered
+        return all([await install(bundle) for install in self.installers()])
+
+    def _webhook_rules(self) -> tuple[Rule, ...]:
+        read = tuple(rule for webhooks in self.registrations for rule in webhooks.rules)
+        if self.options.certificate_directory:
+            return read
+        hooks = [hook for webhooks in self.registrations for hook in webhooks.admission]
+        registration = Rule(
+            groups=("admissionregistration.k8s.io",),
+            resources=tuple(sorted({_CONFIGURATIONS[hook.is_mutating] for hook in hooks})),
+            verbs=("create", "get", "patch"),
+        )
+        converted = tuple(name for webhooks in self.registrations for name in webhooks.converted)
+        definition = Rule(
+            groups=("apiextensions.k8s.io",),
+            resources=("customresourcedefinitions",),
+            verbs=("get", "patch"),
+            resource_names=converted,
+        )
+        secret = Rule(
+            groups=("",),
+            resources=("secrets",),
+            verbs=("create", "get", "update", "watch"),
+            namespace=self.options.namespace,
+        )
+        return (*read, registration, secret, *((definition,) if converted else ()))
+
+    # -- life -----------------------------------------------------------------------------------------
+
+    @property
+    def not_ready(self) -> str:
+        """Why the program cannot do its work yet; empty once it can."""
+        if not self.manager.is_started:
+            return "the controllers have not started"
+        checks = self.manager.checks
+        if reason := checks.unsynced() or checks.blocked():
+            return reason
+        if isinstance(self._certificates, SelfSigned) and not self.webhooks.is_empty:
+            return "" if self._certificates.is_published else "the webhooks are not registered"
+        return ""
+
+    async def wait_ready(self) -> None:
+        """Wait until there is no reason left in ``not_ready``."""
+        await _until(lambda: not self.not_ready)
+
+    async def prepare(self) -> None:
+        """Create what the operators stand on: namespace and definitions, if the program installs them."""
+        if not self.options.installs:
+            return
+        client = self.manager.client
+        await create_namespace(client, self.options.namespace)
+        await install_definitions(client, *(d for each in self.operators for d in each.definitions()))
+
+    async def serve(self) -> None:
+        """Run until asked to stop; raises what stopped it."""
+        async with self.manager:
+            await self.prepare()
+            await self.manager.serve()
+
+    async def run(self) -> int:
+        """``serve`` with signal handlers; returns the exit code."""
+        async with self.manager:
+            try:
+                await self.prepare()
+            except QuarterdeckError as error:
+                _log.error("cannot prepare the cluster", error, trace=False)
+                return 1
+            return await self.manager.run()
+
+
+def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVersionKind, KindOptions]:
+    """What the operators together need of each kind. Namespaces add up; other differences are errors."""
+    merged: dict[type[Resource] | GroupVersionKind, KindOptions] = {}
+    for operator in operators:
+        for kind, wanted in operator.cached_kinds().items():
+            known = merged.setdefault(kind, wanted)
+            if known == wanted:
+                continue
+            ours, theirs = _namespaces(known), _namespaces(wanted)
+            alike = all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
+            if not ours or not theirs or not alike:
+                raise ConfigError(f"operator {operator.name} caches {kind.__name__} unlike another operator")
+            merged[kind] = KindOptions(namespaces=dict(sorted({**ours, **theirs}.items())))
+    return merged
+
+
+def _namespaces(options: KindOptions) -> dict[str, Settings]:
+    """The namespaces a kind is cached in, each with its settings; none if that is not limited."""
+    namespaces = options.namespaces
+    if isinstance(namespaces, UnsetType):
+        return {}
+    if isinstance(namespaces, Mapping):
+        return dict(namespaces)
+    return dict.fromkeys(namespaces, Settings())
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    """Wait for a state that nobody signals."""
+    while not holds():  # noqa: ASYNC110
+        await asyncio.sleep(_POLL)

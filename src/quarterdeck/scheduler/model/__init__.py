@@ -1,0 +1,1 @@
+"""The cluster while a cycle decides: nodes, queues, jobs and pods, topology, amounts."""

@@ -1,0 +1,162 @@
+"""The cluster in memory: what a cycle starts from and changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from quarterdeck.api import Key
+from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.model.hold import Hold
+from quarterdeck.scheduler.model.job import Job, priority_of
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.model.nodeset import NodeSet
+from quarterdeck.scheduler.model.queue import build_queues, set_fair_shares
+from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.model.state import HOLDING, USED, state_of
+from quarterdeck.scheduler.model.task import Amounts, Shape, Task
+from quarterdeck.scheduler.model.topology import Topologies
+from quarterdeck.scheduler.placement.affinity import PodAffinities
+from quarterdeck.scheduler.placement.predicate import Predicates
+from quarterdeck.scheduler.settings import Settings
+from quarterdeck.scheduler.snapshot import BindRequestInfo, PodInfo, Snapshot
+
+__all__ = ["Cluster"]
+
+
+class Cluster:
+    """Nodes, queues, jobs and pods of a snapshot; shares are computed when it is built."""
+
+    def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
+        self.now: Final = snapshot.now
+        self.settings: Final = settings
+        ordered = sorted(snapshot.nodes, key=lambda node: node.name)
+        self.nodes: Final = {info.name: NodeState(info, rank) for rank, info in enumerate(ordered)}
+        self.all_nodes: Final = NodeSet(list(self.nodes.values()))
+        self.queues: Final = build_queues(snapshot.queues, full_hierarchy=settings.full_hierarchy_fairness)
+        self.jobs: Final = self._jobs(snapshot)
+        self.affinities: Final = PodAffinities(snapshot.pods, snapshot.namespaces)
+        self.predicates: Final = Predicates(self.affinities)
+        self._shapes: dict[tuple[object, ...], Shape] = {}
+        self._min_gpu_memory: Final = min(
+            (node.gpu_memory for node in snapshot.nodes if node.gpu_memory), default=0
+        )
+        self.obsolete_bind_requests: Final[list[Key]] = []
+        self.ignored: Final[list[Task]] = []
+        """Pods that name a subgroup their group does not have as a leaf."""
+        self.tasks: Final[dict[Key, Task]] = {}
+        """The pods of jobs."""
+        self._foreign: list[float] = [0, 0, 0]
+        self._add_pods(snapshot)
+        for job in self.jobs.values():
+            job.seal()
+        self.total: Final = self._total()
+        set_fair_shares(self.queues, self.total, settings.k_value)
+        self.topologies: Final = Topologies(snapshot.topologies, self.all_nodes.nodes)
+
+    def _jobs(self, snapshot: Snapshot) -> dict[Key, Job]:
+        jobs = {}
+        for info in sorted(snapshot.pod_groups, key=lambda group: (group.name, group.namespace)):
+            priority = priority_of(info, snapshot.priority_classes)
+            jobs[info.key] = Job(info, priority, self.queues.get(info.queue))
+        return jobs
+
+    def _add_pods(self, snapshot: Snapshot) -> None:
+        requests = self._bind_requests(snapshot.bind_requests)
+        for pod in sorted(snapshot.pods, key=lambda pod: (pod.name, pod.namespace)):
+            request = requests.get(pod.key)
+            state = state_of(pod, request is not None)
+            task = Task(pod, self._shape(pod), state, self._wanted(pod))
+            if pod.node:
+                task.node = self.nodes.get(pod.node)
+            elif request is not None and state is PodState.BINDING:
+                task.node = self.nodes[request.node]
+                task.groups = request.gpu_groups or task.groups
+            self._occupy(task)
+            self._enlist(task)
+
+    def _bind_requests(self, infos: Iterable[BindRequestInfo]) -> dict[Key, BindRequestInfo]:
+        """Those still under way, by pod; the others are to be deleted."""
+        found = {}
+        for info in sorted(infos, key=lambda request: (request.namespace, request.name)):
+            has_failed = info.phase == "Failed" and (
+                info.backoff_limit is None or info.failed_attempts >= info.backoff_limit
+            )
+            if has_failed or info.node not in self.nodes:
+                self.obsolete_bind_requests.append(Key(info.namespace, info.name))
+            else:
+                found[Key(info.namespace, info.pod)] = info
+        return found
+
+    def _shape(self, pod: PodInfo) -> Shape:
+        key = (pod.request, pod.gpu_share, pod.constraints)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(*key)
+        return shape
+
+    def _wanted(self, pod: PodInfo) -> Amounts:
+        gpu, share = pod.request.gpu, pod.gpu_share
+        if share is not None and share.memory:
+            # The device is not known yet: the smallest is assumed.
+            gpu += share.devices * share.memory / self._min_gpu_memory if self._min_gpu_memory else 0
+        elif share is not None:
+            gpu += share.devices * share.portion
+        return (pod.request.cpu, pod.request.memory, gpu)
+
+    def _occupy(self, task: Task) -> None:
+        node = task.node
+        if node is None or task.state not in USED:
+            return
+        if task.shape.share is not None and not task.groups:
+            task.groups = (task.info.uid,)  # a device nobody named is nobody else's
+        hold = Hold.LEAVING if task.state is PodState.RELEASING else Hold.RUNNING
+        self.hold(task, node, task.groups, hold, 1)
+        if task.info.scheduler_name != self.settings.scheduler_name and node.is_available:
+            for resource, amount in enumerate(node.charge(task.shape)):
+                self._foreign[resource] += amount
+
+    def hold(self, task: Task, node: NodeState, groups: tuple[str, ...], hold: Hold, sign: int) -> None:
+        """A pod comes to hold a node in some way (1), or stops to (-1)."""
+        node.hold(task.shape, groups, hold, sign)
+        if self.affinities.is_needed:
+            self.affinities.hold(task.info, node, hold, sign)
+
+    def let_go(self, task: Task, node: NodeState, groups: tuple[str, ...], sign: int) -> None:
+        """A pod that ran terminates (1), or runs on after all (-1)."""
+        if task.shape.is_simple and not self.affinities.is_needed:
+            node.let_go(task.shape, sign)
+        else:
+            self.hold(task, node, groups, Hold.RUNNING, -sign)
+            self.hold(task, node, groups, Hold.LEAVING, sign)
+
+    def _enlist(self, task: Task) -> None:
+        pod = task.info
+        job = self.jobs.get(Key(pod.namespace, pod.pod_group)) if pod.pod_group else None
+        if job is None or pod.scheduler_name != self.settings.scheduler_name:
+            return
+        if not job.add(task):
+            self.ignored.append(task)
+            return
+        self.tasks[task.key] = task
+        queue = job.queue
+        if queue is None:
+            return
+        if task.state in HOLDING:
+            task.charge = task.node.charge(task.shape) if task.node is not None else task.wanted
+            queue.charge(task.charge, job.is_preemptible, 1)
+            queue.request(task.charge)
+        elif task.state is PodState.PENDING:
+            queue.request(task.wanted)
+
+    def _total(self) -> Amounts:
+        """What ready nodes have, without what pods of other schedulers use of it."""
+        cpu = memory = gpu = 0.0
+        for node in self.all_nodes.nodes:
+            if node.is_available:
+                allocatable: Resources = node.info.allocatable
+                cpu += allocatable.cpu
+                memory += allocatable.memory
+                gpu += allocatable.gpu
+        foreign = self._foreign
+        return (cpu - foreign[0], memory - foreign[1], gpu - foreign[2])

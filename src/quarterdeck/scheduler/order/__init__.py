@@ -1,0 +1,1 @@
+"""Who comes next: fair shares of queues, and the order of jobs."""

@@ -1,0 +1,148 @@
+"""Whether a node may take a pod, apart from resources.
+
+What depends on the node and the pod's constraints alone is judged once per shape of pods. Host ports and
+the pods that are there change while the cycle runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from quarterdeck.api import UNSET, Operator, Requirement
+from quarterdeck.api.k8s import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.model.task import Shape, Task
+from quarterdeck.scheduler.placement.affinity import PodAffinities
+from quarterdeck.scheduler.snapshot import HostPort, NodeInfo, PodConstraints
+
+__all__ = ["Predicates"]
+
+_UNSCHEDULABLE: Final = "node is unschedulable"
+_NOT_READY: Final = "node has NotReady condition"
+_NODE_AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
+_VOLUME_AFFINITY: Final = "node(s) had volume node affinity conflict"
+_PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
+_REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
+_FIELD: Final = "metadata.name"
+_OPERATORS: Final[Mapping[str, Operator]] = {
+    "In": "in",
+    "NotIn": "notin",
+    "Exists": "exists",
+    "DoesNotExist": "!",
+    "Gt": "gt",
+    "Lt": "lt",
+}
+
+
+class Predicates:
+    """Judges nodes for pods."""
+
+    __slots__ = ("_affinities",)
+
+    def __init__(self, affinities: PodAffinities) -> None:
+        self._affinities: Final = affinities
+
+    def depends_on_pods(self, task: Task) -> bool:
+        """Whether it matters for the pod which others are there."""
+        return self._affinities.is_needed or bool(task.shape.constraints.host_ports)
+
+    def objections(self, task: Task, node: NodeState) -> tuple[str, ...]:
+        """What speaks against the node whatever runs there."""
+        return self.objections_to(task.shape, node)
+
+    @staticmethod
+    def objections_to(shape: Shape, node: NodeState) -> tuple[str, ...]:
+        """The same for all pods of a shape."""
+        found = shape.verdicts.get(node.rank)
+        if found is None:
+            found = shape.verdicts[node.rank] = _judge(shape.constraints, node.info)
+        return found
+
+    def conflict(self, task: Task, node: NodeState, *, is_now: bool) -> str:
+        """What speaks against running beside the pods that are there now, or that will be."""
+        ports = task.shape.constraints.host_ports
+        if ports and not _are_free(ports, node, is_now):
+            return _PORTS
+        if self._affinities.is_needed:
+            return self._affinities.problem(task.info, node, is_now)
+        return ""
+
+
+def _judge(constraints: PodConstraints, node: NodeInfo) -> tuple[str, ...]:
+    conditions = [_UNSCHEDULABLE] if node.is_unschedulable else []
+    if not node.is_ready:
+        conditions.append(_NOT_READY)
+    conditions += [f"node has {kind} condition" for kind in node.pressures]
+    if conditions:
+        return tuple(conditions)
+    taint = _untolerated(node.taints, constraints.tolerations)
+    if taint is not None:
+        return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
+    if not _is_selected(constraints, node):
+        return (_NODE_AFFINITY,)
+    if not all(_accepts(selector, node) for selector in constraints.volume_nodes):
+        return (_VOLUME_AFFINITY,)
+    return ()
+
+
+def _untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
+    for taint in taints:
+        if taint.effect in _REPELLING and not any(_tolerates(each, taint) for each in tolerations):
+            return taint
+    return None
+
+
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return bool(toleration.key) and toleration.value == taint.value
+
+
+def _is_selected(constraints: PodConstraints, node: NodeInfo) -> bool:
+    if any(node.labels.get(key) != value for key, value in constraints.node_selector):
+        return False
+    affinity = constraints.affinity
+    if affinity is None or affinity.node_affinity is UNSET:
+        return True
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    return required is UNSET or _accepts(required, node)
+
+
+def _accepts(selector: NodeSelector, node: NodeInfo) -> bool:
+    return any(_matches(term, node) for term in selector.node_selector_terms)
+
+
+def _matches(term: NodeSelectorTerm, node: NodeInfo) -> bool:
+    """An empty term matches nothing."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    return _hold(term.match_expressions, node.labels) and _hold(term.match_fields, {_FIELD: node.name})
+
+
+def _hold(requirements: Iterable[NodeSelectorRequirement], labels: Mapping[str, str]) -> bool:
+    for each in requirements:
+        operator = _OPERATORS.get(each.operator)
+        if operator is None or not Requirement(each.key, operator, tuple(each.values)).matches(labels):
+            return False
+    return True
+
+
+def _are_free(ports: tuple[HostPort, ...], node: NodeState, is_now: bool) -> bool:
+    accounts = (node.ports, node.promised_ports) if is_now else (node.promised_ports,)
+    return not any(
+        count > 0 and _clash(port, taken)
+        for account in accounts
+        for taken, count in account.items()
+        for port in ports
+    )
+
+
+def _clash(left: HostPort, right: HostPort) -> bool:
+    if left.port != right.port or left.protocol != right.protocol:
+        return False
+    return left.ip == right.ip or HostPort.ANY in (left.ip, right.ip)

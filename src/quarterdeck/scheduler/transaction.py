@@ -1,0 +1,267 @@
+"""All changes of a cycle go through the ledger: it can take them back, and it turns them into decisions.
+
+A change is written down with what is needed to undo it. A search tries something, looks at the result and
+rolls back to where it was; what proves right is committed. Nothing is ever copied.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, TypeAlias
+
+from quarterdeck.scheduler.decision import Bind, Decision, Evict, Pipeline, PodState, SetLastStart
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.hold import Hold
+from quarterdeck.scheduler.model.job import Job
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.model.task import Amounts, Task
+
+__all__ = ["Ledger"]
+
+
+_GIVEN: Final = frozenset({PodState.ALLOCATED, PodState.PIPELINED})
+"""What a cycle makes of pods; the API shows nothing of it yet."""
+
+
+class _Change(Enum):
+    PLACED = "placed"
+    EVICTED = "evicted"
+    RESTORED = "restored"
+
+
+_Past: TypeAlias = tuple[PodState, NodeState | None, tuple[str, ...], Amounts, bool, bool]
+"""What a pod was before a change: state, node, groups, charge, whether virtual, whether evicted."""
+
+_Entry: TypeAlias = tuple[_Change, Task, _Past, int]
+"""A change, the pod, what it was before, and the version before."""
+
+
+def _past_of(task: Task) -> _Past:
+    return (task.state, task.node, task.groups, task.charge, task.is_virtual, task.is_evicted)
+
+
+def _was_there(past: _Past) -> bool:
+    """Whether a pod had its node before the cycle and was not evicted earlier in it."""
+    state, _, _, _, _, is_evicted = past
+    return state not in _GIVEN and not is_evicted
+
+
+def _hold_of(state: PodState) -> Hold:
+    return Hold.COMING if state is PodState.PIPELINED else Hold.RUNNING
+
+
+class Ledger:
+    """The changes since the last commit."""
+
+    __slots__ = ("_before_eviction", "_cluster", "_entries", "_versions", "decisions", "version")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster: Final = cluster
+        self._entries: list[_Entry] = []
+        self._before_eviction: dict[Task, _Past] = {}
+        """Pods that are evicted, with what they were before."""
+        self._versions: Final = itertools.count(1)
+        self.version = 0
+        """Two moments with the same version have the same state."""
+        self.decisions: Final[list[Decision]] = []
+
+    def checkpoint(self) -> int:
+        """A position to roll back to."""
+        return len(self._entries)
+
+    def place(self, task: Task, node: NodeState, groups: tuple[str, ...], state: PodState) -> None:
+        """Give a pod a node, or promise it one."""
+        self._write(_Change.PLACED, task, _past_of(task))
+        self._cluster.hold(task, node, groups, _hold_of(state), 1)
+        task.node, task.groups, task.is_virtual = node, groups, True
+        task.charge = node.charge(task.shape)
+        self._charge(task, 1)
+        self._set_state(task, state)
+
+    def evict(self, task: Task) -> None:
+        """Send a pod away; until it is gone it occupies its node."""
+        past = _past_of(task)
+        self._write(_Change.EVICTED, task, past)
+        self._evict(task, past)
+
+    def _evict(self, task: Task, past: _Past) -> None:
+        assert task.node is not None
+        if task.state is PodState.PIPELINED:  # one that is only promised the place is not there
+            self._cluster.hold(task, task.node, task.groups, Hold.COMING, -1)
+        else:
+            self._cluster.let_go(task, task.node, task.groups, 1)
+        self._charge(task, -1)
+        task.is_virtual = task.is_evicted = True
+        self._before_eviction[task] = past
+        self._set_state(task, PodState.RELEASING)
+
+    def restore(self, task: Task) -> None:
+        """Let an evicted pod stay after all."""
+        past = self._before_eviction[task]
+        self._write(_Change.RESTORED, task, past)
+        self._restore(task, past)
+
+    def _restore(self, task: Task, past: _Past) -> None:
+        assert task.node is not None
+        if past[0] is PodState.PIPELINED:
+            self._cluster.hold(task, task.node, task.groups, Hold.COMING, 1)
+        else:
+            self._cluster.let_go(task, task.node, task.groups, -1)
+        del self._before_eviction[task]
+        self._return_to(task, past)
+        self._charge(task, 1)
+
+    def rollback(self, position: int) -> None:
+        """Undo everything since a checkpoint, latest first."""
+        entries = self._entries
+        while len(entries) > position:
+            change, task, past, version = entries.pop()
+            if change is _Change.PLACED:
+                self._take_back(task, past)
+            elif change is _Change.EVICTED:
+                self._restore(task, past)
+            else:
+                self._evict(task, past)
+            self.version = version
+
+    def _take_back(self, task: Task, past: _Past) -> None:
+        assert task.node is not None
+        self._cluster.hold(task, task.node, task.groups, _hold_of(task.state), -1)
+        self._charge(task, -1)
+        self._return_to(task, past)
+
+    def _return_to(self, task: Task, past: _Past) -> None:
+        self._set_state(task, past[0])
+        _, task.node, task.groups, task.charge, task.is_virtual, task.is_evicted = past
+
+    def promise_all(self, job: Job) -> None:
+        """Turn all that was given to a job since the last commit into promises; to be committed next."""
+        for task in self._placed():
+            if task.job is job and task.state is PodState.ALLOCATED:
+                self._turn_into(task, PodState.PIPELINED)
+
+    def commit(self, eviction: Callable[[Task, int], Evict] | None = None) -> None:
+        """Decide what was tried; ``eviction`` makes the decision about one of so many victims."""
+        victims = sum(map(_was_there, self._before_eviction.values()))
+        waits_for_nobody = bool(self._before_eviction) and all(
+            past[0] is PodState.ALLOCATED and not past[-1] for past in self._before_eviction.values()
+        )
+        for change, task, _, _ in self._entries:
+            task.is_virtual = False
+            if change is not _Change.PLACED and task in self._before_eviction:
+                past = self._before_eviction.pop(task)
+                if _was_there(past):
+                    assert eviction is not None
+                    self.decisions.append(eviction(task, victims))
+                elif not past[-1]:
+                    self._forget(task, past)
+        assert not self._before_eviction
+        if waits_for_nobody:
+            self._keep_promises()
+        self.decisions.extend(map(_placement, self._placed()))
+        self._entries.clear()
+
+    def _placed(self) -> list[Task]:
+        """The pods that were placed since the last commit."""
+        return [task for change, task, _, _ in self._entries if change is _Change.PLACED]
+
+    def _keep_promises(self) -> None:
+        """Give jobs at once what they were promised, if all of it is idle.
+
+        The room was taken from pods that had it only since earlier in the cycle, so nobody has to leave. If
+        the promise were left to the next cycle, that would give the room to the same pods again, for ever.
+        """
+        self.version = next(self._versions)
+        jobs: dict[Job, list[Task]] = {}
+        for task in self._placed():
+            assert task.job is not None
+            jobs.setdefault(task.job, []).append(task)
+        for job, tasks in jobs.items():
+            given = []
+            for task in tasks:
+                if not self._is_idle_for(task):
+                    break
+                self._turn_into(task, PodState.ALLOCATED)
+                given.append(task)
+            if len(given) < len(tasks) or job.must_wait:
+                for task in given:
+                    self._turn_into(task, PodState.PIPELINED)
+
+    def _is_idle_for(self, task: Task) -> bool:
+        """Whether what a pod was promised can be had now; no, where that depends on more than amounts."""
+        assert task.node is not None
+        if task.state is not PodState.PIPELINED or task.is_evicted or task.shape.share is not None:
+            return False
+        return task.node.fits_now(task.shape) and not self._cluster.predicates.depends_on_pods(task)
+
+    def _turn_into(self, task: Task, state: PodState) -> None:
+        """Make a promise of what a pod was given, or the other way round."""
+        assert task.node is not None
+        self._cluster.hold(task, task.node, task.groups, _hold_of(task.state), -1)
+        self._cluster.hold(task, task.node, task.groups, _hold_of(state), 1)
+        self._set_state(task, state)
+
+    def _forget(self, task: Task, past: _Past) -> None:
+        """Take back what this cycle gave or promised a pod: nothing was done about it yet."""
+        state, node, groups = past[:3]
+        if state is PodState.ALLOCATED:
+            assert node is not None
+            self._cluster.hold(task, node, groups, Hold.LEAVING, -1)
+        task.is_evicted = False
+        if task.state is PodState.RELEASING:
+            task.node, task.groups = None, ()
+            self._set_state(task, PodState.PENDING)
+
+    def settled(self) -> list[Decision]:
+        """The decisions of the cycle, without placements that later ones undid."""
+        return [each for each in self.decisions if self._still_holds(each)]
+
+    def _still_holds(self, decision: Decision) -> bool:
+        if isinstance(decision, SetLastStart):
+            return self._cluster.jobs[decision.pod_group].count(PodState.ALLOCATED) > 0
+        if not isinstance(decision, Bind | Pipeline):
+            return True
+        task = self._cluster.tasks[decision.pod]
+        state = PodState.ALLOCATED if isinstance(decision, Bind) else PodState.PIPELINED
+        return task.state is state and task.node is not None and task.node.name == decision.node
+
+    def _write(self, change: _Change, task: Task, past: _Past) -> None:
+        self._entries.append((change, task, past, self.version))
+        self.version = next(self._versions)
+
+    def _charge(self, task: Task, sign: int) -> None:
+        job = task.job
+        assert job is not None
+        if job.queue is not None:
+            job.queue.charge(task.charge, job.is_preemptible, sign)
+
+    @staticmethod
+    def _set_state(task: Task, state: PodState) -> None:
+        leaf, job = task.leaf, task.job
+        assert leaf is not None
+        assert job is not None
+        leaf.move(task.state, state)
+        task.state = state
+        job.version += 1
+
+
+def _placement(task: Task) -> Bind | Pipeline:
+    assert task.job is not None
+    assert task.node is not None
+    if task.state is PodState.PIPELINED:
+        return Pipeline(pod=task.key, pod_group=task.job.key, node=task.node.name)
+    share = task.shape.share
+    if share is None:
+        count = int(task.shape.gpu)
+        return Bind(pod=task.key, pod_group=task.job.key, node=task.node.name, gpu_count=count)
+    return Bind(
+        pod=task.key,
+        pod_group=task.job.key,
+        node=task.node.name,
+        gpu_count=share.devices,
+        gpu_portion=task.node.gpus.portion(share),
+        is_fraction=True,
+        gpu_groups=task.groups,
+    )

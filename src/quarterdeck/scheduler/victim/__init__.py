@@ -1,0 +1,1 @@
+"""Whom to evict so that somebody else can run: the search, its rules and its words."""

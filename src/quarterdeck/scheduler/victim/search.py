@@ -1,0 +1,251 @@
+"""The search for victims: whom to evict so that a job can be placed.
+
+The pods of the job are added one by one; each starts with the victims that were needed so far and adds
+others, in victim order, until the pods can be placed. In every scenario the evicted jobs are placed again
+where possible, in the order in which a later cycle would do it: who finds room keeps running or is moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.job import Job, total_wanted
+from quarterdeck.scheduler.model.node import NodeState
+from quarterdeck.scheduler.model.nodeset import NodeSet
+from quarterdeck.scheduler.model.state import ACTIVE
+from quarterdeck.scheduler.model.subgroup import leaf_order
+from quarterdeck.scheduler.model.task import Task
+from quarterdeck.scheduler.order.joborder import JobOrder, QueuedJob, as_victim
+from quarterdeck.scheduler.placement.placing import Placer
+from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.victim.forecast import Forecast
+from quarterdeck.scheduler.victim.gpucount import Room
+from quarterdeck.scheduler.victim.replacing import Replacing
+from quarterdeck.scheduler.victim.step import Fate, Step, fate_of
+
+__all__ = ["Rules", "VictimSearch", "next_victims"]
+
+
+class Rules(Protocol):
+    """What an action demands of a scenario."""
+
+    def may_allow(
+        self, tasks: Sequence[Task], recorded: Sequence[Step], more: Sequence[Step], must_lose: float
+    ) -> bool:
+        """Whether it could be allowed that these victims lose so many GPUs; asked before they are evicted."""
+
+    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
+        """Whether the pods may be placed at this cost."""
+
+
+def next_victims(job: Job, active: Sequence[Task]) -> list[Task]:
+    """Which of the active pods of a job go first, given that the others are gone already."""
+    counts = dict.fromkeys(job.leaves.values(), 0)
+    for task in active:
+        assert task.leaf is not None
+        counts[task.leaf] += 1
+    leaves = sorted(counts, key=lambda leaf: leaf_order(leaf, counts[leaf]), reverse=True)
+    victims: list[Task] = []
+    for leaf in leaves:
+        tasks = [task for task in active if task.leaf is leaf]
+        tasks.sort(key=lambda task: task.order, reverse=True)
+        if counts[leaf] > leaf.minimum:
+            return tasks[:1]
+        victims += tasks
+    return victims
+
+
+class _Considered:
+    """The steps of a growing scenario."""
+
+    __slots__ = ("_by_job", "_by_node", "_newest", "_tried")
+
+    def __init__(self) -> None:
+        self._by_job: dict[Job, list[tuple[int, Step]]] = {}
+        """Steps with their numbers."""
+        self._by_node: dict[NodeState, set[Job]] = {}
+        self._newest: Job | None = None
+        self._tried: dict[frozenset[Job], int] = {}
+        """Jobs that were tried together, with the number of their steps."""
+
+    def add(self, step: Step, number: int) -> None:
+        """Add the next step."""
+        self._newest = step.job
+        self._by_job.setdefault(step.job, []).append((number, step))
+        for task in step.tasks:
+            assert task.node is not None
+            self._by_node.setdefault(task.node, set()).add(step.job)
+
+    def by_nodes(self) -> Iterator[list[Step]]:
+        """For each node of the newest victim, all steps of the jobs that have victims there.
+
+        What was tried before is left out: the outcome would be the same.
+        """
+        assert self._newest is not None
+        nodes = {task.node for task in self._newest.tasks if task.node is not None}
+        for node in sorted(nodes, key=lambda node: node.rank):
+            jobs = frozenset(self._by_node.get(node, ()))
+            numbered = [each for job in jobs for each in self._by_job[job]]
+            if self._tried.get(jobs) != len(numbered):
+                self._tried[jobs] = len(numbered)
+                yield [step for _, step in sorted(numbered, key=_number)]
+
+
+def _number(numbered: tuple[int, Step]) -> int:
+    return numbered[0]
+
+
+class VictimSearch:
+    """A search on behalf of one job; if it succeeds its result is in the ledger, to be committed."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ledger: Ledger,
+        placer: Placer,
+        replacing: Replacing,
+        *,
+        job: Job,
+        candidates: Iterable[Job],
+        rules: Rules,
+    ) -> None:
+        """``candidates`` are the jobs that may be evicted."""
+        self._cluster = cluster
+        self._ledger = ledger
+        self._placer = placer
+        self._replacing = replacing
+        self._job = job
+        self._candidates = [as_victim(each, _active(each)) for each in candidates]
+        self._rules = rules
+        self._tasks = job.tasks_to_allocate()
+        self._room = Room(cluster.all_nodes.nodes, self._tasks)
+        self._usable = self._usable_nodes()
+        self._forecast = Forecast(cluster, replacing, self._usable, self._room)
+        self._recorded: list[Step] = []
+
+    def _usable_nodes(self) -> NodeSet:
+        """Where the pods may go before anyone is evicted."""
+        nodes = self._cluster.all_nodes
+        if any(not task.shape.needs_gpu for task in self._job.tasks):
+            return nodes
+        return nodes.view([node for node in nodes.nodes if node.spare_gpus() > 0 or node.idle.gpu > 0])
+
+    def run(self) -> bool:
+        """Find victims for all pods of the job; if there are none nothing is changed."""
+        if not self._tasks or not self._is_promising():
+            return False
+        self._replacing.begin()
+        used = self._job.used
+        start = self._ledger.checkpoint()
+        for count in range(1, len(self._tasks) + 1):
+            self._ledger.rollback(start)
+            if not self._solve(self._tasks[:count]):
+                self._ledger.rollback(start)
+                return False
+        if self._job.is_gang_satisfied and self._job.used > used:
+            return True
+        self._ledger.rollback(start)
+        return False
+
+    def _is_promising(self) -> bool:
+        """Whether all candidates together would be enough."""
+        everyone = [Step(candidate.job, candidate.tasks) for candidate in self._candidates]
+        return self._may_work(self._tasks, everyone)
+
+    def _may_work(self, tasks: Sequence[Task], more: Sequence[Step]) -> bool:
+        """Whether there are enough GPUs with those of the victims.
+
+        What the pods need beyond the GPUs that are free somebody will lack in the end.
+        """
+        count = len(tasks)
+        steps = [*self._recorded, *more]
+        must_lose = self._room.lacks(count)
+        return (
+            must_lose <= sum(step.gpus for step in steps)
+            and self._rules.may_allow(tasks, self._recorded, more, must_lose)
+            and self._room.has_slots(count, steps)
+        )
+
+    def _solve(self, tasks: Sequence[Task]) -> bool:
+        """Find a scenario for the first pods; the victims it needs are recorded."""
+        recorded = {task for step in self._recorded for task in step.tasks}
+        if recorded and self._try(tasks, ()):
+            return True
+        considered = _Considered()
+        gpus = sum(step.gpus for step in self._recorded)
+        for number, step in enumerate(self._steps(recorded)):
+            considered.add(step, number)
+            gpus += step.gpus
+            if self._room.lacks(len(tasks)) <= gpus and self._try_nodes(tasks, considered):
+                return True
+        return False
+
+    def _steps(self, recorded: set[Task]) -> Iterable[Step]:
+        """Victims in order, one step at a time, without those that are recorded."""
+        order = JobOrder(self._candidates, self._replacing.keys, is_victims=True)
+        while True:
+            queued = order.pop()
+            if queued is None:
+                return
+            victims = next_victims(queued.job, queued.tasks)
+            is_known = not recorded.isdisjoint(victims)
+            gone = recorded if is_known else set(victims)
+            rest = [task for task in queued.tasks if task not in gone]
+            if rest:
+                order.push(as_victim(queued.job, rest))
+            if not is_known:
+                yield Step(queued.job, victims)
+
+    def _try_nodes(self, tasks: Sequence[Task], considered: _Considered) -> bool:
+        """Try the scenario on each node of the newest victim, with all victims that are there."""
+        return any(self._try(tasks, steps) for steps in considered.by_nodes())
+
+    def _try(self, tasks: Sequence[Task], more: Sequence[Step]) -> bool:
+        """Evict the recorded victims and some more, place everyone again, and ask the action."""
+        steps = [*self._recorded, *more]
+        preemptor = QueuedJob(self._job, 0, total_wanted(tasks), list(tasks))
+        if not self._may_work(tasks, more) or not self._is_worth_trying(preemptor, steps):
+            return False
+        position = self._ledger.checkpoint()
+        for step in steps:
+            for task in step.tasks:
+                self._ledger.evict(task)
+        if not self._place_all(preemptor, steps) or not self._rules.allow(tasks, steps, fate_of(steps)):
+            self._ledger.rollback(position)
+            return False
+        self._recorded = [step for step in steps if any(task.is_evicted for task in step.tasks)]
+        return True
+
+    def _is_worth_trying(self, preemptor: QueuedJob, steps: Sequence[Step]) -> bool:
+        """Whether a forecast leaves hope for the scenario."""
+        is_hopeless, lost = self._forecast.of(preemptor, steps)
+        if is_hopeless or lost is None or not self._cluster.settings.allow_consolidating_reclaim:
+            return not is_hopeless
+        # Who will be moved is not known; that may only count against the scenario later.
+        return self._rules.allow(preemptor.tasks, steps, Fate(lost, lost))
+
+    def _place_all(self, preemptor: QueuedJob, steps: Sequence[Step]) -> bool:
+        nodes = self._nodes(steps)
+        evicted = list(dict.fromkeys(step.job for step in steps))
+        for queued in self._replacing.order(preemptor, evicted):
+            is_placed = self._placer.promise(queued.job, queued.tasks, nodes)
+            if queued.job is self._job and not is_placed:
+                return False
+        return True
+
+    def _nodes(self, steps: Sequence[Step]) -> NodeSet:
+        """The usable nodes and those of the victims."""
+        usable = self._usable
+        more = {
+            task.node
+            for step in steps
+            for task in step.tasks
+            if task.node is not None and task.node not in usable
+        }
+        return self._cluster.all_nodes.view(usable.members | more) if more else usable
+
+
+def _active(job: Job) -> list[Task]:
+    return [task for task in job.tasks if task.state in ACTIVE]
