@@ -27,7 +27,7 @@ from quarterdeck.client import Config
 from quarterdeck.runtime import Builder, Context, Controller, Manager, Reconciler, Result, create_or_update
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 
 GROUP: Final = "bench.quarterdeck.dev"
 WORKERS: Final = 10

@@ -163,7 +163,7 @@ def public_names() -> set[str]:
         "health",
         "metrics",
         "operator",
-        "program",
+        "operator.program",
         "trace",
     )
     modules = [f"quarterdeck.{room}" for room in rooms] + [f"quarterdeck.runtime.{part}" for part in parts]

@@ -38,7 +38,7 @@ from quarterdeck.errors import Forbidden
 from quarterdeck.operators.ipam.assembly import IpamOperator
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool, SubnetPoolClaim, definitions
 from quarterdeck.runtime.health import AccessReviewer
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.runtime.webhook.http import Request, Response

@@ -22,7 +22,7 @@ from quarterdeck.operators.trainer.types import (
 )
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.testing import EventLog, FaultPlan, Link, TestCluster, run_until_idle
 
 SPACE = "default"

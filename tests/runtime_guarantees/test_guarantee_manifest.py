@@ -18,8 +18,8 @@ from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.cli import main
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
+from quarterdeck.runtime.operator import Operator, installed_operators
 from quarterdeck.runtime.operator.install import create_namespace
-from quarterdeck.runtime.operator.operator import Operator, installed_operators
 from quarterdeck.runtime.operator.program import Program, ProgramOptions
 from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission

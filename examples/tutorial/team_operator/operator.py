@@ -5,7 +5,7 @@ from typing import Any
 
 from quarterdeck.api import Resource, crd
 from quarterdeck.runtime import KindOptions, Manager
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 
 from .controller import team_controller
 from .types import Team

@@ -17,7 +17,7 @@ from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.program import exit_code_of
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import EventLog
 
 from .grove_guard import empty_registry

@@ -20,7 +20,7 @@ from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.health import MetricsServer
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.webhook import UrlTarget, WebhookOptions, WebhookServer, webhook_configurations
 
 from .case import CaseFailure

@@ -22,7 +22,7 @@ from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import Link, TestCluster
 
 from .trainer_valve import Valve

@@ -15,7 +15,7 @@ from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 if TYPE_CHECKING:
-    from quarterdeck.runtime.operator.operator import Operator
+    from quarterdeck.runtime.operator import Operator
     from quarterdeck.runtime.operator.program import Program
 
 NAME = "quarterdeck"

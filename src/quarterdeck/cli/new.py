@@ -18,7 +18,7 @@ from .error import CommandError
 from .scaffold import Names
 
 if TYPE_CHECKING:
-    from quarterdeck.runtime.operator.operator import Operator
+    from quarterdeck.runtime.operator import Operator
 
 _PROJECT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .error import CommandError
 
 if TYPE_CHECKING:
-    from quarterdeck.runtime.operator.operator import Operator
+    from quarterdeck.runtime.operator import Operator
 
 _NONE = "none"
 
@@ -28,7 +28,7 @@ def chosen_operators(arguments: argparse.Namespace) -> list[Operator]:
     """The operators asked for; raises CommandError for a name nobody installed."""
     if arguments.operators == _NONE:
         return []
-    from quarterdeck.runtime.operator.operator import installed_operators
+    from quarterdeck.runtime.operator import installed_operators
 
     installed = installed_operators()
     if arguments.operators is None:

@@ -198,7 +198,7 @@ from typing import Any
 
 from quarterdeck.api import Resource, crd
 from quarterdeck.runtime import KindOptions, Manager
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 
 from . import $part
 

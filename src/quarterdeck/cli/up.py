@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
     from quarterdeck.cluster.node.lifecycle import InitGate
     from quarterdeck.cluster.node.registration import NodeSettings
-    from quarterdeck.runtime.operator.operator import Operator
+    from quarterdeck.runtime.operator import Operator
     from quarterdeck.runtime.operator.program import Program
 
 DESCRIPTION = """\

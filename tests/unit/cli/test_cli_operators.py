@@ -9,7 +9,7 @@ import pytest
 
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cli.operators import chosen_operators, operator_settings
-from quarterdeck.runtime.operator.operator import OperatorEnvironment, installed_operators
+from quarterdeck.runtime.operator import OperatorEnvironment, installed_operators
 
 
 def asked(**values: object) -> argparse.Namespace:

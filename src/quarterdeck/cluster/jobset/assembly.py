@@ -13,7 +13,7 @@ from quarterdeck.api.jobset import definition
 from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.runtime.operator.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 
 __all__ = ["JobSetAdmission"]
 

@@ -17,7 +17,7 @@ from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import LoopClock, time_now
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook.http import Handler, Request, Response
 

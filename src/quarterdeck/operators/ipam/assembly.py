@@ -10,7 +10,7 @@ from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 
 from . import names
 from .controllers import (

@@ -26,7 +26,7 @@ from quarterdeck.operators.nodegroup.webhooks import (
 from quarterdeck.runtime.cache import KindOptions
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.rbac import Rule
 
 _READ_BY_WEBHOOKS: Final = (

@@ -14,8 +14,8 @@ from quarterdeck.runtime.cache import ALL_NAMESPACES, KindOptions, Settings
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.install import install_definitions
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook import AdmissionWebhook
 

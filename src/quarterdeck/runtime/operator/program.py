@@ -39,8 +39,8 @@ from quarterdeck.runtime.health import (
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.install import create_namespace, install_definitions
-from quarterdeck.runtime.operator.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook import (
     ServiceTarget,

@@ -35,7 +35,7 @@ from quarterdeck.operators.grove.types import (
 )
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import EventLog, Link, TestCluster, run_until_idle
 
 NS = "default"

@@ -41,7 +41,7 @@ from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.webhook.http import Request
 from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
 

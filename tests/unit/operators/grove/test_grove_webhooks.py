@@ -36,7 +36,7 @@ from quarterdeck.operators.grove.types import (
 from quarterdeck.operators.grove.webhooks import Authorizer
 from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.runtime.operator.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.review import read_review
 from quarterdeck.testing import TestCluster, run_until_idle

@@ -17,7 +17,7 @@ from quarterdeck.operators.kai.assembly import KaiOperator, operator
 from quarterdeck.operators.kai.types import KINDS, Queue
 from quarterdeck.operators.kai.webhooks import pod_group_webhook, pod_webhook, queue_webhook
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import EventLog, FaultPlan, Refuse, TestCluster, eventually, run_until_idle

@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.kai.settings import KaiSettings
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.scheduler.settings import Action, Settings
 
 

@@ -24,7 +24,7 @@ from quarterdeck.operators.trainer.webhooks import deny
 from quarterdeck.operators.trainer.webhooks.stamp import stamped
 from quarterdeck.runtime.cache import ALL_NAMESPACES
 from quarterdeck.runtime.metrics import Registry
-from quarterdeck.runtime.operator.operator import OperatorEnvironment
+from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.program import Program, ProgramOptions, merge_kinds
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
 from quarterdeck.runtime.webhook.admission import Denied
