@@ -11,7 +11,6 @@ without arguments that returns it::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -103,5 +102,7 @@ class Operator(Protocol):
 
 def installed_operators() -> dict[str, Operator]:
     """The operators of all installed distributions, by name."""
+    from importlib.metadata import entry_points  # slow to load, and only programs ask
+
     found = {point.name: point.load()() for point in entry_points(group=ENTRY_POINTS)}
     return dict(sorted(found.items()))
