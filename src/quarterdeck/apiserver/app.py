@@ -10,7 +10,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from . import document, gostyle, status
+from . import gostyle, status
 from .auth import (
     Authenticator,
     Authorizer,
@@ -19,10 +19,11 @@ from .auth import (
     forbidden_error,
     request_attributes,
 )
-from .discovery import Discovery
+from .discovery.groups import Discovery
+from .document import decoding
+from .document.negotiate import PLAIN, Output, accept
 from .http import MAX_BODY, Request, Response
 from .metadata import path_segment_errors
-from .negotiate import PLAIN, Output, accept
 from .registry.answer import check_include_object, status_response, warning_headers
 from .registry.delete import Deleter
 from .registry.patching import Patcher, check_patch_type
@@ -33,8 +34,8 @@ from .registry.virtual import VirtualResources
 from .registry.watch import Watcher
 from .registry.write import Writer
 from .requestinfo import RequestInfo
-from .resource import Resource
-from .resourcetable import ResourceTable
+from .resource.resource import Resource
+from .resource.resourcetable import ResourceTable
 from .storage import StorageError
 
 _log = logging.getLogger("quarterdeck.apiserver")
@@ -272,7 +273,7 @@ class App:
                 return self._writer.create(request)
             if info.verb in ("update", "patch") and not info.name:
                 if info.verb == "patch":
-                    media = document.media_type(request.http.headers.get("content-type", ""))
+                    media = decoding.media_type(request.http.headers.get("content-type", ""))
                     check_patch_type(media, is_custom=True)
                 raise status.bad_request("name must be provided")
             raise unsupported_verb(request.resource, info.verb)

@@ -22,7 +22,6 @@ from typing import Any, Self
 import msgspec
 
 from .admission.chain import AdmissionChain
-from .apiservices import LocalServices
 from .app import App, Peer
 from .auth import (
     ADMIN,
@@ -36,20 +35,15 @@ from .auth import (
     open_credentials,
     write_kubeconfig,
 )
-from .bootstrap import Bootstrap
 from .builtin.network.serviceallocator import AddressPool
-from .builtins import builtin_resources
-from .clusterstate import StoredState
 from .crd.conversion import Converter
 from .crd.lifecycle import DefinitionLifecycle
 from .crd.resource import CustomResource
-from .discovery import Discovery
-from .host import AdmissionHost
+from .discovery.groups import Discovery
+from .discovery.openapi import OpenApi
+from .document.negotiate import PLAIN
 from .http import HttpConnection, Request, Response
 from .inprocess import LocalServer
-from .negotiate import PLAIN
-from .openapi import OpenApi
-from .quotastore import StoredQuotas
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
 from .registry.patching import Patcher
@@ -61,9 +55,15 @@ from .registry.virtual import VirtualResources
 from .registry.watch import Watcher
 from .registry.write import Writer
 from .requestinfo import RequestInfo
-from .resourcetable import ResourceTable
+from .resource.builtins import builtin_resources
+from .resource.resourcetable import ResourceTable
+from .state.apiservices import LocalServices
+from .state.bootstrap import Bootstrap
+from .state.clusterstate import StoredState
+from .state.host import AdmissionHost
+from .state.quotastore import StoredQuotas
+from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
-from .tokenuse import TokenUse
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
@@ -292,7 +292,7 @@ class ApiServer:
         self.admission.apply_quota(namespace, name, obj)
 
     def _resolve_service(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
-        from .host import resolve_service
+        from .state.host import resolve_service
 
         known = self.options.service_endpoints.get((namespace, name))
         return known if known is not None else resolve_service(self.cluster, namespace, name, port)

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from . import gostyle
 from .builtin.print import printers
-from .jsonpath import JsonPath
+from .document.jsonpath import JsonPath
 
 Json = dict[str, Any]
 

@@ -30,7 +30,7 @@ import msgspec
 from cryptography import x509
 
 from . import gostyle
-from .document import ParseError, parse_yaml
+from .document.decoding import ParseError, parse_yaml
 
 Json = dict[str, Any]
 #: (namespace, name, port) -> (address, port) of a ready endpoint, or None

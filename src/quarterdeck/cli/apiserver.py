@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     import uvloop
 
-    from quarterdeck.apiserver import nesting
+    from quarterdeck.apiserver.document import nesting
 
     nesting.make_room()
     relax_collector()

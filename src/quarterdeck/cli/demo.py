@@ -47,7 +47,7 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from quarterdeck.apiserver import nesting
+    from quarterdeck.apiserver.document import nesting
     from quarterdeck.runtime.log import configure
 
     configure(level="ERROR")

@@ -43,7 +43,7 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from quarterdeck.apiserver import nesting
+    from quarterdeck.apiserver.document import nesting
     from quarterdeck.runtime.log import configure
 
     configure(level=arguments.log_level)

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 import yaml
 
-from quarterdeck.apiserver import gnostic
-from quarterdeck.apiserver.builtins import builtin_resources
+from quarterdeck.apiserver.discovery import gnostic
+from quarterdeck.apiserver.discovery.openapi import OpenApi
 from quarterdeck.apiserver.http import Request, Response
-from quarterdeck.apiserver.openapi import OpenApi
-from quarterdeck.apiserver.resourcetable import ResourceTable
+from quarterdeck.apiserver.resource.builtins import builtin_resources
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage.store import Store
 
 ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"

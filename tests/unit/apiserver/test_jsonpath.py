@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.jsonpath import JsonPath, JsonPathError
+from quarterdeck.apiserver.document.jsonpath import JsonPath, JsonPathError
 
 DOCUMENT = {
     "status": {"conditions": [{"type": "A", "status": "True"}, {"type": "B", "status": "False"}], "none": []},

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.protobuf import MAGIC, MAX_DEPTH, ProtobufError, decode
+from quarterdeck.apiserver.document.protobuf import MAGIC, MAX_DEPTH, ProtobufError, decode
 
 BODIES: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "protobuf_bodies.json").read_text())
 

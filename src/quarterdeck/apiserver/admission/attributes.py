@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.user import UserInfo
-from quarterdeck.apiserver.strategy import ClusterState, WriteContext
+from quarterdeck.apiserver.resource.strategy import ClusterState, WriteContext
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.apiserver import gostyle, status
-from quarterdeck.apiserver.document import go_json_error
+from quarterdeck.apiserver.document.decoding import go_json_error
 from quarterdeck.apiserver.webhookclient import (
     CallFault,
     ConfigurationFault,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.apiserver.strategy import Strategy
+from quarterdeck.apiserver.resource.strategy import Strategy
 
 from .access import admissionpolicy, certificate, rbac, webhookconfig
 from .cluster import apiservice, event, flowcontrol, quota

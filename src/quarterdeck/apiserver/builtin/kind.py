@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json
-from quarterdeck.apiserver.strategy import Json, Strategy
+from quarterdeck.apiserver.resource.strategy import Json, Strategy
 
 from .internalform import internal_text
 

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.resource import Resource
-from quarterdeck.apiserver.resourcetable import ResourceTable
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Bucket, Entry, Event, EventType, Store, WriteConflict, encode_value
 
 from .conversion import Converter

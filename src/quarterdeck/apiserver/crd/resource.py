@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver.document.jsonpath import JsonPath
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.jsonpath import JsonPath
-from quarterdeck.apiserver.resource import Resource, Subresource
-from quarterdeck.apiserver.resourcetable import version_priority
+from quarterdeck.apiserver.resource.resource import Resource, Subresource
+from quarterdeck.apiserver.resource.resourcetable import version_priority
+from quarterdeck.apiserver.resource.strategy import Strategy, WriteContext
 from quarterdeck.apiserver.schema.document import same
 from quarterdeck.apiserver.schema.objectmeta import DecodeError
 from quarterdeck.apiserver.schema.resource import ResourceSchema
 from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
-from quarterdeck.apiserver.strategy import Strategy, WriteContext
 from quarterdeck.apiserver.table import CustomPrinter
 
 from .conversion import Converter
@@ -291,7 +291,7 @@ class CustomResource(Resource):
 
     @cached_property
     def field_manager(self) -> FieldManager:
-        from quarterdeck.apiserver.ownership import custom_field_manager
+        from quarterdeck.apiserver.resource.ownership import custom_field_manager
 
         return custom_field_manager(self)
 
@@ -299,7 +299,7 @@ class CustomResource(Resource):
         if not self.uses_webhook:
             return work(self.field_manager)
         converter = self.family.converter
-        from quarterdeck.apiserver.ownership import custom_field_manager
+        from quarterdeck.apiserver.resource.ownership import custom_field_manager
 
         known: dict[tuple[bytes, str], Json] = {}
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from quarterdeck.apiserver.builtin.kind import SpecStrategy
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.strategy import WriteContext
+from quarterdeck.apiserver.resource.strategy import WriteContext
 
 from .lifecycle import FINALIZER, set_condition
 from .validation import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver import document
+from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.status import bad_request
 
 __all__ = ["decode_json", "go_kind", "unmarshal_error"]
@@ -13,8 +13,8 @@ __all__ = ["decode_json", "go_kind", "unmarshal_error"]
 def decode_json(body: bytes, *, prefix: str = "") -> Any:
     """The decoded body; 400 with `prefix` and what is wrong with it."""
     try:
-        return document.parse_json(body)
-    except document.ParseError as error:
+        return decoding.parse_json(body)
+    except decoding.ParseError as error:
         raise bad_request(f"{prefix}{error}") from error
 
 

@@ -15,9 +15,9 @@ import msgspec
 import yaml
 
 from quarterdeck.apiserver import fielderror, status, table, wallclock
+from quarterdeck.apiserver.document.negotiate import Output
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.negotiate import Output
-from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 
 from .request import ApiRequest

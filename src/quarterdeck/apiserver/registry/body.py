@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver import document, status
+from quarterdeck.apiserver import status
+from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.patch.decode import go_kind
-from quarterdeck.apiserver.resource import Resource, decode_problem, is_registered, parse_body
+from quarterdeck.apiserver.resource.resource import Resource, decode_problem, is_registered, parse_body
 
 from .request import ApiRequest, WriteOptions
 
@@ -33,12 +34,12 @@ def decode_object(request: ApiRequest, options: WriteOptions) -> Json:
         http.headers.get("content-type", ""), http.body, resource.kind, is_custom=resource.is_custom
     )
     if parsed is None and resource.is_custom:
-        raise document.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
+        raise decoding.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
     parsed = as_object(parsed, resource.kind, http.body)
     check_type(request, parsed, http.body)
     duplicates: list[str] = []
     if is_json and options.field_validation != "Ignore":
-        duplicates = document.duplicate_fields(http.body, parsed)
+        duplicates = decoding.duplicate_fields(http.body, parsed)
     obj, unknown = resource.decode(parsed)
     if not (is_json or resource.is_custom):
         unknown.sort()  # upstream reads YAML by way of JSON with sorted keys
@@ -46,7 +47,7 @@ def decode_object(request: ApiRequest, options: WriteOptions) -> Json:
     if duplicates and unknown and not resource.is_custom:
         problems = [
             f'{"duplicate" if is_repeated else "unknown"} field "{path}"'
-            for path, is_repeated in document.in_document_order(http.body, set(unknown))
+            for path, is_repeated in decoding.in_document_order(http.body, set(unknown))
         ]
     if not is_json and options.field_validation != "Ignore":
         check_yaml_duplicates(request, options, problems)
@@ -61,12 +62,12 @@ def as_object(parsed: Any, kind: str, body: bytes) -> Json:
     problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
     if not isinstance(parsed, dict):
         why = f"{problem} {go_kind(parsed)} into Go value of {_TYPE_META}"
-        raise document.unrecognized(kind, why, body)
+        raise decoding.unrecognized(kind, why, body)
     for key in ("apiVersion", "kind"):
         value = parsed.get(key)
         if value is not None and not isinstance(value, str):
             why = f"{problem} {go_kind(value)} into Go struct field .{key} of type string"
-            raise document.unrecognized(kind, why, body)
+            raise decoding.unrecognized(kind, why, body)
     return parsed
 
 
@@ -79,7 +80,7 @@ def check_type(request: ApiRequest, parsed: Json, body: bytes) -> None:
         parsed["kind"] = kind = kind or resource.kind
     elif not kind:
         shown = body.decode("utf-8", "replace")
-        raise document.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", body)
+        raise decoding.unrecognized(resource.kind, f"Object 'Kind' is missing in '{shown}'", body)
     if api_version != resource.api_version:
         raise wrong_version(resource, api_version, kind)
     # an update of a custom resource looks at the kind later, see Writer
@@ -102,8 +103,8 @@ def wrong_version(resource: Resource, api_version: str, kind: str) -> status.Sta
 
 def check_yaml_duplicates(request: ApiRequest, options: WriteOptions, problems: list[str]) -> None:
     """Puts repeated keys of a YAML body before its other problems: one error, or one warning each."""
-    media = document.media_type(request.http.headers.get("content-type", ""))
-    if media != document.YAML_TYPE or not (repeated := document.yaml_duplicates(request.http.body)):
+    media = decoding.media_type(request.http.headers.get("content-type", ""))
+    if media != decoding.YAML_TYPE or not (repeated := decoding.yaml_duplicates(request.http.body)):
         return
     if options.field_validation == "Strict":
         repeated = [yaml_problem(repeated)]

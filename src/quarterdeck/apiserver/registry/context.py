@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from quarterdeck.apiserver import wallclock
-from quarterdeck.apiserver.strategy import ClusterState
+from quarterdeck.apiserver.resource.strategy import ClusterState
 
 from .request import ApiRequest
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from quarterdeck.apiserver import document, fielderror, gostyle, status, wallclock
+from quarterdeck.apiserver import fielderror, gostyle, status, wallclock
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.document import decoding
+from quarterdeck.apiserver.document.shape import ShapeError, normalize
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch.decode import unmarshal_error
-from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
-from quarterdeck.apiserver.shape import ShapeError, normalize
+from quarterdeck.apiserver.resource.resource import Resource, not_registered, parse_body
+from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Store, WriteConflict
-from quarterdeck.apiserver.strategy import ClusterState
 
 from .answer import document_response, list_document, object_response
 from .context import Context, deep_copy
@@ -63,11 +64,11 @@ class DeleteOptions:
     @staticmethod
     def _from_body(request: ApiRequest) -> Json:
         http = request.http
-        media = document.media_type(http.headers.get("content-type", ""))
-        if media in ("", document.JSON_TYPE):
+        media = decoding.media_type(http.headers.get("content-type", ""))
+        if media in ("", decoding.JSON_TYPE):
             try:
-                parsed = document.parse_json(http.body)
-            except document.ParseError as error:
+                parsed = decoding.parse_json(http.body)
+            except decoding.ParseError as error:
                 raise status.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
         else:
             parsed, _ = parse_body(media, http.body, "DeleteOptions", is_custom=False)

@@ -7,16 +7,17 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import document, fielderror, status
+from quarterdeck.apiserver import fielderror, status
 from quarterdeck.apiserver.apply.gotext import plain
 from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.document import decoding
+from quarterdeck.apiserver.document.shape import ShapeError, normalize
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
 from quarterdeck.apiserver.patch.decode import unmarshal_error
-from quarterdeck.apiserver.resource import BuiltinResource, Resource
-from quarterdeck.apiserver.shape import ShapeError, normalize
-from quarterdeck.apiserver.strategy import Strategy
+from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.resource.strategy import Strategy
 
 from .body import (
     MAX_PROBLEMS,
@@ -47,7 +48,7 @@ class Patcher:
 
     async def patch(self, request: ApiRequest, rules: Strategy | None = None) -> Response:
         """`rules` stand in for the kind's strategy where a subresource has different ones."""
-        media = document.media_type(request.http.headers.get("content-type", ""))
+        media = decoding.media_type(request.http.headers.get("content-type", ""))
         check_patch_type(media, is_custom=request.resource.is_custom)
         if media == APPLY_YAML:
             return await self._apply(request, rules)
@@ -120,7 +121,7 @@ class PatchBody:
             self.unknown = jsonpatch.unknown_fields(self._patch)
             return
         self._patch = merge.decode(self._body) if self._media == MERGE_PATCH else strategic.decode(self._body)
-        self.duplicates = document.duplicate_fields(self._body, self._patch)
+        self.duplicates = decoding.duplicate_fields(self._body, self._patch)
 
     def invalid(self, patched: Json, why: str) -> status.StatusError:
         """422 for a result that cannot be decoded. A strategic patch goes straight into Go values."""
@@ -289,13 +290,13 @@ def parse_apply(request: ApiRequest) -> Json:
     body = request.http.body
     try:
         if body[:1] == b"{":
-            config = document.with_integers(body, document.parse_json(body, repairs=False))
+            config = decoding.with_integers(body, decoding.parse_json(body, repairs=False))
         else:
-            config = document.parse_yaml(body)
-    except document.ParseError:
+            config = decoding.parse_yaml(body)
+    except decoding.ParseError:
         try:
-            config = document.parse_yaml(body)
-        except document.ParseError as error:
+            config = decoding.parse_yaml(body)
+        except decoding.ParseError as error:
             raise status.bad_request(f"error decoding YAML: error converting YAML to JSON: {error}") from None
     if config is None:
         config = {}
@@ -327,10 +328,10 @@ def _check_repeated_keys(request: ApiRequest, options: WriteOptions, config: Jso
     """Field validation of an apply's text, in which the last of several equal keys counts."""
     body = request.http.body
     if options.field_validation == "Ignore" or (
-        body[:1] == b"{" and not document.duplicate_fields(body, config)
+        body[:1] == b"{" and not decoding.duplicate_fields(body, config)
     ):
         return
-    repeated = document.yaml_duplicates(body)
+    repeated = decoding.yaml_duplicates(body)
     if repeated and options.field_validation == "Strict":
         why = f"error converting YAML to JSON: {yaml_problem(repeated)}"
         raise status.bad_request(f"error strict decoding YAML: {why}")

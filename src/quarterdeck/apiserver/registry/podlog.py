@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver.document.shape import ShapeError, parse_time
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.shape import ShapeError, parse_time
 
 from .request import ApiRequest
 

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from quarterdeck.apiserver import fielderror, gostyle, status
-from quarterdeck.apiserver.document import go_json_error
+from quarterdeck.apiserver.document.decoding import go_json_error
 from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Compacted, Entry, Store
 
 from .answer import document_response, entry_response, list_document, list_response, object_response

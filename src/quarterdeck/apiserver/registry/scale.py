@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from quarterdeck.apiserver import fielderror, status
-from quarterdeck.apiserver.jsonpath import JsonPath
+from quarterdeck.apiserver.document.jsonpath import JsonPath
 
 Json = dict[str, Any]
 

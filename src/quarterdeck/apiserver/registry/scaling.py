@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from quarterdeck.apiserver import document, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.apply.scale import to_parent, to_scale
+from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import BuiltinResource, Resource
-from quarterdeck.apiserver.subresourcerules import scale_for
+from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.resource.subresourcerules import scale_for
 
 from .answer import object_response
 from .body import check_identity, check_namespace, decode_object
@@ -120,7 +121,7 @@ def _asked(request: ApiRequest) -> tuple[WriteOptions, _Change]:
     scoped = ApiRequest(request.http, request.info, scales, request.user, request.output)
     scoped.warnings = request.warnings
     if request.info.verb == "patch":
-        media = document.media_type(request.http.headers.get("content-type", ""))
+        media = decoding.media_type(request.http.headers.get("content-type", ""))
         check_patch_type(media, is_custom=request.resource.is_custom)
         if media == APPLY_YAML:
             return _apply(scoped)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource
 
 Json = dict[str, Any]
 #: etcd's limits for a request and for the message that carries it

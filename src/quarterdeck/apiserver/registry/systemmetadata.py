@@ -9,7 +9,7 @@ import msgspec
 
 from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.http import audit_id
-from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource
 
 from .context import Context
 from .request import ApiRequest

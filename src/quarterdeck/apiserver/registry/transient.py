@@ -14,15 +14,10 @@ from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionK
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy
 from quarterdeck.apiserver.builtin.typetable import struct_for
-from quarterdeck.apiserver.resource import (
-    BuiltinResource,
-    decode_problem,
-    is_registered,
-    parse_body,
-)
-from quarterdeck.apiserver.shape import ShapeError, normalize
+from quarterdeck.apiserver.document.shape import ShapeError, normalize
+from quarterdeck.apiserver.resource.resource import BuiltinResource, decode_problem, is_registered, parse_body
+from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Bucket
-from quarterdeck.apiserver.strategy import ClusterState
 
 from .body import as_object, check_namespace
 from .context import Context

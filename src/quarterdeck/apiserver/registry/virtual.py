@@ -18,8 +18,8 @@ from quarterdeck.apiserver.auth import (
     token_review,
 )
 from quarterdeck.apiserver.http import Response
-from quarterdeck.apiserver.resource import BuiltinResource, Resource
-from quarterdeck.apiserver.strategy import ClusterState
+from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.resource.strategy import ClusterState
 
 from .answer import document_response, list_document
 from .body import parse_object

@@ -15,7 +15,7 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.http import ChunkWriter, Response, frame
-from quarterdeck.apiserver.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Bucket, Compacted, Entry, Event, EventType, Store
 
 from .answer import build_table, partial, warning_headers

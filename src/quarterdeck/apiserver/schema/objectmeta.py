@@ -12,8 +12,8 @@ from typing import Any
 
 from quarterdeck.apiserver import metadata
 from quarterdeck.apiserver.builtin.typetable import OBJECT_META, struct
+from quarterdeck.apiserver.document.shape import ShapeError, normalize
 from quarterdeck.apiserver.fielderror import FieldError, invalid, required
-from quarterdeck.apiserver.shape import ShapeError, normalize
 
 from .document import presentable, type_name
 from .structural import SchemaNode

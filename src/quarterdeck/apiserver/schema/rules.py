@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, Final
 
-from quarterdeck.apiserver import nesting
+from quarterdeck.apiserver.document import nesting
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required
 
 from .regex import RegexError, compile_regex

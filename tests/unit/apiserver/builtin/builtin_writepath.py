@@ -7,11 +7,12 @@ import re
 from functools import cache
 from typing import Any
 
-from quarterdeck.apiserver import metadata, shape, status
+from quarterdeck.apiserver import metadata, status
 from quarterdeck.apiserver.builtin import strategy_for
 from quarterdeck.apiserver.builtin.check import always as admission
 from quarterdeck.apiserver.builtin.typetable import struct_for
-from quarterdeck.apiserver.builtins import facts
+from quarterdeck.apiserver.document import shape
+from quarterdeck.apiserver.resource.builtins import facts
 
 Json = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"

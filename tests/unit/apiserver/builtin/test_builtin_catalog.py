@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from builtin_writepath import copy, create, parse_path, update
 
-from quarterdeck.apiserver import shape
 from quarterdeck.apiserver.builtin import strategy_for
 from quarterdeck.apiserver.builtin.print import printers
 from quarterdeck.apiserver.builtin.typetable import Type, struct_for
-from quarterdeck.apiserver.builtins import facts
+from quarterdeck.apiserver.document import shape
+from quarterdeck.apiserver.resource.builtins import facts
 from quarterdeck.apiserver.status import StatusError
 
 Json = dict[str, Any]

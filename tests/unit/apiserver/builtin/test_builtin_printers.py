@@ -9,7 +9,7 @@ import pytest
 from builtin_writepath import create
 
 from quarterdeck.apiserver.builtin.print import printers
-from quarterdeck.apiserver.builtins import facts
+from quarterdeck.apiserver.resource.builtins import facts
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -16,7 +16,7 @@ from quarterdeck.apiserver.fielderror import (
     required,
 )
 from quarterdeck.apiserver.metadata import path_segment_errors, subdomain_errors
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .certificateapproval import condition_errors, keep_decisions, stamp_conditions
 

@@ -16,7 +16,7 @@ from quarterdeck.apiserver.fielderror import (
     not_supported,
     required,
 )
-from quarterdeck.apiserver.strategy import Json, Strategy, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, Strategy, WriteContext
 
 _FIELD: Final = "status.conditions"
 _DECISIONS: Final = ("Approved", "Denied")

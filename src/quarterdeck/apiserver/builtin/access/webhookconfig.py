@@ -23,7 +23,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_label_selector,
 )
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.apiserver.status import StatusError, forbidden
-from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from . import priority, tolerations, topologylabel
 from . import resize as resizecheck

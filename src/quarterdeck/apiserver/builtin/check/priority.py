@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from quarterdeck.apiserver.resource.strategy import ClusterState, Json
 from quarterdeck.apiserver.status import forbidden
-from quarterdeck.apiserver.strategy import ClusterState, Json
 
 
 def default_class(cluster: ClusterState) -> Mapping[str, Any] | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import same
+from quarterdeck.apiserver.resource.strategy import ClusterState, Json
 from quarterdeck.apiserver.status import forbidden
-from quarterdeck.apiserver.strategy import ClusterState, Json
 
 
 def _class_of(pod: Json, name: str, cluster: ClusterState) -> Json | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from quarterdeck.apiserver.builtin.kind import section
-from quarterdeck.apiserver.strategy import ClusterState, Json
+from quarterdeck.apiserver.resource.strategy import ClusterState, Json
 
 _LABELS: Final = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, section, text_at
 from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import byte_length, qualified_name_errors, subdomain_errors
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 _TO_EVENTS: Final = {
     "involvedObject": "regarding",

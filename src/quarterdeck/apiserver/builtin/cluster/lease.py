@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
 from quarterdeck.apiserver.fielderror import FieldError, invalid
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 
 class LeaseStrategy(BuiltinStrategy):

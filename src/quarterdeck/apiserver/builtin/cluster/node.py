@@ -19,7 +19,7 @@ from quarterdeck.apiserver.fielderror import (
     required,
 )
 from quarterdeck.apiserver.metadata import invalid_json, label_value_errors, qualified_name_errors
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 _NODE_INFO: Final = (
     "machineID",

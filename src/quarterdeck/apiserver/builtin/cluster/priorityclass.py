@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, not_supported, required
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 #: exist from the start

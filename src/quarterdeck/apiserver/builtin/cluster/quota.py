@@ -17,7 +17,7 @@ from quarterdeck.apiserver.builtin.pod.resources import (
 from quarterdeck.apiserver.builtin.quantity import NANO, Quantity, round_list
 from quarterdeck.apiserver.fielderror import FieldError, duplicate, forbidden, invalid, required
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json, qualified_name_errors
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 _SCOPES: Final = frozenset(
     (

@@ -8,7 +8,7 @@ from quarterdeck.apiserver.builtin.pod.resources import validate_requirements
 from quarterdeck.apiserver.builtin.quantity import round_list
 from quarterdeck.apiserver.fielderror import FieldError, invalid
 from quarterdeck.apiserver.metadata import label_errors, validate_labels
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 
 class RuntimeClassStrategy(BuiltinStrategy):

@@ -21,7 +21,7 @@ from quarterdeck.apiserver.metadata import (
     qualified_name_errors,
     subdomain_errors,
 )
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .servicevalidation import validate_endpoint_ip
 

@@ -20,7 +20,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_label_selector,
 )
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_SEQUENCES: Final = ("//", "/./", "/../", "%2f", "%2F")

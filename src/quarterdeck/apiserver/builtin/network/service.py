@@ -12,7 +12,7 @@ from quarterdeck.apiserver.metadata import (
     IMMUTABLE,
     label_errors,
 )
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .serviceallocation import allocate, drop_type_dependent, keep_allocated, normalize_addresses
 from .servicekind import is_external_name, is_externally_accessible, needs_health_check

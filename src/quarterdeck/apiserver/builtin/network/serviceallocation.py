@@ -11,9 +11,9 @@ from quarterdeck.apiserver.fielderror import (
 from quarterdeck.apiserver.metadata import (
     invalid_json,
 )
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.apiserver.status import internal
 from quarterdeck.apiserver.status import invalid as invalid_status
-from quarterdeck.apiserver.strategy import Json, WriteContext
 
 from .serviceallocator import AddressPool, ServiceAllocator
 from .servicekind import (

@@ -22,7 +22,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_labels,
 )
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .servicekind import is_external_name, is_externally_accessible, is_headless, needs_health_check
 

@@ -17,7 +17,7 @@ from quarterdeck.apiserver.fielderror import (
     too_many,
 )
 from quarterdeck.apiserver.metadata import label_errors
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .environment import validate_env, validate_env_from
 from .mount import validate_devices, validate_mounts

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.quantity import canonical, round_list
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .resources import aggregate_limits, aggregate_requests, is_pod_level_resource
 

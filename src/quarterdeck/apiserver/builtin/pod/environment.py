@@ -14,7 +14,7 @@ from quarterdeck.apiserver.fielderror import (
     required,
 )
 from quarterdeck.apiserver.metadata import qualified_name_errors, subdomain_errors
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .mount import validate_no_backsteps
 

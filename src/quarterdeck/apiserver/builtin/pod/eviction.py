@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import section
 from quarterdeck.apiserver.metadata import selector_matches
+from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError, bad_request, forbidden, plain_error
-from quarterdeck.apiserver.strategy import Json
 
 from .pod import condition, set_condition
 

@@ -20,7 +20,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_label_selector,
 )
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

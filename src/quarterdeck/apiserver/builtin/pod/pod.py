@@ -14,7 +14,7 @@ from quarterdeck.apiserver.builtin.internalform import internal_diff, internal_f
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, immutable, same, section, text_at
 from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, qualified_name_errors, subdomain_errors
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .container import validate_image_padding
 from .defaults import default_pod

@@ -12,7 +12,7 @@ from quarterdeck.apiserver.fielderror import (
     not_supported,
     required,
 )
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .scope import ContainerScope
 

@@ -21,7 +21,7 @@ from quarterdeck.apiserver.fielderror import (
     required,
 )
 from quarterdeck.apiserver.metadata import qualified_name_errors
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 _HUGE_PAGES: Final = "hugepages-"
 _CONTAINER_RESOURCES: Final = frozenset(("cpu", "memory", "ephemeral-storage"))

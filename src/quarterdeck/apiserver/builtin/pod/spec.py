@@ -30,7 +30,7 @@ from quarterdeck.apiserver.metadata import (
     validate_annotations,
     validate_labels,
 )
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .container import validate_containers, validate_ephemeral_containers, validate_init_containers
 from .placement import validate_affinity, validate_gates, validate_spread, validate_tolerations

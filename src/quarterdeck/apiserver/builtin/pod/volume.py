@@ -17,7 +17,7 @@ from quarterdeck.apiserver.fielderror import (
     too_long,
 )
 from quarterdeck.apiserver.metadata import byte_length, label_errors, subdomain_errors
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from .environment import VOLUME_FIELDS, validate_field_ref, validate_resource_ref
 from .mount import validate_descending_path, validate_no_backsteps

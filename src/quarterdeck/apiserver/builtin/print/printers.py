@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 from . import core as printcore
 from . import other as printother

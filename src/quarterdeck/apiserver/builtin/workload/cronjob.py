@@ -12,7 +12,7 @@ from quarterdeck.apiserver.builtin.kind import SpecStrategy, section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.fielderror import FieldError, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import byte_length, invalid_json, label_errors
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .job import default_failure_policy, job_spec_warnings, validate_job_spec
 from .template import is_new_generation, shown_selector

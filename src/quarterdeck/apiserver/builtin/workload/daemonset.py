@@ -18,7 +18,7 @@ from quarterdeck.apiserver.builtin.kind import (
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .template import (
     collision_count_decremented,

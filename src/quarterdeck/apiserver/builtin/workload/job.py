@@ -31,7 +31,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_label_selector,
 )
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .jobstatus import parse_indexes, validate_status
 from .template import is_new_generation, selector_changed, shown_selector, validate_selected

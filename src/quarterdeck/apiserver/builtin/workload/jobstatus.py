@@ -15,7 +15,7 @@ from quarterdeck.apiserver.fielderror import (
     required,
 )
 from quarterdeck.apiserver.metadata import invalid_json
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 Status = Mapping[str, Any]
 

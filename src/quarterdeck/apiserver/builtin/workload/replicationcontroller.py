@@ -10,7 +10,7 @@ from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.pod.warning import template_warnings
 from quarterdeck.apiserver.fielderror import FieldError, required
-from quarterdeck.apiserver.strategy import Json, WriteContext
+from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 
 from .template import (
     is_new_generation,

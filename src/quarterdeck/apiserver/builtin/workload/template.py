@@ -17,7 +17,7 @@ from quarterdeck.apiserver.metadata import (
     selector_matches,
     validate_label_selector,
 )
-from quarterdeck.apiserver.strategy import Json
+from quarterdeck.apiserver.resource.strategy import Json
 
 _NO_MATCH: Final = "`selector` does not match template `labels`"
 

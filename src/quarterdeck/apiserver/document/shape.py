@@ -16,9 +16,9 @@ from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 
-from .builtin import quantity
-from .builtin.typetable import Field, StructType, Type
-from .builtin.typetable import struct as struct_named
+from quarterdeck.apiserver.builtin import quantity
+from quarterdeck.apiserver.builtin.typetable import Field, StructType, Type
+from quarterdeck.apiserver.builtin.typetable import struct as struct_named
 
 Json = dict[str, Any]
 _Decode = Callable[[Any, str, list[str]], Any]

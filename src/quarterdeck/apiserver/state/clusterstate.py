@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .builtin.network.serviceallocator import ServiceAllocator
-from .resource import Resource
-from .resourcetable import ResourceTable
+from quarterdeck.apiserver.builtin.network.serviceallocator import ServiceAllocator
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 
 Json = dict[str, Any]
 #: lists up to this length are kept decoded: every new pod asks for the few PriorityClasses

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from .http import audit_id
-from .registry.context import timestamp
-from .resource import Resource
-from .resourcetable import ResourceTable
-from .storage import Store, WriteConflict, encode_value
+from quarterdeck.apiserver.http import audit_id
+from quarterdeck.apiserver.registry.context import timestamp
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.storage import Store, WriteConflict, encode_value
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"

@@ -6,13 +6,19 @@ import ipaddress
 from collections.abc import Sequence
 from typing import Any
 
-from .admission.attributes import Decision, GroupVersionKind, GroupVersionResource, Served
-from .auth import Attributes as AccessQuestion
-from .auth import Authorizer
+from quarterdeck.apiserver.admission.attributes import (
+    Decision,
+    GroupVersionKind,
+    GroupVersionResource,
+    Served,
+)
+from quarterdeck.apiserver.auth import Attributes as AccessQuestion
+from quarterdeck.apiserver.auth import Authorizer
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.status import StatusError
+
 from .clusterstate import StoredState
-from .resource import Resource
-from .resourcetable import ResourceTable
-from .status import StatusError
 
 Json = dict[str, Any]
 #: resources that are served in two groups over one storage
@@ -83,7 +89,7 @@ class AdmissionHost:
         return settled
 
     def merge(self, live: Json, patch: Json, kind: GroupVersionKind) -> Json:
-        from .ownership import merge_objects
+        from quarterdeck.apiserver.resource.ownership import merge_objects
 
         resource = self._resource_of(kind)
         if resource is None:

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
-from .http import Request, Response
-from .negotiate import accept
-from .resource import Resource, Subresource
-from .resourcetable import ResourceTable
-from .status import not_acceptable
+from quarterdeck.apiserver.document.negotiate import accept
+from quarterdeck.apiserver.http import Request, Response
+from quarterdeck.apiserver.resource.resource import Resource, Subresource
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.status import not_acceptable
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
@@ -48,7 +48,7 @@ class Discovery:
         if not found[0]:
             return None
         if output.yaml:
-            from .registry.answer import to_yaml
+            from quarterdeck.apiserver.registry.answer import to_yaml
 
             return Response(200, to_yaml(msgspec.json.decode(found[0])), content_type="application/yaml")
         return Response(200, found[0])

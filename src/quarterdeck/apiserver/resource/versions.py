@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .builtin.cluster import event
-from .builtin.workload import autoscaling
+from quarterdeck.apiserver.builtin.cluster import event
+from quarterdeck.apiserver.builtin.workload import autoscaling
+
 from .resource import Converter
 
 Json = dict[str, Any]

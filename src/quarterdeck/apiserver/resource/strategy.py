@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .fielderror import FieldError
+from quarterdeck.apiserver.fielderror import FieldError
 
 if TYPE_CHECKING:
-    from .builtin.network.serviceallocator import ServiceAllocator
+    from quarterdeck.apiserver.builtin.network.serviceallocator import ServiceAllocator
 
 Json = dict[str, Any]
 
@@ -85,7 +85,7 @@ class Strategy:
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         """What is wrong with a name (`prefix`: with a generateName), as texts without the value."""
-        from .metadata import subdomain_errors
+        from quarterdeck.apiserver.metadata import subdomain_errors
 
         return subdomain_errors(name, prefix=prefix)
 

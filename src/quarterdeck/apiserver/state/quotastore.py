@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api.quota import Amounts
-
-from .registry.context import deep_copy, timestamp
-from .resource import Resource
-from .storage import Store, WriteConflict
-from .strategy import Json
+from quarterdeck.apiserver.registry.context import deep_copy, timestamp
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.apiserver.storage import Store, WriteConflict
 
 _MANAGER: Final = "kube-apiserver"
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from .auth import bootstrap_objects
-from .builtins import facts
-from .http import audit_id
-from .registry.context import timestamp
-from .resourcetable import ResourceTable
-from .storage import Store, encode_value
+from quarterdeck.apiserver.auth import bootstrap_objects
+from quarterdeck.apiserver.http import audit_id
+from quarterdeck.apiserver.registry.context import timestamp
+from quarterdeck.apiserver.resource.builtins import facts
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.storage import Store, encode_value
 
 Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")

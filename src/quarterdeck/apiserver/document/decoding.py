@@ -17,8 +17,9 @@ import msgspec
 import yaml
 
 from quarterdeck.api.manifest import ManifestLoader
+from quarterdeck.apiserver import gostyle, status
 
-from . import gostyle, nesting, status
+from . import nesting
 
 Json = dict[str, Any]
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import status
-from .builtin.access.certificateapproval import ApprovalRules
-from .builtin.catalog import strategy_for
-from .builtin.cluster import namespace
-from .builtin.cluster.namespace import NamespaceStrategy
-from .fielderror import FieldError
-from .registry.scale import ScaleView, scale_document
+from quarterdeck.apiserver import status
+from quarterdeck.apiserver.builtin.access.certificateapproval import ApprovalRules
+from quarterdeck.apiserver.builtin.catalog import strategy_for
+from quarterdeck.apiserver.builtin.cluster import namespace
+from quarterdeck.apiserver.builtin.cluster.namespace import NamespaceStrategy
+from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver.registry.scale import ScaleView, scale_document
+
 from .strategy import Strategy, WriteContext
 
 Json = dict[str, Any]

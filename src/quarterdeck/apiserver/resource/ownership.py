@@ -6,12 +6,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from .admission.applyconfiguration import merge_configuration
-from .apply import FieldManager, TypeModel, builtin_model, custom_model, resetfields
+from quarterdeck.apiserver.admission.applyconfiguration import merge_configuration
+from quarterdeck.apiserver.apply import FieldManager, TypeModel, builtin_model, custom_model, resetfields
+
 from .versions import converter_for
 
 if TYPE_CHECKING:
-    from .crd.resource import CustomResource
+    from quarterdeck.apiserver.crd.resource import CustomResource
+
     from .resource import BuiltinResource
 
 Json = dict[str, Any]

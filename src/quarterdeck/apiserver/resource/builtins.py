@@ -13,12 +13,13 @@ from typing import Any
 
 import msgspec
 
-from .builtin.catalog import strategy_for
-from .builtin.check.deprecation import request_warning
-from .builtin.typetable import struct_for
-from .crd.strategy import DefinitionStrategy
+from quarterdeck.apiserver.builtin.catalog import strategy_for
+from quarterdeck.apiserver.builtin.check.deprecation import request_warning
+from quarterdeck.apiserver.builtin.typetable import struct_for
+from quarterdeck.apiserver.crd.strategy import DefinitionStrategy
+from quarterdeck.apiserver.storage import Store
+
 from .resource import BuiltinResource, Subresource
-from .storage import Store
 from .strategy import Strategy
 from .versions import converter_for
 
@@ -63,7 +64,9 @@ class _Facts(msgspec.Struct):
 
 @cache
 def facts() -> _Facts:
-    return msgspec.json.decode((Path(__file__).parent / "data" / "resources.json").read_bytes(), type=_Facts)
+    return msgspec.json.decode(
+        (Path(__file__).parent.parent / "data" / "resources.json").read_bytes(), type=_Facts
+    )
 
 
 def _strategy(group: str, resource: str) -> Strategy:

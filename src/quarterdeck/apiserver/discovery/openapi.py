@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.apiserver.builtin import typetable
+from quarterdeck.apiserver.http import Request, Response
+from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
+from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.schema import openapi as custom_schema
+
 from . import gnostic
-from .builtin import typetable
-from .http import Request, Response
 from .metadatatext import describe_metadata
-from .resource import BuiltinResource, Resource
-from .resourcetable import ResourceTable
-from .schema import openapi as custom_schema
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode

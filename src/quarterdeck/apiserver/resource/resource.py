@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from . import document, gostyle, protobuf, status
-from .builtin.retiredversion import is_retired
-from .builtin.typetable import StructType, struct_for
-from .shape import ShapeError, normalize
-from .storage import Bucket, Entry, encode_value
+from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver.builtin.retiredversion import is_retired
+from quarterdeck.apiserver.builtin.typetable import StructType, struct_for
+from quarterdeck.apiserver.document import decoding, protobuf
+from quarterdeck.apiserver.document.shape import ShapeError, normalize
+from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
+
 from .strategy import Strategy
 
 if TYPE_CHECKING:
-    from .apply.manager import FieldManager
-    from .table import Printer
+    from quarterdeck.apiserver.apply.manager import FieldManager
+    from quarterdeck.apiserver.table import Printer
 
 Json = dict[str, Any]
 _Result = TypeVar("_Result")
@@ -284,19 +286,19 @@ class Converter(ABC):
 
 def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) -> tuple[Any, bool]:
     """A request body as a document; the flag tells whether it was JSON text (for duplicate checks)."""
-    media = document.media_type(content_type) if content_type else document.JSON_TYPE
-    if media == document.JSON_TYPE or not media:
+    media = decoding.media_type(content_type) if content_type else decoding.JSON_TYPE
+    if media == decoding.JSON_TYPE or not media:
         try:
-            return document.parse_json(body), True
-        except document.ParseError as error:
+            return decoding.parse_json(body), True
+        except decoding.ParseError as error:
             why = f"couldn't get version/kind; json parse error: {error}"
-            raise document.unrecognized(kind, why, body) from None
-    if media == document.YAML_TYPE:
+            raise decoding.unrecognized(kind, why, body) from None
+    if media == decoding.YAML_TYPE:
         try:
-            return document.parse_yaml(body), False
-        except document.ParseError as error:
-            raise document.unrecognized(kind, str(error), body) from None
-    if media == document.PROTOBUF_TYPE and not is_custom:
+            return decoding.parse_yaml(body), False
+        except decoding.ParseError as error:
+            raise decoding.unrecognized(kind, str(error), body) from None
+    if media == decoding.PROTOBUF_TYPE and not is_custom:
         return _parse_protobuf(body, kind), False
     accepted = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
     raise status.unsupported_media_type(
@@ -307,8 +309,8 @@ def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) ->
 def _parse_protobuf(body: bytes, kind: str) -> Json:
     if not body.startswith(b"k8s\0"):
         why = "provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]"
-        raise document.unrecognized(kind, why, body)
+        raise decoding.unrecognized(kind, why, body)
     try:
         return protobuf.decode(body)
     except protobuf.ProtobufError as error:
-        raise document.unrecognized(kind, str(error), body) from None
+        raise decoding.unrecognized(kind, str(error), body) from None

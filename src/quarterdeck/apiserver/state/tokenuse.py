@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from . import wallclock
-from .auth.legacytoken import LAST_USED
-from .registry.write import Writer
-from .resource import Resource
-from .status import StatusError
-from .strategy import Json
+from quarterdeck.apiserver import wallclock
+from quarterdeck.apiserver.auth.legacytoken import LAST_USED
+from quarterdeck.apiserver.registry.write import Writer
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.apiserver.status import StatusError
 
 
 class TokenUse:

@@ -1,0 +1,1 @@
+"""What the server says it serves: groups and resources, and their OpenAPI documents."""
