@@ -28,10 +28,10 @@ from typing import Any
 
 import uvloop
 
+from harness.ipam.measure import measure
+from harness.ipam.operator import OperatorThread
+from harness.server import start_embedded
 from quarterdeck.api import ObjectMeta
-from quarterdeck.cases.ipam_measure import measure
-from quarterdeck.cases.ipam_operator import OperatorThread
-from quarterdeck.cases.server import start_embedded
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.operators.ipam.logic.freespace import FreeSpace

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from quarterdeck.cases.case import load
-from quarterdeck.cases.command import Report, execute
-from quarterdeck.cases.run import Run
+from harness.case import load
+from harness.command import Report, execute
+from harness.run import Run
 
 
 def play(system: str, cases: list[dict[str, Any]], run: Run, folder: Path) -> Report:

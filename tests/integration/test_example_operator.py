@@ -10,9 +10,9 @@ from pathlib import Path
 
 import yaml
 
+from harness.server import start_embedded
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import ConfigMap
-from quarterdeck.cases.server import start_embedded
 from quarterdeck.client import Client, Config, MergePatch
 from quarterdeck.errors import NoKindMatch, NotFound
 

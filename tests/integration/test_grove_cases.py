@@ -44,7 +44,7 @@ from grovecases import (
     workload,
 )
 
-from quarterdeck.cases.run import Run
+from harness.run import Run
 
 Json = dict[str, Any]
 DONE = "PodCliqueSet/w"

@@ -28,11 +28,11 @@ from ipamkit import (
     subnet,
 )
 
+from harness.wire import load_kubeconfig
 from kube.server import cache_dir
 from parity import server as servers
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
-from quarterdeck.cases.wire import load_kubeconfig
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.ipam.assembly import IpamOperator

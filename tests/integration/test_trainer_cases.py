@@ -48,7 +48,7 @@ from trainercases import (
     with_env,
 )
 
-from quarterdeck.cases.run import Run
+from harness.run import Run
 
 Json = dict[str, Any]
 ACTIVE = counters(active=1)

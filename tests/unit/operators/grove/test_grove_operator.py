@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
 
+from harness.grove.guard import make_office
 from quarterdeck.api import UNSET, Key, ObjectMeta, Scheme, find_condition, owner_reference
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.api.k8s.volume import SecretVolumeSource, Volume
-from quarterdeck.cases.grove_guard import make_office
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from harness.ipam.queue import PoolStatusSubject, QueueRun, next_delay
 from quarterdeck.api import Key
-from quarterdeck.cases.ipam_queue import PoolStatusSubject, QueueRun, next_delay
 from quarterdeck.operators.ipam.controllers.poolstatus import TIMEOUT, pool_status_limiter
 from quarterdeck.operators.ipam.controllers.subnet import ParentPoolMapper, parent_of
 from quarterdeck.operators.ipam.metrics import IpamMetrics

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.cases.ipam_promql import Query, Store, firing, quantile, rate
+from harness.ipam.promql import Query, Store, firing, quantile, rate
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
 

@@ -1,0 +1,7 @@
+"""`python -m harness`."""
+
+import sys
+
+from .command import main
+
+sys.exit(main())

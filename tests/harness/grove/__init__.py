@@ -1,0 +1,1 @@
+"""Cases of grove: what their files say and how it is run."""

@@ -1,0 +1,131 @@
+"""Cases of the controllers: what they make, and what they do over time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from harness.case import Case, CaseFailure
+from quarterdeck.operators.grove import names
+
+from .check import check_names, check_objects, check_pod_gangs, check_pods, check_starts_after
+from .history import History
+from .kind import GroveKind, Json, Lines
+from .match import contains
+from .nodes import Machines
+from .operator import OperatorRun, Refusal
+from .stage import Stage
+from .step import Steps
+from .world import World
+
+__all__ = ["ChildrenKind", "LifecycleKind"]
+
+_LIFE: Final = frozenset(
+    {
+        "config",
+        "objects",
+        "testBackends",
+        "scheduler",
+        "nodes",
+        "kubelet",
+        "pausePodCreation",
+        "limitPodCreation",
+        "injectGateOnPodCreate",
+        "env",
+    }
+)
+
+
+class ChildrenKind(GroveKind):
+    """What is made for a set, without a scheduler."""
+
+    given_keys = _LIFE
+    when_keys = frozenset({"apply", "settle"})
+    then_keys = frozenset({"names", "podGangs", "startsAfter", "pods", "podCount", "objects"})
+
+    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+        async with _Life(case, stage, world) as steps:
+            await steps.run([{"apply": case.when["apply"]}, {"settle": True}])
+            return await self._judge(case.then, case.when["apply"]["metadata"]["name"], world)
+
+    async def _judge(self, then: Json, pcs: str, world: World) -> Lines:
+        lines: Lines = []
+        if "names" in then:
+            lines += await check_names(then["names"], world, pcs)
+        lines += await check_pod_gangs(then.get("podGangs") or {}, world)
+        lines += await check_starts_after(then.get("startsAfter") or {}, world)
+        if "pods" in then:
+            lines += await check_pods(then["pods"], world)
+        if "podCount" in then:
+            found = len(await world.items("Pod", f"{names.PART_OF}={pcs}"))
+            lines += contains("podCount", then["podCount"], found)
+        return lines + await check_objects(then.get("objects") or [], world)
+
+
+class LifecycleKind(GroveKind):
+    """Steps, and what holds between them."""
+
+    given_keys = _LIFE
+    when_keys = frozenset({"steps"})
+    then_keys = frozenset({"allStepsPass"})
+
+    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+        async with _Life(case, stage, world) as steps:
+            await steps.run(case.when["steps"])
+        return []
+
+
+class _Life:
+    """Operator and machines for the time of a block."""
+
+    def __init__(self, case: Case, stage: Stage, world: World) -> None:
+        self._given: Final = case.given
+        self._stage: Final = stage
+        self._world: Final = world
+        self._operator: Final = OperatorRun(stage, case.given, environ=case.given.get("env"))
+        self._machines: Final = Machines(world, case.given, set(_queues_in(case.raw)))
+        self._history: History | None = None
+
+    async def __aenter__(self) -> Steps:
+        try:
+            return await self._start()
+        except BaseException:
+            await self._stop()
+            raise
+
+    async def _start(self) -> Steps:
+        if self._operator.refused:
+            raise CaseFailure(*(text for _, text in self._operator.refused))
+        self._history = History(self._stage.client, await self._world.version())
+        self._history.start()
+        await self._machines.start()
+        config: Mapping[str, Any] = self._given.get("config") or {}
+        try:
+            await self._operator.start(config)
+        except Refusal as error:
+            raise CaseFailure(f"the operator does not start: {error}") from error
+        for document in self._given.get("objects") or ():
+            await self._world.make(document)
+        return Steps(self._world, self._operator, self._machines, self._history, dict(config))
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+
+    async def _stop(self) -> None:
+        await self._operator.stop()
+        await self._machines.stop()
+        if self._history is not None:
+            await self._history.stop()
+
+
+def _queues_in(value: Any) -> Iterator[str]:
+    """All KAI queues that a case mentions."""
+    if isinstance(value, dict):
+        queue = value.get(names.KAI_QUEUE)
+        if isinstance(queue, str):
+            yield queue
+        for each in value.values():
+            yield from _queues_in(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _queues_in(each)

@@ -1,0 +1,1 @@
+"""Cases of kai: what their files say and how it is run."""

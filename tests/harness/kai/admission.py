@@ -1,0 +1,197 @@
+"""Admission and schema cases of kai."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+import secrets
+from typing import Any, Final
+
+from harness.case import Case, CaseFailure
+from harness.objects import ServerObjects, warnings_of
+from harness.run import Run
+from harness.wire import Answer
+
+from .world import World, judged, message_of, world_of
+
+Json = dict[str, Any]
+
+_JSON: Final = {"Content-Type": "application/json"}
+_PATHS: Final = {
+    "PodGroup": "/validate-scheduling-run-ai-v2alpha2-podgroup",
+    "Queue": "/validate-scheduling-run-ai-v2-queue",
+}
+_numbers: Final = itertools.count()
+
+
+class KaiKind:
+    """What the kinds share: cases run beside anything, and every word is understood."""
+
+    given_keys: frozenset[str] = frozenset()
+    when_keys: frozenset[str] = frozenset()
+    then_keys: frozenset[str] = frozenset()
+
+    def lane(self, case: Case) -> str:
+        return ""
+
+    def run(self, case: Case, run: Run) -> None:
+        unknown = [f"given.{key}" for key in case.given.keys() - self.given_keys]
+        unknown += [f"when.{key}" for key in case.when.keys() - self.when_keys]
+        unknown += [f"then.{key}" for key in case.then.keys() - self.then_keys]
+        if unknown:
+            raise CaseFailure(*(f"{word} is not understood" for word in sorted(unknown)))
+        self.check(case, world_of(run))
+
+    def check(self, case: Case, world: World) -> None:
+        raise NotImplementedError
+
+
+class AdmissionKind(KaiKind):
+    """One request about a PodGroup: to the webhook itself, and through the API server."""
+
+    given_keys = frozenset({"object", "oldObject"})
+    when_keys = frozenset({"operation", "subresource"})
+    then_keys = frozenset({"allowed", "message"})
+
+    def check(self, case: Case, world: World) -> None:
+        if "subresource" not in case.when:
+            _check_review(case, world)
+        objects = world.connect()
+        world.register(objects)
+        with world.namespace(objects) as namespace:
+            answer = _perform(case, objects, lambda each: _moved(each, namespace))
+        _check_answer(case, answer)
+
+
+class QueueAdmissionKind(KaiKind):
+    """One request about a Queue."""
+
+    given_keys = frozenset({"object", "oldObject"})
+    when_keys = frozenset({"operation"})
+    then_keys = frozenset({"allowed", "message", "warnings"})
+
+    def check(self, case: Case, world: World) -> None:
+        _check_review(case, world)
+        objects = world.connect()
+        world.register(objects)
+        name = _fresh_name(case.given["object"])
+        try:
+            answer = _perform(case, objects, lambda each: _renamed(each, name))
+            _check_answer(case, answer)
+            if "warnings" in case.then:
+                _expect("warnings", case.then["warnings"], warnings_of(answer))
+        finally:
+            objects.delete(_renamed(case.given["object"], name))
+
+
+class SchemaKind(KaiKind):
+    """A write with nothing but the definitions in the way."""
+
+    given_keys = frozenset({"object", "oldObject"})
+    when_keys = frozenset({"operation"})
+    then_keys = frozenset({"allowed", "field", "messageContains"})
+
+    def check(self, case: Case, world: World) -> None:
+        objects = world.connect()
+        name = _fresh_name(case.given["object"])
+        try:
+            answer = _perform(case, objects, lambda each: _renamed(each, name), is_judged=False)
+        finally:
+            objects.delete(_renamed(case.given["object"], name))
+        if case.then["allowed"]:
+            _expect("accepted", True, answer.status < 300, answer.text())
+            return
+        _expect("status", 422, answer.status, answer.text())
+        for key in ("field", "messageContains"):
+            if key in case.then and case.then[key] not in message_of(answer):
+                raise CaseFailure(f"{key} {case.then[key]!r} is not in", f"  {message_of(answer)!r}")
+
+
+# -- requests ------------------------------------------------------------------------------------------
+
+
+def _perform(case: Case, objects: ServerObjects, place: Any, *, is_judged: bool = True) -> Answer:
+    """Do what a case says; ``place`` puts objects where they do not meet those of other cases."""
+    new = place(case.given["object"])
+    wanted = judged(new) if is_judged else new
+    match case.when["operation"]:
+        case "CREATE":
+            return objects.create(wanted)
+        case "UPDATE":
+            objects.make(place(case.given["oldObject"]))
+            return objects.replace(wanted, subresource=case.when.get("subresource", ""))
+        case "DELETE":
+            objects.make(place(case.given.get("oldObject") or case.given["object"]))
+            return objects.delete(wanted)
+        case other:
+            raise CaseFailure(f"operation {other} is not understood")
+
+
+def _check_answer(case: Case, answer: Answer) -> None:
+    if case.then["allowed"]:
+        _expect("allowed", True, answer.status < 300, answer.text())
+        return
+    _expect("denied", 403, answer.status, answer.text())
+    wanted = case.then.get("message", "")
+    if wanted not in message_of(answer):
+        raise CaseFailure("message:", f"  expected {wanted!r} in", f"  {message_of(answer)!r}")
+
+
+def _check_review(case: Case, world: World) -> None:
+    """The same request, sent to the webhook as an API server would."""
+    operation, new = case.when["operation"], case.given["object"]
+    old = case.given.get("oldObject") or (new if operation == "DELETE" else None)
+    request = {
+        "uid": case.id,
+        "kind": _kind_of(new),
+        "resource": {**_kind_of(new), "resource": f"{new['kind'].lower()}s"},
+        "operation": operation,
+        "userInfo": {"username": "case"},
+        "object": None if operation == "DELETE" else new,
+        "oldObject": old,
+    }
+    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+    connection = world.operator.webhooks.connect()
+    answer = connection.request("POST", _PATHS[new["kind"]], body=json.dumps(review).encode(), headers=_JSON)
+    connection.close()
+    response = answer.json()["response"]
+    _expect("webhook: allowed", case.then["allowed"], response["allowed"], response)
+    if not case.then["allowed"]:
+        message = (response.get("status") or {}).get("message", "")
+        if not message.startswith(case.then.get("message", "")):
+            raise CaseFailure(
+                "webhook: message", f"  expected {case.then['message']!r}", f"  found {message!r}"
+            )
+    if "warnings" in case.then:
+        _expect("webhook: warnings", case.then["warnings"], response.get("warnings") or [])
+
+
+def _kind_of(document: Json) -> Json:
+    group, _, version = document["apiVersion"].partition("/")
+    return {"group": group, "version": version, "kind": document["kind"]}
+
+
+# -- names ---------------------------------------------------------------------------------------------
+
+
+def _moved(document: Json, namespace: str) -> Json:
+    made = copy.deepcopy(document)
+    made["metadata"]["namespace"] = namespace
+    return made
+
+
+def _renamed(document: Json, name: str) -> Json:
+    made = copy.deepcopy(document)
+    made["metadata"]["name"] = name
+    return made
+
+
+def _fresh_name(document: Json) -> str:
+    return f"{document['metadata']['name']}-{next(_numbers)}-{secrets.token_hex(3)}"
+
+
+def _expect(what: str, wanted: Any, found: Any, context: Any = None) -> None:
+    if wanted != found:
+        lines = [f"{what}:", f"  expected {wanted!r}", f"  found    {found!r}"]
+        raise CaseFailure(*lines, *([f"  in {str(context)[:1500]}"] if context is not None else []))

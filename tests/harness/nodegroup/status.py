@@ -1,0 +1,87 @@
+"""Running one reconciliation of a NodeGroup for the `status` cases.
+
+The objects are on the server under test and the status is written there. Only one thing is pretended: the
+server sets creation times itself, so nodes are read with those that the case gives them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.case import CaseFailure
+from quarterdeck.api import DynamicObject, GroupVersionKind, Resource, Time
+from quarterdeck.api.k8s import Node
+from quarterdeck.client import Client, Config
+from quarterdeck.errors import NotFound
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.controllers.observation import observe
+from quarterdeck.operators.nodegroup.controllers.status import status_patch
+from quarterdeck.operators.nodegroup.logic.status import compute
+from quarterdeck.operators.nodegroup.types import NodeGroup
+
+if TYPE_CHECKING:
+    from .world import World
+
+Json = dict[str, Any]
+R = TypeVar("R", bound=Resource)
+
+
+def reconciled_status(world: World, group: Json, objects: list[Json], now: str) -> Json:
+    """The status of `group` after one reconciliation at `now`."""
+    created = world.create(group)
+    if created.status != 201:
+        raise CaseFailure(f"creating the group answered {created.status}: {created.text()}")
+    try:
+        if group.get("status"):
+            world.put_status(group)
+        asyncio.run(_reconcile(world, group["metadata"]["name"], objects, now))
+        found: Json = world.read(group).get("status") or {}
+        return found
+    finally:
+        world.delete(group)
+
+
+async def _reconcile(world: World, name: str, objects: list[Json], now: str) -> None:
+    async with Client.connect(Config.load(kubeconfig=world.kubeconfig)) as client:
+        obj = await client.get(NodeGroup, name)
+        group = obj.to_dict()
+        outcome = compute(await observe(_DatedReader(client, objects), group, Time(now)))
+        patch = status_patch(group, outcome.status)
+        if patch is not None:
+            await client.status.patch(obj, patch)
+
+
+class _DatedReader:
+    """A client whose objects were created when the case says."""
+
+    def __init__(self, client: Client, objects: list[Json]) -> None:
+        self._client = client
+        self._dates = {
+            (item["kind"], item["metadata"]["name"]): Time(item["metadata"]["creationTimestamp"])
+            for item in objects
+            if item["metadata"].get("creationTimestamp")
+        }
+
+    async def get(self, kind: type[R], name: str, namespace: str = "") -> R:
+        return await self._client.get(kind, name, namespace)
+
+    async def get_dynamic(self, kind: GroupVersionKind, name: str) -> DynamicObject:
+        return await self._client.get(kind, name)
+
+    async def list(
+        self, kind: type[R], *, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> Sequence[R]:
+        try:
+            found = await self._client.list(kind, namespace=namespace, labels=labels)
+        except NotFound:  # the kind is not served
+            return ()
+        return [self._dated(item) for item in found]
+
+    async def nodes(self, group: str) -> Sequence[Node]:
+        return await self.list(Node, labels={names.GROUP_LABEL: group})
+
+    def _dated(self, item: R) -> R:
+        date = self._dates.get((item.kind, item.metadata.name))
+        return item.evolve(metadata=item.metadata.evolve(creation_timestamp=date)) if date else item

@@ -1,0 +1,246 @@
+"""The surroundings of nodegroup cases: the operator's webhook server, and objects on the server under test.
+
+A `World` belongs to one run. Its webhook server runs in a thread of its own and reads the cluster's state
+from the server under test, uncached, so that a case sees exactly the objects it was given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import ssl
+import tempfile
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from harness.case import CaseFailure
+from harness.hook import _certificates
+from harness.objects import TIMEOUT, ServerObjects
+from harness.run import Run
+from harness.wire import Answer, Connection, Target
+from quarterdeck.client import Client, Config
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.types import definition
+from quarterdeck.operators.nodegroup.webhooks import (
+    ClusterReader,
+    Endpoint,
+    LiveReader,
+    NodeGroupConverter,
+    conversion_stanza,
+    policy_webhook,
+    simple_webhook,
+    validating_configuration,
+)
+from quarterdeck.runtime.certificate import FileCertificates
+from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+
+Json = dict[str, Any]
+
+_JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
+_CONFIGURATIONS: Final = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+_PROBE: Final = {
+    "apiVersion": names.V1ALPHA1,
+    "kind": names.KIND,
+    "metadata": {"name": "quarterdeck-probe"},
+    "spec": {"nodeType": "Static", "cri": {"type": "Docker"}},
+}
+"""Refused as soon as conversion and validation are in force, accepted without them."""
+
+_worlds: weakref.WeakKeyDictionary[Run, World] = weakref.WeakKeyDictionary()
+_lock: Final = threading.Lock()
+
+
+def world_of(run: Run) -> World:
+    """The world of a run, made on first use."""
+    with _lock:
+        world = _worlds.get(run)
+        if world is None:
+            world = _worlds[run] = World(run)
+        return world
+
+
+class World(ServerObjects):
+    """Used by one thread at a time: all cases are in one lane."""
+
+    def __init__(self, run: Run) -> None:
+        logging.getLogger("quarterdeck").addHandler(logging.NullHandler())  # denials are what cases are about
+        super().__init__(run.target().connect(60.0))
+        self.kubeconfig: Final = run.kubeconfig()
+        self._hooks: Final = run.hooks
+        self._mode = ""
+        self._server: Final = _WebhookThread(self.kubeconfig)
+        self._webhook: Final[Connection] = self._server.target.connect(60.0)
+
+    # -- the bare webhook -----------------------------------------------------------------------------
+
+    def post(self, path: str, body: bytes, *, method: str = "POST") -> Answer:
+        """Send a body to the operator's webhook server."""
+        return self._webhook.request(method, path, body=body, headers=_JSON)
+
+    # -- objects --------------------------------------------------------------------------------------
+
+    @contextmanager
+    def given(self, objects: list[Json]) -> Iterator[None]:
+        """Objects that exist while a case runs."""
+        before: list[tuple[str, Json | None]] = []
+        try:
+            for item in objects:
+                before.append(self._put(item))
+            yield
+        finally:
+            for path, original in reversed(before):
+                self.request("DELETE", path)
+                if original is not None:
+                    self.request("POST", path.rpartition("/")[0], original)
+
+    def _put(self, item: Json) -> tuple[str, Json | None]:
+        path = self.path(item)
+        namespace = item["metadata"].get("namespace")
+        if namespace:
+            self.request("POST", "/api/v1/namespaces", _namespace(namespace))
+        original: Json | None = None
+        answer = self.request("POST", path.rpartition("/")[0], item)
+        if answer.status == 409:
+            original = _unversioned(self.request("GET", path).json())
+            self.request("DELETE", path)
+            answer = self.request("POST", path.rpartition("/")[0], item)
+        if answer.status != 201:
+            name = item["metadata"]["name"]
+            raise CaseFailure(f"given {item['kind']} {name}: {answer.status}: {answer.text()}")
+        return path, original
+
+    # -- what is installed ----------------------------------------------------------------------------
+
+    @contextmanager
+    def definition_only(self) -> Iterator[None]:
+        """The definition without conversion and without webhooks."""
+        if self._mode != "definition":
+            self._mode = ""
+            self.request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
+            self.install(definition())
+            self.wait(lambda: self._probe() == 201, "the definition is not in service")
+            self._mode = "definition"
+        yield
+
+    @contextmanager
+    def webhooks(self) -> Iterator[None]:
+        """The definition with conversion, and both validating webhooks."""
+        if self._mode != "webhooks":
+            self._mode = ""
+            endpoint = self._server.endpoint
+            self.install(definition(conversion_stanza(endpoint)))
+            self.request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
+            answer = self.request("POST", _CONFIGURATIONS, validating_configuration(endpoint))
+            if answer.status != 201:
+                raise CaseFailure(f"registering the webhooks answered {answer.status}: {answer.text()}")
+            self.wait(lambda: self._probe() == 403, "the webhooks are not in force")
+            self._mode = "webhooks"
+        yield
+
+    @contextmanager
+    def admission_observer(self, version: str) -> Iterator[Callable[[Callable[[], Answer]], Json]]:
+        """Gives a function that performs a write and returns the object as admission sees it."""
+        session = f"nodegroup-{secrets.token_hex(4)}"
+        hooks = self._hooks()
+        opened = hooks.open(session, {"observer": {}})
+        rule = {
+            "apiGroups": [names.GROUP],
+            "apiVersions": [version.partition("/")[2]],
+            "resources": ["nodegroups"],
+            "operations": ["CREATE", "UPDATE"],
+        }
+        webhook = {
+            "name": "observer.quarterdeck.dev",
+            "clientConfig": {"url": f"{opened.url}/observer", "caBundle": hooks.ca_bundle},
+            "rules": [rule],
+            "matchPolicy": "Exact",
+            "failurePolicy": "Ignore",  # a real server calls for a while after the hook is gone
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+        configuration = {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": session},
+            "webhooks": [webhook],
+        }
+        answer = self.request("POST", _CONFIGURATIONS, configuration)
+        if answer.status != 201:
+            raise CaseFailure(f"registering the observer answered {answer.status}: {answer.text()}")
+
+        def observed(write: Callable[[], Answer]) -> Json:
+            def is_called() -> bool:
+                answer = write()
+                if answer.status >= 300:
+                    raise CaseFailure(f"the write answered {answer.status}: {answer.text()}")
+                return bool(opened.calls)
+
+            self.wait(is_called, "the observing webhook was not called")
+            seen: Json = opened.calls[-1]["request"]["object"]
+            return seen
+
+        try:
+            yield observed
+        finally:
+            self.request("DELETE", f"{_CONFIGURATIONS}/{session}")
+            hooks.close_session(session)
+
+    def _probe(self) -> int:
+        return self.request("POST", f"/apis/{names.V1ALPHA1}/nodegroups?dryRun=All", _PROBE).status
+
+
+def _namespace(name: str) -> Json:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _unversioned(document: Json) -> Json:
+    dropped = ("resourceVersion", "uid", "creationTimestamp", "managedFields")
+    metadata = {key: value for key, value in document["metadata"].items() if key not in dropped}
+    return {**document, "metadata": metadata}
+
+
+class _WebhookThread:
+    """The operator's webhook server on 127.0.0.1, under a CA made for the run; lives as the process does."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._directory: Final = tempfile.TemporaryDirectory(prefix="quarterdeck-nodegroup-")
+        authority, chain, key = _certificates()
+        folder = Path(self._directory.name)
+        (folder / "tls.crt").write_bytes(chain)
+        (folder / "tls.key").write_bytes(key)
+        self._kubeconfig: Final = kubeconfig
+        self._port = 0
+        self._error: Exception | None = None
+        self._ready: Final = threading.Event()
+        self._thread: Final = threading.Thread(target=self._run, name="nodegroup-webhooks", daemon=True)
+        self._thread.start()
+        self._ready.wait(TIMEOUT)
+        if self._error is not None or not self._port:
+            raise RuntimeError(f"the webhook server did not start: {self._error}")
+        context = ssl.create_default_context(cadata=authority.decode())
+        self.target: Final = Target(host="127.0.0.1", port=self._port, tls=context)
+        self.endpoint: Final = Endpoint(ca_bundle=authority, url=f"https://127.0.0.1:{self._port}")
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except Exception as error:  # noqa: BLE001 - reported by the thread that waits for the server
+            self._error = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        certificates = FileCertificates(self._directory.name)
+        server = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=certificates)
+        async with Client.connect(Config.load(kubeconfig=str(self._kubeconfig))) as client:
+            cluster = ClusterReader(LiveReader(client))
+            server.add_conversion(NodeGroupConverter(cluster))
+            server.add(policy_webhook(cluster), simple_webhook(cluster))
+            async with server:
+                self._port = server.port
+                self._ready.set()
+                await asyncio.get_running_loop().create_future()

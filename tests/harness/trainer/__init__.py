@@ -1,0 +1,1 @@
+"""Cases of trainer: what their files say and how it is run."""

@@ -1,0 +1,159 @@
+"""The controllers that run during a trainer case, each as if it were a process of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from quarterdeck.api import ObjectMeta
+from quarterdeck.api.k8s import Node
+from quarterdeck.client import Client
+from quarterdeck.cluster import garbage
+from quarterdeck.cluster.garbage import garbage_collector
+from quarterdeck.cluster.job.controller import job_controller
+from quarterdeck.cluster.job.orphan import orphan_pod_controller
+from quarterdeck.cluster.jobset.controller import jobset_controller
+from quarterdeck.cluster.monitor import ResourceMonitor
+from quarterdeck.cluster.node import names as node_names
+from quarterdeck.cluster.node.behavior import Behavior
+from quarterdeck.cluster.node.kubelet import Kubelet
+from quarterdeck.cluster.placement import controller as placement
+from quarterdeck.operators.trainer.assembly import TrainerOperator
+from quarterdeck.runtime.cache import CacheOptions
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.operator import OperatorEnvironment
+from quarterdeck.testing import Link, TestCluster
+
+from .valve import Valve
+
+Json = dict[str, Any]
+
+NODE: Final = "case-node"
+GARBAGE_COLLECTOR: Final = "garbage-collector"
+_STEP: Final = 0.01
+
+
+class Component:
+    """A manager on a line of its own; it can be stopped, started anew, and held."""
+
+    def __init__(
+        self,
+        name: str,
+        cluster: TestCluster,
+        link: Link,
+        namespaces: Iterable[str],
+        fill: Callable[[Manager], None],
+    ) -> None:
+        self.name: Final = name
+        self.link: Final = link
+        self.valve: Final = Valve(link)
+        self._cluster: Final = cluster
+        self._namespaces: Final = tuple(namespaces)
+        self._fill: Final = fill
+        self._manager: Manager | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Run a fresh manager; returns when all its controllers have seen everything."""
+        config = None if self._cluster.is_embedded else self._cluster.config
+        client = Client.over(self.valve, config=config, clock=self._cluster.clock)
+        manager = self._manager = Manager(
+            client,
+            cache=CacheOptions(namespaces=self._namespaces),
+            options=ManagerOptions(watch_loop=False, graceful_shutdown_timeout=5.0),
+            clock=self._cluster.clock,
+        )
+        self._fill(manager)
+        self._task = asyncio.create_task(_serve(manager), name=self.name)
+        while not (  # noqa: ASYNC110  nobody signals it
+            self._task.done()
+            or (manager.is_leading and all(each.is_synced for each in manager.statistics().controllers))
+        ):
+            await asyncio.sleep(_STEP)
+
+    async def stop(self) -> None:
+        """End the manager as a process that is told to; raises what ended it before that."""
+        self.valve.open()
+        if self._manager is None or self._task is None:
+            return
+        self._manager.request_stop()
+        task, self._manager, self._task = self._task, None, None
+        await task
+
+    @property
+    def manager(self) -> Manager:
+        """The manager that runs."""
+        assert self._manager is not None
+        return self._manager
+
+
+async def _serve(manager: Manager) -> None:
+    async with manager:
+        await manager.serve()
+
+
+# -- what they run -------------------------------------------------------------------------------------
+
+
+def fill_trainer(settings: Json) -> Callable[[Manager], None]:
+    """The operator; its webhooks are served elsewhere."""
+
+    def fill(manager: Manager) -> None:
+        TrainerOperator().setup(manager, OperatorEnvironment(name="trainer", settings=settings))
+
+    return fill
+
+
+def fill_garbage_collector(manager: Manager) -> None:
+    """What follows owner references."""
+    monitor = ResourceMonitor(manager.client.mapper)
+    manager.add(garbage_collector(monitor, manager.client.mapper, manager.recorder(garbage.NAME)))
+
+
+def fill_jobset(manager: Manager) -> None:
+    """JobSets into Jobs."""
+    manager.add(jobset_controller())
+
+
+def fill_job(manager: Manager) -> None:
+    """Jobs into pods."""
+    manager.add(job_controller())
+    manager.add(orphan_pod_controller())
+
+
+def fill_simulator(behavior: Behavior) -> Callable[[Manager], None]:
+    """Pods run, on a node that takes all of them."""
+
+    def fill(manager: Manager) -> None:
+        manager.add(Kubelet(behavior).controller())
+        everything = placement.SchedulerSettings(names=(), checks_nodes=False)
+        manager.add(placement.scheduler_controller(everything, manager.recorder(placement.NAME)))
+
+    return fill
+
+
+async def make_node(client: Client) -> None:
+    """The node of the simulator."""
+    labels = {node_names.SIMULATED: "true", "kubernetes.io/hostname": NODE}
+    node = await client.create(Node(metadata=ObjectMeta(name=NODE, labels=labels)))
+    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
+    await client.status.update(Node.from_dict({**node.to_dict(), "status": {"conditions": [ready]}}))
+
+
+def behavior_of(simulator: Json) -> Behavior:
+    """How pods behave, as a case says it; raises `ValueError` for a word that is not understood."""
+    words = {
+        "podRunSeconds": "run_seconds",
+        "podRunSecondsByJob": "run_seconds_by_job",
+        "exitCode": "exit_code",
+        "exitCodeByJob": "exit_code_by_job",
+        "failFirstAttempts": "fail_first_attempts",
+    }
+    unknown = simulator.keys() - words.keys()
+    if unknown:
+        raise ValueError(f"simulator.{min(unknown)} is not understood")
+    known = {words[key]: value for key, value in simulator.items()}
+    if "run_seconds" in known:
+        known["run_seconds"] = float(known["run_seconds"])
+    return Behavior(**known)

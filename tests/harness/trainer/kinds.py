@@ -1,0 +1,218 @@
+"""The kinds of trainer cases: `admission`, `render`, `scenario`.
+
+All of them run on one server, one after the other (`trainer_stage`). Scenarios need a server that this
+program made: they bring the controllers of a cluster along and hold them at will.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from harness.case import Case, CaseFailure
+from harness.matching import show
+from harness.registry import Kind
+from harness.run import Run
+
+from .expect import Expectation
+from .match import object_mismatches
+from .scene import TRAINER, Scene
+from .stage import stage_of
+from .step import Steps
+from .world import Outcome, World, refers_to_uids
+
+Json = dict[str, Any]
+
+_LANE: Final = "trainer"
+_CASE_KEYS: Final = frozenset(
+    {"id", "kind", "source", "given", "when", "then", "group", "note", "level", "title"}
+)
+_RENDER_LIMIT: Final = 30.0
+_LOOK: Final = 0.05
+_RUN_NOTE: Final = re.compile(r"pods run (\d+(?:\.\d+)?) s")
+
+
+class _TrainerKind:
+    """What the kinds share: one lane, one stage, and no word that is not understood."""
+
+    given_keys: frozenset[str] = frozenset({"objects"})
+    when_keys: frozenset[str]
+    then_keys: frozenset[str]
+
+    def lane(self, case: Case) -> str:
+        return _LANE
+
+    def run(self, case: Case, run: Run) -> None:
+        unknown = list(case.raw.keys() - _CASE_KEYS)
+        unknown += [f"given.{key}" for key in case.given.keys() - self.given_keys]
+        unknown += [f"when.{key}" for key in case.when.keys() - self.when_keys]
+        unknown += [f"then.{key}" for key in case.then.keys() - self.then_keys]
+        if unknown:
+            raise CaseFailure(*(f"{word} is not understood" for word in sorted(unknown)))
+        stage = stage_of(run)
+
+        async def play() -> None:
+            world = World(stage, case)
+            await world.open()
+            try:
+                await self.play(case, world)
+            finally:
+                await world.close()
+
+        stage.play(play())
+
+    async def play(self, case: Case, world: World) -> None:
+        raise NotImplementedError
+
+
+async def _make(world: World, document: Json) -> None:
+    """An object that exists beforehand: past admission, with the status it is given."""
+    outcome = await world.create(
+        {key: value for key, value in document.items() if key != "status"}, bypasses=True
+    )
+    name = f"given {document['kind']} {document['metadata']['name']}"
+    if outcome.is_refused:
+        raise CaseFailure(f"{name}: {outcome.code}: {outcome.message}")
+    if document.get("status"):
+        outcome = await world.patch(document, {"status": document["status"]}, status=True, bypasses=True)
+        if outcome.is_refused:
+            raise CaseFailure(f"status of {name}: {outcome.code}: {outcome.message}")
+
+
+# -- admission -----------------------------------------------------------------------------------------
+
+
+class AdmissionKind(_TrainerKind):
+    """One write of a user, and what becomes of it."""
+
+    when_keys = frozenset({"operation", "object", "oldObject"})
+    then_keys = frozenset({"allowed", "httpStatus", "errors", "warningsContain", "warnings", "stored"})
+
+    async def play(self, case: Case, world: World) -> None:
+        objects, when = case.given.get("objects") or [], case.when
+        for document in objects:
+            if not refers_to_uids(document):
+                await _make(world, document)
+        if when["operation"] == "UPDATE":
+            await _make(world, when["oldObject"])
+        for document in objects:
+            if refers_to_uids(document):
+                await _make(world, document)
+        if when["operation"] == "CREATE":
+            outcome = await world.create(when["object"])
+        elif when["operation"] == "UPDATE":
+            outcome = await world.replace(when["object"])
+        else:
+            raise CaseFailure(f"operation {when['operation']} is not understood")
+        _check_verdict(case.then, outcome)
+        if "stored" in case.then:
+            stored = await world.read(when["object"])
+            lines = object_mismatches(await world.resolved(case.then["stored"]), stored)
+            if lines:
+                raise CaseFailure("stored:", *lines)
+
+
+def _check_verdict(then: Json, outcome: Outcome) -> None:
+    if then["allowed"] == outcome.is_refused:
+        raise CaseFailure(f"allowed: expected {then['allowed']}, got {outcome.code}: {outcome.message}")
+    if outcome.is_refused and "httpStatus" in then and outcome.code != then["httpStatus"]:
+        raise CaseFailure(f"expected {then['httpStatus']}, got {outcome.code}: {outcome.message}")
+    lines = [line for error in then.get("errors") or () for line in _missing_error(error, outcome)]
+    absent = [text for text in then.get("warningsContain") or () if not _is_among(text, outcome.warnings)]
+    if absent:
+        lines.append(f"no warning {show(absent)} among {show(list(outcome.warnings))}")
+    if "warnings" in then and list(outcome.warnings) != then["warnings"]:
+        lines.append(f"warnings: expected {show(then['warnings'])}, got {show(list(outcome.warnings))}")
+    if lines:
+        raise CaseFailure(*lines)
+
+
+def _is_among(text: str, warnings: tuple[str, ...]) -> bool:
+    return any(text in warning for warning in warnings)
+
+
+def _missing_error(wanted: Json, outcome: Outcome) -> list[str]:
+    unknown = wanted.keys() - {"field", "contains"}
+    if unknown:
+        return [f"error.{min(unknown)} is not understood"]
+    field = wanted.get("field", "").lower()
+    texts = wanted.get("contains") or []
+    # Some errors are not told apart; then all of the message counts, and the field must be in it.
+    candidates = [(path, f"{path}: {text}") for path, text in outcome.causes] or [(field, outcome.message)]
+    candidates += [("", outcome.message)] if not field else []
+    for path, text in candidates:
+        if (not field or path.lower() == field) and all(each in text for each in texts):
+            if path == field and not outcome.causes and field not in outcome.message.lower():
+                continue
+            return []
+    return [f"no error like {show(wanted)}:", f"  {outcome.message}", f"  causes {show(outcome.causes)}"]
+
+
+# -- render --------------------------------------------------------------------------------------------
+
+
+class RenderKind(_TrainerKind):
+    """A TrainJob, and the objects that the operator makes of it."""
+
+    when_keys = frozenset({"create"})
+    then_keys = frozenset({"objects", "absent", "events"})
+
+    async def play(self, case: Case, world: World) -> None:
+        environment = {"controllers": [TRAINER], "admission": [TRAINER], "garbageCollector": False}
+        for document in case.given.get("objects") or ():
+            await _make(world, document)
+        async with Scene(world, environment):
+            outcome = await world.create(case.when["create"])
+            if outcome.is_refused:
+                raise CaseFailure(f"create answered {outcome.code}: {outcome.message}")
+            await _become(Expectation(world, {}), case.then)
+
+
+async def _become(expectation: Expectation, wanted: Json) -> None:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _RENDER_LIMIT
+    while lines := await expectation.mismatches(wanted):
+        if loop.time() >= deadline:
+            raise CaseFailure(*lines)
+        await asyncio.sleep(_LOOK)
+
+
+# -- scenario ------------------------------------------------------------------------------------------
+
+
+class ScenarioKind(_TrainerKind):
+    """Steps, with controllers that can be held, stopped and disturbed."""
+
+    given_keys = frozenset({"environment", "objects"})
+    when_keys = frozenset({"steps"})
+    then_keys = frozenset({"allStepsHold", "summary"})
+
+    async def play(self, case: Case, world: World) -> None:
+        note = str(case.raw.get("note", ""))
+        for document in case.given.get("objects") or ():
+            await _make(world, document)
+        async with Scene(world, _environment(case, note)) as scene:
+            steps = Steps(world, scene, note=note)
+            for place, step in enumerate(case.when["steps"]):
+                try:
+                    await steps.run(step)
+                except CaseFailure as error:
+                    raise CaseFailure(f"step {place} ({step.get('op')}):", *error.lines) from error
+
+
+def _environment(case: Case, note: str) -> Json:
+    """The environment, with what the note of a case says about pods."""
+    environment: Json = dict(case.given.get("environment") or {})
+    match = _RUN_NOTE.search(note)
+    if match is not None:
+        environment["simulator"] = {"podRunSeconds": float(match[1]), **(environment.get("simulator") or {})}
+    return environment
+
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "admission": AdmissionKind(),
+    "render": RenderKind(),
+    "scenario": ScenarioKind(),
+}

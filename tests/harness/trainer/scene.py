@@ -1,0 +1,183 @@
+"""What runs during a trainer case: controllers, admission, a simulator, as its environment says."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any, Final, Self
+
+from harness.case import CaseFailure
+from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
+from quarterdeck.testing import FaultPlan, Latency, Refuse, RequestTarget, Rule
+from quarterdeck.testing.fault import RequestFault
+
+from .component import (
+    GARBAGE_COLLECTOR,
+    Component,
+    behavior_of,
+    fill_garbage_collector,
+    fill_job,
+    fill_jobset,
+    fill_simulator,
+    fill_trainer,
+    make_node,
+)
+from .stage import BYPASS, MASTERS
+from .world import World
+
+Json = dict[str, Any]
+
+TRAINER: Final = "trainer"
+JOBSET: Final = "jobset"
+_WORDS: Final = frozenset({"controllers", "admission", "settings", "garbageCollector", "simulator"})
+_CONTROLLERS: Final = (TRAINER, JOBSET, "job", "node-simulator")
+
+
+class Scene:
+    """Runs for the time of a block."""
+
+    def __init__(self, world: World, environment: Json) -> None:
+        unknown = environment.keys() - _WORDS
+        if unknown:
+            raise CaseFailure(f"environment.{min(unknown)} is not understood")
+        for word, known in (("controllers", _CONTROLLERS), ("admission", (TRAINER, JOBSET))):
+            strange = set(environment.get(word) or ()) - set(known)
+            if strange:
+                raise CaseFailure(f"environment.{word}: {min(strange)} is not understood")
+        self._world: Final = world
+        self._environment: Final = environment
+        self._admission: Final = tuple(environment.get("admission") or ())
+        self._components: Final[dict[str, Component]] = {}
+
+    @property
+    def has_admission(self) -> bool:
+        """Whether the operator's webhooks see what users write."""
+        return TRAINER in self._admission
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._start()
+        except BaseException:
+            await self._stop()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stop()
+
+    async def _start(self) -> None:
+        stage = self._world.stage
+        if JOBSET in self._admission:
+            await stage.register(CONFIGURATION, jobset_webhooks(), tuple(self._world.namespaces.values()))
+        wanted = self._environment.get("controllers") or ()
+        if self._environment.get("garbageCollector", True):
+            self._add(GARBAGE_COLLECTOR, fill_garbage_collector)
+        if TRAINER in wanted:
+            self._add(TRAINER, fill_trainer(self._environment.get("settings") or {}))
+        if JOBSET in wanted:
+            self._add(JOBSET, fill_jobset)
+        if "job" in wanted:
+            self._add("job", fill_job)
+        if "node-simulator" in wanted:
+            try:
+                behavior = behavior_of(self._environment.get("simulator") or {})
+            except ValueError as error:
+                raise CaseFailure(str(error)) from error
+            await make_node(self._world.client)
+            self._add("node-simulator", fill_simulator(behavior))
+        for component in self._components.values():
+            await component.start()
+
+    def _add(self, name: str, fill: Any) -> None:
+        cluster = self._world.stage.cluster
+        # Where admission is off, it is off for the controllers' own writes as well.
+        link = (
+            cluster.link(name=name)
+            if self.has_admission
+            else cluster.link(user=BYPASS, groups=(MASTERS,), name=name)
+        )
+        link.plan = Disturbances()
+        self._components[name] = Component(name, cluster, link, self._world.namespaces.values(), fill)
+
+    async def _stop(self) -> None:
+        for component in reversed(self._components.values()):
+            await component.stop()
+        if "node-simulator" in self._components:
+            await self._world.force_delete("/api/v1/nodes/case-node")
+        if JOBSET in self._admission:
+            await self._world.stage.unregister(CONFIGURATION, jobset_webhooks())
+
+    # -- what steps do --------------------------------------------------------------------------------
+
+    def _find(self, name: str) -> Component:
+        component = self._components.get(name.removeprefix("controller:"))
+        if component is None:
+            raise CaseFailure(f"there is no component {name}")
+        return component
+
+    async def pause(self, component: str) -> None:
+        """Hold a controller, or the events of a kind on their way to the operator."""
+        if component.startswith("watch:"):
+            resource = await self._world.resource(component.removeprefix("watch:"))
+            self._find(TRAINER).valve.shut_events(resource)
+        else:
+            self._find(component).valve.shut()
+
+    async def resume(self, component: str) -> None:
+        """Let it go on with what it has missed."""
+        if component.startswith("watch:"):
+            resource = await self._world.resource(component.removeprefix("watch:"))
+            self._find(TRAINER).valve.open_events(resource)
+        else:
+            self._find(component).valve.open()
+
+    async def restart(self, name: str) -> None:
+        """End a controller and start it anew, without its memory."""
+        component = self._find(name)
+        await component.stop()
+        await component.start()
+
+    async def fail_requests(self, verb: str, kind: str, *, times: int, code: int) -> None:
+        """Let requests of controllers fail so often."""
+        rule = Refuse(code, times=times, verbs=_verbs(verb), resources=await self._resources(kind))
+        self._plan(rule)
+
+    async def delay_requests(self, verb: str, kind: str, seconds: float) -> None:
+        """Slow requests of controllers down."""
+        resources = await self._resources(kind)
+        self._plan(Latency((seconds, seconds), verbs=_verbs(verb), resources=resources))
+
+    async def _resources(self, kind: str) -> frozenset[str]:
+        return frozenset({await self._world.resource(kind)}) if kind else frozenset()
+
+    def _plan(self, rule: Rule) -> None:
+        for component in self._components.values():
+            plan = component.link.plan
+            assert isinstance(plan, Disturbances)
+            plan.add(rule)
+
+
+class Disturbances(FaultPlan):
+    """A plan to which rules are added while it is in force; those that are there go on counting."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._parts: Final[list[FaultPlan]] = []
+
+    def add(self, rule: Rule) -> None:
+        """One more rule."""
+        self._parts.append(FaultPlan(0, rule))
+
+    def delay(self, target: RequestTarget, now: float) -> float:
+        """Seconds to hold a request back."""
+        return sum(part.delay(target, now) for part in self._parts)
+
+    def fault(self, target: RequestTarget, now: float) -> RequestFault | None:
+        """What happens to a request."""
+        return next((found for part in self._parts if (found := part.fault(target, now)) is not None), None)
+
+
+def _verbs(verb: str) -> frozenset[str]:
+    """A verb as cases name it; to apply is to patch."""
+    return frozenset({verb, "apply"} if verb == "patch" else {verb} if verb else ())

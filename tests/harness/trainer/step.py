@@ -1,0 +1,318 @@
+"""The steps of a trainer scenario."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from harness.case import CaseFailure
+from harness.matching import MISSING
+from quarterdeck.client import apply_merge_patch
+
+from .always import check_always
+from .expect import WORDS, Expectation
+from .scene import Scene
+from .watch import WATCHED, ObjectLog
+from .world import Outcome, World
+
+Json = dict[str, Any]
+
+_SOMEONE: Final = "someone-else"
+_TRIES: Final = 20
+_LOOK: Final = 0.1
+"""Seconds between two looks."""
+_SETTLE: Final = 2.0
+"""Seconds until something that is to stay so must be so."""
+_FINALIZER: Final = "trainer.kubeflow.org/resource-in-use"
+_COMMON: Final = frozenset({"op", "rejected", "bypassAdmission", "note", "comment"})
+
+
+class Steps:
+    """Runs the steps of one case; `patience` stretches what a real cluster is given."""
+
+    def __init__(self, world: World, scene: Scene, *, note: str = "") -> None:
+        self._world: Final = world
+        self._scene: Final = scene
+        self._remembered: Final[dict[str, Any]] = {}
+        self._expectation: Final = Expectation(world, self._remembered)
+        self._observed: list[ObjectLog] = []
+        self._read: Json = {}
+        self._waits_for_finalizer = "wait until the finalizer is present" in note
+
+    async def run(self, step: Json) -> None:
+        """One step; raises CaseFailure for one that is not understood or does not hold."""
+        handler: Callable[[Json], Awaitable[Outcome | None]] | None = getattr(
+            self, f"_{_snake(str(step.get('op')))}", None
+        )
+        if handler is None:
+            raise CaseFailure(f"step {step.get('op')} is not understood")
+        outcome = await handler(step)
+        if outcome is not None:
+            _check_outcome(step, outcome)
+        elif "rejected" in step:
+            raise CaseFailure(f"step {step['op']} cannot be rejected")
+
+    # -- writes ---------------------------------------------------------------------------------------
+
+    def _bypasses(self, step: Json) -> bool:
+        return bool(step.get("bypassAdmission")) or not self._scene.has_admission
+
+    async def _create(self, step: Json) -> Outcome:
+        _understand(step, "object")
+        return await self._world.create(step["object"], bypasses=self._bypasses(step))
+
+    async def _create_many(self, step: Json) -> None:
+        _understand(step, "object", "template", "count", "parallel")
+        width = int(step.get("parallel") or 1)
+
+        async def create(index: int) -> None:
+            document = _numbered(step.get("object") or step["template"], index)
+            _check_outcome(step, await self._world.create(document, bypasses=self._bypasses(step)))
+
+        for first in range(0, step["count"], width):
+            await asyncio.gather(*(create(each) for each in range(first, min(first + width, step["count"]))))
+
+    async def _patch(self, step: Json) -> Outcome:
+        _understand(step, "ref", "mergePatch", "fieldManager")
+        return await self._world.patch(
+            step["ref"],
+            step["mergePatch"],
+            manager=step.get("fieldManager", ""),
+            bypasses=self._bypasses(step),
+        )
+
+    async def _patch_status(self, step: Json) -> Outcome:
+        _understand(step, "ref", "mergePatch", "fieldManager")
+        manager = step.get("fieldManager", "")
+        return await self._world.patch(step["ref"], step["mergePatch"], status=True, manager=manager)
+
+    async def _delete(self, step: Json) -> Outcome:
+        _understand(step, "ref", "propagation")
+        if self._waits_for_finalizer:
+            await self._wait_for_finalizer(step["ref"])
+        return await self._world.delete(step["ref"], step.get("propagation", ""))
+
+    async def _wait_for_finalizer(self, ref: Json) -> None:
+        """The note of a case asks for it: before its first look, a runtime is not protected."""
+        self._waits_for_finalizer = False
+        wanted = {
+            "apiVersion": ref["apiVersion"],
+            "kind": ref["kind"],
+            "metadata": {
+                "name": ref["name"],
+                "namespace": ref.get("namespace", ""),
+                "finalizers": [_FINALIZER],
+            },
+        }
+        await self._become({"objects": [wanted]}, 30.0)
+
+    async def _force_delete(self, step: Json) -> None:
+        _understand(step, "ref")
+        await self._world.force_delete(await self._world.path(step["ref"]))
+
+    async def _tamper(self, step: Json) -> Outcome:
+        """Read, change one variable, write; again if somebody was faster."""
+        _understand(step, "ref", "setEnv", "removeEnv", "fieldManager")
+        manager = step.get("fieldManager", _SOMEONE)
+        path = await self._world.path(step["ref"])
+        for _ in range(_TRIES):
+            jobset = await self._world.read(step["ref"])
+            if not jobset:
+                raise CaseFailure(f"there is no {step['ref']['kind']} {step['ref']['name']}")
+            _tamper_env(jobset, step)
+            outcome = await self._world.request(
+                "PUT", path, jobset, manager=manager, bypasses=bool(step.get("bypassAdmission"))
+            )
+            if outcome.code != 409:
+                return outcome
+        return outcome
+
+    async def _read_for_later_update(self, step: Json) -> None:
+        _understand(step, "ref", "as", "name")
+        self._read = self._remembered[_name_of(step)] = await self._world.read(step["ref"])
+
+    async def _update_stale(self, step: Json) -> Outcome:
+        """PUT what was read earlier, changed, with the version it had then."""
+        _understand(step, "ref", "as", "name", "from", "remembered", "mergePatch", "patch", "set")
+        old = self._remembered.get(_name_of(step), self._read)
+        if not isinstance(old, dict) or not old:
+            raise CaseFailure("nothing was read to be updated")
+        document = apply_merge_patch(copy.deepcopy(old), _change_of(step))
+        metadata = document["metadata"]
+        place = {"kind": document["kind"], "apiVersion": document["apiVersion"], "name": metadata["name"]}
+        original = next(
+            (name for name, real in self._world.namespaces.items() if real == metadata.get("namespace")), None
+        )
+        path = await self._world.path({**place, "namespace": original})
+        return await self._world.request("PUT", path, document, bypasses=self._bypasses(step))
+
+    # -- waiting --------------------------------------------------------------------------------------
+
+    async def _expect(self, step: Json) -> None:
+        _understand(step, "withinSeconds", *WORDS)
+        await self._become(_wanted(step), step.get("withinSeconds", 30) * self._world.stage.patience)
+
+    async def _become(self, wanted: Json, limit: float) -> None:
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + limit
+        while True:
+            lines = await self._expectation.mismatches(wanted)
+            if not lines:
+                return
+            if loop.time() >= deadline:
+                raise CaseFailure(f"not within {limit:g} s:", *lines)
+            await asyncio.sleep(_LOOK)
+
+    async def _hold(self, step: Json) -> None:
+        """It must be so, now or as soon as what the steps before have begun shows, and then stay so."""
+        _understand(step, "seconds", *WORDS)
+        wanted = _wanted(step)
+        await self._become(wanted, min(_SETTLE, step["seconds"]) * self._world.stage.patience)
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while (age := loop.time() - began) < step["seconds"]:
+            await asyncio.sleep(min(_LOOK, step["seconds"] - age))
+            lines = await self._expectation.mismatches(wanted)
+            if lines:
+                raise CaseFailure(f"not any more after {loop.time() - began:.1f} s:", *lines)
+
+    async def _remember(self, step: Json) -> None:
+        _understand(step, "as", "ref", "path")
+        value = await self._expectation.value(step["ref"], step["path"])
+        if value is MISSING:
+            raise CaseFailure(f"there is nothing at {step['path']} to remember")
+        self._remembered[step["as"]] = value
+
+    # -- components -----------------------------------------------------------------------------------
+
+    async def _pause(self, step: Json) -> None:
+        _understand(step, "component")
+        await self._scene.pause(step["component"])
+
+    async def _resume(self, step: Json) -> None:
+        _understand(step, "component")
+        await self._scene.resume(step["component"])
+
+    async def _restart_controller(self, step: Json) -> None:
+        _understand(step, "controller", "component")
+        await self._scene.restart(step.get("controller") or step["component"])
+
+    async def _fail_requests(self, step: Json) -> None:
+        _understand(step, "verb", "kind", "times", "count", "n", "httpStatus", "status", "code")
+        times = next((step[key] for key in ("times", "count", "n") if key in step), 1)
+        code = next((step[key] for key in ("httpStatus", "status", "code") if key in step), 500)
+        await self._scene.fail_requests(step.get("verb", ""), step.get("kind", ""), times=times, code=code)
+
+    async def _delay_requests(self, step: Json) -> None:
+        _understand(step, "verb", "kind", "milliseconds", "seconds")
+        seconds = step["seconds"] if "seconds" in step else step["milliseconds"] / 1000
+        await self._scene.delay_requests(step.get("verb", ""), step.get("kind", ""), seconds)
+
+    # -- at the same time -----------------------------------------------------------------------------
+
+    async def _parallel(self, step: Json) -> None:
+        """Lists of steps side by side, again and again; what happens meanwhile is written down."""
+        _understand(step, "steps", "repeat", "ignoreRejections")
+        ignores = bool(step.get("ignoreRejections"))
+
+        async def play(steps: list[Json]) -> None:
+            for _ in range(step.get("repeat", 1)):
+                for each in steps:
+                    await self._run_beside(each, ignores=ignores)
+
+        self._observed = [
+            ObjectLog(self._world, kind, name) for kind in WATCHED for name in self._world.namespaces.values()
+        ]
+        for log in self._observed:
+            await log.begin()
+        try:
+            await asyncio.gather(*(play(steps) for steps in step["steps"]))
+            await asyncio.sleep(2.0)  # what was set going last
+        finally:
+            for log in self._observed:
+                await log.end()
+
+    async def _run_beside(self, step: Json, *, ignores: bool) -> None:
+        handler: Callable[[Json], Awaitable[Outcome | None]] | None = getattr(
+            self, f"_{_snake(str(step.get('op')))}", None
+        )
+        if handler is None:
+            raise CaseFailure(f"step {step.get('op')} is not understood")
+        outcome = await handler(step)
+        if outcome is not None and not (ignores and outcome.is_refused):
+            _check_outcome(step, outcome)
+        await asyncio.sleep(0)
+
+    async def _expect_always(self, step: Json) -> None:
+        """Something that held after every event of the parallel step."""
+        _understand(step, "pods", "objects", "count", "same", "differs")
+        if not self._observed:
+            raise CaseFailure("there was no parallel step to look at")
+        await check_always(step, self._world, self._observed, self._remembered)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"([A-Z])", lambda match: f"_{match[1].lower()}", name)
+
+
+def _understand(step: Json, *words: str) -> None:
+    unknown = step.keys() - _COMMON - set(words)
+    if unknown:
+        raise CaseFailure(f"step {step['op']}: {min(unknown)} is not understood")
+
+
+def _wanted(step: Json) -> Json:
+    return {key: value for key, value in step.items() if key in WORDS}
+
+
+def _name_of(step: Json) -> str:
+    return str(next((step[key] for key in ("from", "remembered", "as", "name") if key in step), ""))
+
+
+def _change_of(step: Json) -> Json:
+    change: Json = next((step[key] for key in ("mergePatch", "patch", "set") if key in step), {})
+    return change
+
+
+def _check_outcome(step: Json, outcome: Outcome) -> None:
+    rejected = step.get("rejected")
+    if rejected is None:
+        if outcome.is_refused:
+            raise CaseFailure(f"step {step['op']} answered {outcome.code}: {outcome.message}")
+        return
+    unknown = rejected.keys() - {"httpStatus", "contains"}
+    if unknown:
+        raise CaseFailure(f"rejected.{min(unknown)} is not understood")
+    if not outcome.is_refused:
+        raise CaseFailure(f"step {step['op']} was not rejected")
+    if "httpStatus" in rejected and outcome.code != rejected["httpStatus"]:
+        raise CaseFailure(f"expected {rejected['httpStatus']}, got {outcome.code}: {outcome.message}")
+    missing = [text for text in rejected.get("contains") or () if text not in outcome.message]
+    if missing:
+        raise CaseFailure(f"{missing} is not in {outcome.message!r}")
+
+
+def _numbered(value: Any, index: int) -> Any:
+    if isinstance(value, dict):
+        return {key: _numbered(each, index) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_numbered(each, index) for each in value]
+    return value.replace("${i}", str(index)) if isinstance(value, str) else value
+
+
+def _tamper_env(jobset: Json, step: Json) -> None:
+    change = step.get("setEnv") or step["removeEnv"]
+    job = next(e for e in jobset["spec"]["replicatedJobs"] if e["name"] == change["replicatedJob"])
+    pod = job["template"]["spec"]["template"]["spec"]
+    containers = [*(pod.get("containers") or ()), *(pod.get("initContainers") or ())]
+    container = next(each for each in containers if each["name"] == change["container"])
+    kept = [entry for entry in container.get("env") or () if entry["name"] != change["name"]]
+    if "setEnv" in step:
+        entry = {key: change[key] for key in ("name", "value", "valueFrom") if key in change}
+        places = [e["name"] for e in container.get("env") or ()]
+        place = places.index(change["name"]) if change["name"] in places else len(kept)
+        kept.insert(place, entry)
+    container["env"] = kept
