@@ -21,7 +21,7 @@ import uvloop
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Pod
 from quarterdeck.apiserver import ServerOptions
-from quarterdeck.cli.up import cluster
+from quarterdeck.cli.cluster import cluster_in_one_process
 from quarterdeck.client import Client, InProcessTransport
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.operators.grove import names
@@ -132,7 +132,9 @@ async def bench_settle(sizes: list[int]) -> bool:
 async def _run(count: int, begin: Any) -> tuple[float, float]:
     """Time and CPU from ``begin`` until so many pods run."""
     nodes = NodeSettings(count=count // PER_NODE + 1, capacity={"cpu": "32", "pods": str(PER_NODE)})
-    async with cluster(ServerOptions(), [GroveOperator()], {}, asyncio.Event(), nodes=nodes) as server:
+    async with cluster_in_one_process(
+        ServerOptions(), [GroveOperator()], {}, asyncio.Event(), nodes=nodes
+    ) as server:
         client = Client.over(InProcessTransport(server.local()))
         started, cpu = time.perf_counter(), time.process_time()
         await begin(client)

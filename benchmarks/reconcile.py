@@ -138,8 +138,8 @@ async def _fill(directory: Path, objects: int) -> None:
 async def _up(directory: Path, objects: int, *, apply: bool) -> dict[str, Any]:
     """`quarterdeck up` on a directory that holds the Widgets, until they are settled."""
     from quarterdeck.apiserver import Durability, ServerOptions
+    from quarterdeck.cli.cluster import cluster_in_one_process
     from quarterdeck.cli.collector import relax_collector
-    from quarterdeck.cli.up import cluster
 
     relax_collector()
     finished: asyncio.Future[tuple[float, float, Summary]] = asyncio.get_running_loop().create_future()
@@ -149,7 +149,7 @@ async def _up(directory: Path, objects: int, *, apply: bool) -> dict[str, Any]:
 
     operator = WidgetOperator(Widgets(objects, done, apply=apply))
     options = ServerOptions(data_dir=directory, durability=Durability.NORMAL, port=0)
-    async with cluster(options, [operator], {}, asyncio.Event()):
+    async with cluster_in_one_process(options, [operator], {}, asyncio.Event()):
         wall, cpu, summary = await finished
     return {
         "wall": wall - operator.started[0],

@@ -21,7 +21,7 @@ import uvloop
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.apiserver import ServerOptions
-from quarterdeck.cli.up import cluster
+from quarterdeck.cli.cluster import cluster_in_one_process
 from quarterdeck.client import Client, InProcessTransport
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.assembly import TrainerOperator
@@ -102,7 +102,7 @@ def bench_render() -> bool:
 async def bench_jobs(count: int) -> bool:
     """TrainJobs until their JobSets are there, beside JobSets alone; both are suspended and run nothing."""
     print(f"\n{count} TrainJobs on the cluster of `quarterdeck up`, in one process")
-    async with cluster(ServerOptions(), [TrainerOperator()], {}, asyncio.Event()) as server:
+    async with cluster_in_one_process(ServerOptions(), [TrainerOperator()], {}, asyncio.Event()) as server:
         client = Client.over(InProcessTransport(server.local()))
         made_of = runtime(1)
         del made_of["spec"]["podGroupPolicy"]

@@ -42,7 +42,7 @@ _log = logging.getLogger("quarterdeck.apiserver")
 Result = Response | Awaitable[Response]
 #: paths that answer everybody, as the real server's probes do
 _OPEN_PATHS = frozenset({"/livez", "/readyz", "/healthz", "/version"})
-NonResource = Callable[[Request, UserInfo], Response | None]
+NonResource = Callable[[Request, UserInfo], Result | None]
 
 
 class Peer:
@@ -180,15 +180,15 @@ class App:
 
     # -- non-resource paths ----------------------------------------------------------------
 
-    def _serve_path(self, request: Request, user: UserInfo) -> Response:
+    def _serve_path(self, request: Request, user: UserInfo) -> Result:
         path = request.path
         parts = path.strip("/").split("/")
         if request.method != "GET" and self._is_get_only(parts):
             raise status.method_not_allowed()
         if path.startswith("/api"):
-            found = self._discovery.serve(request)
-            if found is not None:
-                return found
+            document = self._discovery.serve(request)
+            if document is not None:
+                return document
             if len(parts) > 1 and parts[0] == "api":
                 raise status.resource_not_found()
             if len(parts) > 2 and parts[1] and parts[0] == "apis" and self._table.is_builtin_group(parts[1]):

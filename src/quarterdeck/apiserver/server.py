@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -101,9 +101,10 @@ class ApiServer:
         self.options = options or ServerOptions()
         self._connections: set[HttpConnection] = set()
         self._listener: asyncio.AbstractServer | None = None
+        self._private_listener: asyncio.AbstractServer | None = None
         self._background: list[asyncio.Task[None]] = []
         self._checks: dict[str, Callable[[], bool]] = {}
-        self._metric_sources: list[Callable[[], bytes]] = []
+        self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
         self.is_ready = False
         self.port = self.options.port
 
@@ -122,8 +123,8 @@ class ApiServer:
         """Make readiness depend on something else that runs in this process."""
         self._checks[name] = check
 
-    def add_metrics(self, source: Callable[[], bytes]) -> None:
-        """Show metrics of something else that runs in this process, in the Prometheus text format."""
+    def add_metrics(self, source: Callable[[], Awaitable[bytes]]) -> None:
+        """Show metrics of something else that belongs to the cluster, in the Prometheus text format."""
         self._metric_sources.append(source)
 
     # -- start and stop --------------------------------------------------------------------
@@ -155,13 +156,7 @@ class ApiServer:
         context: ssl.SSLContext = await asyncio.to_thread(self.credentials.server_context)
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(
-            lambda: HttpConnection(
-                self.app,
-                on_error=self.app.on_error,
-                too_large=self.app.too_large,
-                make_peer=_peer_of,
-                connections=self._connections,
-            ),
+            lambda: self._connection(_peer_of),
             self.options.host,
             self.options.port,
             ssl=context,
@@ -170,11 +165,28 @@ class ApiServer:
         self.port = self._listener.sockets[0].getsockname()[1]
         self._discovery.server_address = f"{self.options.host}:{self.port}"
 
+    async def listen_privately(self, path: Path) -> None:
+        """Serve on a Unix socket as well, without TLS: whoever can open it is the administrator."""
+        loop = asyncio.get_running_loop()
+        self._private_listener = await loop.create_unix_server(
+            lambda: self._connection(lambda _: Peer(user=ADMIN.authenticated())), str(path), backlog=1024
+        )
+
+    def _connection(self, make_peer: Callable[[asyncio.BaseTransport], Peer]) -> HttpConnection:
+        return HttpConnection(
+            self.app,
+            on_error=self.app.on_error,
+            too_large=self.app.too_large,
+            make_peer=make_peer,
+            connections=self._connections,
+        )
+
     async def stop(self) -> None:
         """Finish requests in progress, end watches, flush and close the store."""
         self.is_ready = False
-        if self._listener is not None:
-            self._listener.close()
+        for listener in (self._listener, self._private_listener):
+            if listener is not None:
+                listener.close()
         for connection in list(self._connections):
             connection.shut_down()
         await self._drained()
@@ -311,7 +323,7 @@ class ApiServer:
 
     # -- non-resource paths ----------------------------------------------------------------
 
-    def _serve_path(self, request: Request, user: UserInfo) -> Response | None:
+    def _serve_path(self, request: Request, user: UserInfo) -> Response | Awaitable[Response] | None:
         path = request.path
         if not path.startswith(("/healthz", "/livez", "/readyz")):
             path = path.rstrip("/")
@@ -324,7 +336,7 @@ class ApiServer:
         if request.path == "/":
             return Response(200, msgspec.json.encode({"paths": self._paths()}))
         if path == "/metrics":
-            return Response(200, self._metrics(), content_type="text/plain; version=0.0.4; charset=utf-8")
+            return self._metrics()
         return None
 
     def _health(self, request: Request, path: str) -> Response:
@@ -352,7 +364,7 @@ class ApiServer:
                 paths += [f"/apis/{group}/{version}" for version in versions]
         return sorted([*paths, "/readyz", "/version"])
 
-    def _metrics(self) -> bytes:
+    async def _metrics(self) -> Response:
         lines = [
             "# TYPE quarterdeck_apiserver_revision gauge",
             f"quarterdeck_apiserver_revision {self.store.rev}",
@@ -364,7 +376,9 @@ class ApiServer:
                     f'apiserver_storage_objects{{resource="{resource.qualified}"}} {resource.bucket.count}'
                 )
         own = ("\n".join(dict.fromkeys(lines)) + "\n").encode()
-        return own + b"".join(source() for source in self._metric_sources)
+        others = [await source() for source in self._metric_sources]
+        content_type = "text/plain; version=0.0.4; charset=utf-8"
+        return Response(200, own + b"".join(others), content_type=content_type)
 
     # -- clients ---------------------------------------------------------------------------
 

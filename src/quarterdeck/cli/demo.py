@@ -60,14 +60,17 @@ async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.client import Client, InProcessTransport
 
     from .apiserver import stop_signal
-    from .up import cluster
+    from .cluster import running_cluster
 
     operators = chosen_operators(arguments)
     root = arguments.examples or _examples()
     stopping = stop_signal()
     kubeconfig: Path = arguments.kubeconfig
     settings, nodes = operator_settings(arguments), node_settings(arguments)
-    async with cluster(ServerOptions(), operators, settings, stopping, nodes=nodes) as server:
+    names = [operator.name for operator in operators]
+    async with running_cluster(
+        ServerOptions(), names, settings, stopping, nodes=nodes, log_level="ERROR"
+    ) as server:
         server.write_kubeconfig(kubeconfig)
         local = server.local()
         client = Client.over(InProcessTransport(local))

@@ -50,6 +50,7 @@ class HttpTransport:
         tls: TlsOptions | None = None,
         credential: Credential | None = None,
         proxy: str = "",
+        socket_path: str = "",
         timeout: float | None = 60.0,
         connect_timeout: float = 10.0,
         max_idle: int = 72,
@@ -58,7 +59,8 @@ class HttpTransport:
         """Prepare a transport; nothing is dialled yet.
 
         ``server`` is a URL (``https://host:6443``, a path prefix is kept); ``proxy`` an ``http://`` URL of
-        a proxy that understands CONNECT. ``timeout`` is the default for whole exchanges, seconds.
+        a proxy that understands CONNECT. With ``socket_path`` a Unix socket is dialled, without TLS, and the
+        URL only names the host. ``timeout`` is the default for whole exchanges, seconds.
         ``on_resolved`` is told the host and the seconds of each look-up of its name.
         """
         url = urlsplit(server if "://" in server else f"https://{server}")
@@ -76,6 +78,7 @@ class HttpTransport:
         self._tls_options = tls if tls is not None else TlsOptions()
         self._credential = credential if credential is not None else Anonymous()
         self._proxy = _parse_proxy(proxy)
+        self._socket_path = socket_path
         self._timeout = timeout
         self._connect_timeout = connect_timeout
         self._max_idle = max_idle
@@ -222,7 +225,7 @@ class HttpTransport:
             raise ConnectError("the transport is closed")
         loop = asyncio.get_running_loop()
         connection = Connection(loop, self._put)
-        where = f"{self._host}:{self._port}"
+        where = self._socket_path or f"{self._host}:{self._port}"
         try:
             context = await self._tls_context()
             async with asyncio.timeout(self._connect_timeout):
@@ -240,6 +243,9 @@ class HttpTransport:
     async def _dial(
         self, loop: asyncio.AbstractEventLoop, connection: Connection, context: ssl.SSLContext | None
     ) -> None:
+        if self._socket_path:
+            await loop.create_unix_connection(lambda: connection, self._socket_path)
+            return
         name = (self._tls_options.server_name or self._host) if context else None
         transport, _ = await self._reach(
             self._host,

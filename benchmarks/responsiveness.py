@@ -1,0 +1,176 @@
+"""Does anybody wait for somebody else's work? Delays of one client while others keep the server busy.
+
+    python -m benchmarks responsiveness [--pods N] [--only gang|table]
+
+One client gets a small object every 10 ms, whether or not the last answer has come (a slow server is asked
+as often as a quick one). Meanwhile
+
+- ``gang``: a PodCliqueSet of 5,000 pods comes up under ``quarterdeck up --nodes 60``;
+- ``table``: 10,000 pods are listed as a Table, again and again, by another client.
+
+What is printed are delays from the moment a request was due. Beside ``table`` the same is done to the real
+kube-apiserver, if `make kube` has built it; there is nothing real that plays ``gang`` on one machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import uvloop
+
+from . import wire
+from .apiserver import Embedded, Real, is_built, pods
+from .grove import PER_GROUP, pod_clique_set
+
+PERIOD = 0.01
+SPARE_CONNECTIONS = 16
+"""Answers that are late do not keep the next request waiting: it goes out on another connection."""
+MEDIAN_LIMIT, MAXIMUM_LIMIT = 50.0, 200.0
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+_PROBE = wire.render("GET", "/api/v1/namespaces/default")
+
+
+async def probe(server: wire.Target, busy: Awaitable[None]) -> list[float]:
+    """Delays in milliseconds of requests that are due every 10 ms, until ``busy`` ends."""
+    loop = asyncio.get_running_loop()
+    idle: asyncio.LifoQueue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.LifoQueue()
+    for _ in range(SPARE_CONNECTIONS):
+        idle.put_nowait(await asyncio.open_connection(server.host, server.port, ssl=server.context))
+    delays: list[float] = []
+
+    async def ask(due: float) -> None:
+        reader, writer = await idle.get()
+        writer.write(_PROBE)
+        head = await reader.readuntil(b"\r\n\r\n")
+        if not head.startswith(b"HTTP/1.1 200"):
+            raise wire.RequestError(head.decode(errors="replace"))
+        await reader.readexactly(int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0]))
+        delays.append((loop.time() - due) * 1e3)
+        idle.put_nowait((reader, writer))
+
+    async with asyncio.TaskGroup() as group:
+        work = asyncio.ensure_future(busy)
+        due = loop.time()
+        while not work.done():
+            due += PERIOD
+            await asyncio.sleep(due - loop.time())
+            group.create_task(ask(due))
+        await work
+    while not idle.empty():
+        idle.get_nowait()[1].close()
+    return sorted(delays)
+
+
+def report(name: str, delays: list[float]) -> bool:
+    """Print what the client saw; whether it is within the limits."""
+    p50, p99, most = (delays[int(len(delays) * share)] for share in (0.5, 0.99, 0.99999))
+    good = p99 <= MEDIAN_LIMIT and most <= MAXIMUM_LIMIT
+    verdict = "ok" if good else f"ABOVE p99 {MEDIAN_LIMIT:.0f} ms or maximum {MAXIMUM_LIMIT:.0f} ms"
+    figures = f"p50 {p50:7.2f} ms  p99 {p99:7.2f} ms  maximum {most:7.2f} ms"
+    print(f"  {name:26} {len(delays):>6,} requests  {figures}  {verdict}", flush=True)
+    return good
+
+
+@contextmanager
+def cluster(nodes: int) -> Iterator[wire.Target]:
+    """``quarterdeck up`` as a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="quarterdeck-bench-") as directory:
+        kubeconfig = Path(directory, "kubeconfig")
+        command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--nodes", str(nodes)]
+        command += ["--operators", "grove", "--kubeconfig", str(kubeconfig)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            assert process.stdout is not None
+            if not process.stdout.readline().startswith(b"ready"):
+                raise RuntimeError("the cluster did not start")
+            yield wire.target(kubeconfig)
+        finally:
+            process.terminate()
+            process.wait()
+
+
+async def gang(server: wire.Target, count: int) -> None:
+    """A set of so many pods, from its creation until all are ready."""
+    groups = max(1, (count - 1) // PER_GROUP)
+    wanted = 1 + groups * PER_GROUP
+    body = json.dumps(pod_clique_set(1, groups)).encode()
+    path = "/apis/grove.io/v1alpha1/namespaces/default/podcliquesets"
+    await wire.load(server, iter([wire.render("POST", path, body)]), 1)
+    ready: set[str] = set()
+    done = asyncio.Event()
+
+    def on_line(line: bytes) -> None:
+        pod = json.loads(line)["object"]
+        if any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ())):
+            ready.add(pod["metadata"]["name"])
+            if len(ready) >= wanted:
+                done.set()
+
+    request = wire.render("GET", "/api/v1/namespaces/default/pods?watch=1")
+    started = time.monotonic()
+    transport, _ = await asyncio.get_running_loop().create_connection(
+        lambda: wire.Lines(request, on_line), server.host, server.port, ssl=server.context
+    )
+    try:
+        await asyncio.wait_for(done.wait(), 600)
+    finally:
+        transport.close()
+    seconds = time.monotonic() - started
+    print(f"  {wanted:,} pods ready after {seconds:.1f} s, {wanted / seconds:,.0f} a second")
+
+
+async def tables(server: wire.Target) -> None:
+    """A long list as a Table, eight times."""
+    request = wire.render("GET", "/api/v1/namespaces/default/pods", accept=_TABLE)
+    await wire.load(server, iter([request] * 8), 1)
+
+
+async def _quiet() -> None:
+    await asyncio.sleep(2)
+
+
+async def _probe_tables(server: wire.Target, count: int, name: str) -> bool:
+    await wire.load(server, pods(count, "listed"), 32)
+    return report(name, await probe(server, tables(server)))
+
+
+def _run(work: Callable[[], Awaitable[bool]]) -> bool:
+    async def outer() -> bool:
+        return await work()
+
+    return uvloop.run(outer())
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks responsiveness", description=__doc__)
+    parser.add_argument("--only", choices=("gang", "table"))
+    parser.add_argument("--pods", type=int, default=5_000, help="pods of the set (default: %(default)s)")
+    parser.add_argument("--listed", type=int, default=10_000, help="pods listed (default: %(default)s)")
+    options, _ = parser.parse_known_args(arguments)
+    good = True
+    if options.only in (None, "gang"):
+        print(f"a PodCliqueSet of {options.pods:,} pods comes up on 60 nodes")
+        with cluster(60) as server:
+
+            async def both() -> bool:
+                report("quiet", await probe(server, _quiet()))
+                return report("while it comes up", await probe(server, gang(server, options.pods)))
+
+            good = _run(both) and good
+    if options.only in (None, "table"):
+        print(f"{options.listed:,} pods are listed as a Table by another client")
+        with Embedded("memory") as ours:
+            good = _run(lambda: _probe_tables(ours.target, options.listed, "quarterdeck")) and good
+        if is_built():
+            with Real(fsync=False) as real:
+                _run(lambda: _probe_tables(real.target, options.listed, "kube-apiserver"))
+    return 0 if good else 1

@@ -1,0 +1,141 @@
+"""A whole cluster: the embedded server and its controllers, in two processes or in one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from .controllers.assembly import make_program
+from .error import CommandError
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver import ApiServer, ServerOptions
+    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.runtime.operator import Operator
+
+    from .controllers.link import ControllerProcess
+
+__all__ = ["cluster_in_one_process", "running_cluster"]
+
+
+@asynccontextmanager
+async def running_cluster(
+    options: ServerOptions,
+    operators: Sequence[str],
+    settings: Mapping[str, Mapping[str, Any]],
+    stopping: asyncio.Event,
+    *,
+    nodes: NodeSettings,
+    log_level: str = "WARNING",
+) -> AsyncIterator[ApiServer]:
+    """A running cluster, ready for use unless `stopping` was set before it was.
+
+    The controllers run in a process of their own, so that no request waits for a reconcile; `stopping` is set
+    when that process ends. Raises CommandError for what the user can mend.
+    """
+    from .controllers.link import ControllerProcess
+    from .controllers.message import Assignment
+
+    async with _server(options) as server:
+        with TemporaryDirectory(prefix="quarterdeck-") as directory:  # for this user alone
+            socket = Path(directory, "apiserver.sock")
+            await server.listen_privately(socket)
+            assignment = Assignment(
+                socket=str(socket),
+                root_ca=server.credentials.authority.certificate_pem,
+                service_account_key=server.credentials.service_account_key.to_pem(),
+                operators=tuple(operators),
+                settings=settings,
+                nodes=nodes,
+                log_level=log_level,
+            )
+            async with ControllerProcess(assignment) as controllers:
+                server.add_check("operators", lambda: not controllers.not_ready)
+                server.add_metrics(controllers.metrics)
+                await _first(controllers.wait_ready(), stopping.wait())
+                watching = asyncio.create_task(_stop_with(controllers, stopping))
+                try:
+                    yield server
+                finally:
+                    watching.cancel()
+            controllers.raise_if_failed()
+
+
+async def _stop_with(controllers: ControllerProcess, stopping: asyncio.Event) -> None:
+    await controllers.ended.wait()
+    stopping.set()
+
+
+@asynccontextmanager
+async def cluster_in_one_process(
+    options: ServerOptions,
+    operators: Sequence[Operator],
+    settings: Mapping[str, Mapping[str, Any]],
+    stopping: asyncio.Event,
+    *,
+    nodes: NodeSettings | None = None,
+) -> AsyncIterator[ApiServer]:
+    """The same in this process, for operators that need not be installed: less memory, more waiting."""
+    from quarterdeck.client import Client, InProcessTransport
+    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.errors import QuarterdeckError
+    from quarterdeck.runtime.loop.taskerror import unwrapped
+
+    async with _server(options) as server:
+        try:
+            program = make_program(
+                lambda **options: Client.over(InProcessTransport(server.local()), **options),
+                operators,
+                settings,
+                nodes=nodes if nodes is not None else NodeSettings(),
+                root_ca=server.credentials.authority.certificate_pem,
+                sign_token=server.sign_token,
+            )
+
+            async def metrics() -> bytes:
+                return program.metrics.registry.expose()
+
+            server.add_check("operators", lambda: not program.not_ready)
+            server.add_metrics(metrics)
+            with unwrapped():
+                async with asyncio.TaskGroup() as group:
+                    serving = group.create_task(program.serve())
+                    await _first(program.wait_ready(), stopping.wait())
+                    try:
+                        yield server
+                    finally:
+                        program.manager.request_stop()
+                        await asyncio.wait([serving])
+        except QuarterdeckError as error:
+            raise CommandError(str(error)) from error
+
+
+@asynccontextmanager
+async def _server(options: ServerOptions) -> AsyncIterator[ApiServer]:
+    from quarterdeck.apiserver import ApiServer, StorageError
+
+    server = ApiServer(options)
+    try:
+        await server.start()
+    except (StorageError, OSError, ValueError) as error:
+        raise CommandError(str(error)) from error
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+async def _first(*steps: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the first of several; the others are given up. Raises what the first raised."""
+    tasks = [asyncio.ensure_future(step) for step in steps]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+    for task in done:
+        task.result()

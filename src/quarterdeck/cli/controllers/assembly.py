@@ -1,0 +1,70 @@
+"""The operators and the cluster's controllers as one program, whatever way leads to the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from quarterdeck.client import Client
+    from quarterdeck.cluster.node.lifecycle import InitGate
+    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.token import SignToken
+    from quarterdeck.runtime.operator import Operator
+    from quarterdeck.runtime.operator.program import Program
+
+__all__ = ["MakeClient", "make_program"]
+
+
+class MakeClient(Protocol):
+    """Gives a client of the server; the options are those of ``Client.over``."""
+
+    def __call__(self, **options: Any) -> Client: ...
+
+
+def make_program(
+    make_client: MakeClient,
+    operators: Sequence[Operator],
+    settings: Mapping[str, Mapping[str, Any]],
+    *,
+    nodes: NodeSettings,
+    root_ca: bytes,
+    sign_token: SignToken,
+) -> Program:
+    """What runs beside an embedded server.
+
+    JobSets come with the operators, and what runs workloads with operators or nodes; without either the
+    cluster is a bare control plane, where a pod or Job stays as it was stored.
+    """
+    from quarterdeck.cluster.controllers import ClusterControllers
+    from quarterdeck.cluster.jobset.assembly import JobSetAdmission
+    from quarterdeck.cluster.node.kubelet import Kubelet
+    from quarterdeck.cluster.workload import Workloads
+    from quarterdeck.runtime.operator.program import Program, ProgramOptions
+
+    program = Program(
+        make_client(),
+        [*operators, JobSetAdmission()] if operators else [],
+        ProgramOptions(is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings),
+    )
+    workloads = Workloads(nodes=nodes, kubelet=Kubelet(init_gate=_init_gate(program, operators)))
+    program.manager.add(
+        ClusterControllers(
+            # Observing everything includes what is deprecated: no news to anybody.
+            make_client(on_warning=lambda _: None),
+            root_ca=root_ca,
+            sign_token=sign_token,
+            workloads=workloads if operators or nodes.count else None,
+            metrics=program.metrics,
+        )
+    )
+    return program
+
+
+def _init_gate(program: Program, operators: Sequence[Operator]) -> InitGate | None:
+    """What init containers wait for that no container program waits for here; see Grove's startup order."""
+    if all(operator.name != "grove" for operator in operators):
+        return None
+    from quarterdeck.operators.grove.initc.gate import StartupGate
+
+    return StartupGate(program.manager.cache)
