@@ -13,19 +13,13 @@ What goes in and out:
 
 Inside, from the bottom up:
 
-    resource, state, hold       amounts, states of pods, ways to occupy a node
-    sharing, node, nodeset      nodes: what is idle and what will be free; sets of nodes in order
-    subgroup, task, job         gangs: trees of subgroups, pods, which pods come next
-    fairshare, queue, capacity  queues: shares, accounts, limits
-    topology, packing           domains of nodes, and which of them fit a gang
-    affinity, predicate         which nodes may take a pod
-    cluster, ledger             everything in memory, and all changes to it with their undoing
-    picking, placing, refusal   the best node; a whole job or nothing; why not
-    joborder, replacing         whose turn it is
-    search, step, room          whom to evict
-    reclaim, protection, ...    what an action accepts
-    action, stale, report       the actions of a cycle and its reports
-    cycle                       one cycle
+    model                 the cluster in memory: nodes, queues, jobs and pods, topology, amounts
+    order                 fair shares of queues, and whose turn it is
+    placement             which nodes may take a pod, which is best, and a whole job or nothing
+    transaction           all changes to the cluster in memory, with their undoing
+    victim                whom to evict, and what each action accepts
+    explanation           why a job waits
+    action, cycle         the actions, and one cycle of them
 """
 
 from quarterdeck.scheduler.cycle import schedule

@@ -13,14 +13,14 @@ from quarterdeck.scheduler.model.signature import FailedJobs
 from quarterdeck.scheduler.model.state import ACTIVE, HOLDING
 from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.placement.capacity import is_within_quota
-from quarterdeck.scheduler.placement.placing import Placer
+from quarterdeck.scheduler.placement.jobplacement import Placer
 from quarterdeck.scheduler.settings import Action, Settings
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.message import Evictions
 from quarterdeck.scheduler.victim.minruntime import is_protected_from_preemption, is_protected_from_reclaim
+from quarterdeck.scheduler.victim.placementorder import PlacementOrder
 from quarterdeck.scheduler.victim.protection import ConsolidationRules, PreemptionRules
 from quarterdeck.scheduler.victim.reclaim import ReclaimRules, may_reclaim
-from quarterdeck.scheduler.victim.replacing import Replacing
 from quarterdeck.scheduler.victim.search import Rules, VictimSearch
 
 __all__ = ["Actions", "is_backed_off", "is_considered"]
@@ -43,14 +43,14 @@ def is_considered(job: Job, settings: Settings) -> bool:
 
 
 class Actions:
-    """Runs actions on a cluster; decisions gather in the ledger."""
+    """Runs actions on a cluster; decisions gather in the transaction."""
 
-    def __init__(self, cluster: Cluster, ledger: Ledger, placer: Placer) -> None:
+    def __init__(self, cluster: Cluster, transaction: Transaction, placer: Placer) -> None:
         self._cluster: Final = cluster
-        self._ledger: Final = ledger
+        self._transaction: Final = transaction
         self._placer: Final = placer
         self._keys: Final = QueueKeys(cluster.total)
-        self._replacing: Final = Replacing(cluster, ledger, self._keys)
+        self._placement_order: Final = PlacementOrder(cluster, transaction, self._keys)
 
     def allocate(self) -> None:
         """Place what fits, job by job in the order of queues."""
@@ -58,15 +58,15 @@ class Actions:
         while (queued := order.pop()) is not None:
             job = queued.job
             is_start = not _holds_quota(job)
-            position = self._ledger.checkpoint()
+            position = self._transaction.checkpoint()
             if not self._placer.allocate(job):
-                self._ledger.rollback(position)
+                self._transaction.rollback(position)
                 continue
             if job.must_wait:
-                self._ledger.promise_all(job)
-            self._ledger.commit()
+                self._transaction.promise_all(job)
+            self._transaction.commit()
             if is_start and _holds_quota(job):
-                self._ledger.decisions.append(SetLastStart(job.key, self._cluster.now))
+                self._transaction.decisions.append(SetLastStart(job.key, self._cluster.now))
             if job.count(PodState.PENDING):
                 order.push(as_waiting(job))
 
@@ -136,9 +136,9 @@ class Actions:
         eviction = Evictions(self._cluster, job, action)
         search = VictimSearch(
             self._cluster,
-            self._ledger,
+            self._transaction,
             self._placer,
-            self._replacing,
+            self._placement_order,
             job=job,
             candidates=candidates,
             rules=rules,
@@ -146,9 +146,9 @@ class Actions:
         is_start = not _holds_quota(job)
         if not search.run():
             return False
-        self._ledger.commit(eviction)
+        self._transaction.commit(eviction)
         if is_start and _holds_quota(job):
-            self._ledger.decisions.append(SetLastStart(job.key, self._cluster.now))
+            self._transaction.decisions.append(SetLastStart(job.key, self._cluster.now))
         return True
 
     def _waiting(self, action: Action) -> JobOrder:

@@ -17,10 +17,10 @@ from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.queue import QueueState
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.placement.capacity import resources_from
-from quarterdeck.scheduler.placement.placing import Placer
+from quarterdeck.scheduler.placement.jobplacement import Placer
 from quarterdeck.scheduler.settings import Action, Settings
 from quarterdeck.scheduler.snapshot import Snapshot
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.stale import evict_stale_gangs
 
 __all__ = ["schedule"]
@@ -29,22 +29,22 @@ __all__ = ["schedule"]
 def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResult:
     """Decide what to do about a cluster; equal snapshots give equal decisions."""
     cluster = Cluster(snapshot, settings or Settings())
-    ledger = Ledger(cluster)
-    placer = Placer(cluster, ledger)
-    actions = Actions(cluster, ledger, placer)
+    transaction = Transaction(cluster)
+    placer = Placer(cluster, transaction)
+    actions = Actions(cluster, transaction, placer)
     run: dict[Action, Callable[[], None]] = {
         Action.ALLOCATE: actions.allocate,
         Action.CONSOLIDATION: actions.consolidate,
         Action.RECLAIM: actions.reclaim,
         Action.PREEMPT: actions.preempt,
-        Action.STALE_GANG_EVICTION: lambda: evict_stale_gangs(cluster, ledger),
+        Action.STALE_GANG_EVICTION: lambda: evict_stale_gangs(cluster, transaction),
     }
     for action in cluster.settings.actions:
         run[action]()
     return CycleResult(
         decisions=(
             *map(DeleteBindRequest, cluster.obsolete_bind_requests),
-            *ledger.settled(),
+            *transaction.settled(),
             *reports(cluster, placer.refusals),
         ),
         pods={task.key: _outcome(task) for task in (*cluster.tasks.values(), *cluster.ignored)},

@@ -1,4 +1,4 @@
-"""All changes of a cycle go through the ledger: it can take them back, and it turns them into decisions.
+"""All changes of a cycle go through the transaction: it can take them back, and it turns them into decisions.
 
 A change is written down with what is needed to undo it. A search tries something, looks at the result and
 rolls back to where it was; what proves right is committed. Nothing is ever copied.
@@ -18,7 +18,7 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Amounts, Task
 
-__all__ = ["Ledger"]
+__all__ = ["Transaction"]
 
 
 _GIVEN: Final = frozenset({PodState.ALLOCATED, PodState.PIPELINED})
@@ -52,7 +52,7 @@ def _hold_of(state: PodState) -> Hold:
     return Hold.COMING if state is PodState.PIPELINED else Hold.RUNNING
 
 
-class Ledger:
+class Transaction:
     """The changes since the last commit."""
 
     __slots__ = ("_before_eviction", "_cluster", "_entries", "_versions", "decisions", "version")

@@ -62,8 +62,8 @@ def _fraction_pod(scene: Scene, chance: random.Random, group: str, free: dict[st
 
 def without_shortcuts(patch: pytest.MonkeyPatch) -> None:
     """Look at every scenario."""
-    patch.setattr(room.Room, "lacks", lambda *_: 0.0)
-    patch.setattr(room.Room, "has_slots", lambda *_: True)
+    patch.setattr(room.GpuCount, "lacks", lambda *_: 0.0)
+    patch.setattr(room.GpuCount, "has_slots", lambda *_: True)
     patch.setattr(forecast.Forecast, "of", lambda *_: forecast.Prospect(False))
     for rules in (reclaim.ReclaimRules, protection.ConsolidationRules, protection.PreemptionRules):
         patch.setattr(rules, "may_allow", lambda *_: True)

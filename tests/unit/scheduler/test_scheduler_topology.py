@@ -5,7 +5,7 @@ from schedulerscene import ALLOCATE, NS, Scene, near, only, sub, topology
 
 from quarterdeck.scheduler import Action
 from quarterdeck.scheduler.model.resource import Resources
-from quarterdeck.scheduler.placement.packing import choose_node_sets
+from quarterdeck.scheduler.placement.domainchoice import choose_node_sets
 from quarterdeck.scheduler.snapshot import TopologyConstraint, TopologyInfo
 
 

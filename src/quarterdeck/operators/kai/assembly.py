@@ -18,9 +18,9 @@ from . import names
 from .controllers import (
     Committer,
     Installer,
-    Narrator,
     RememberingReader,
     SchedulingCycle,
+    SchedulingEvents,
     SnapshotTaker,
     Ticker,
     binder_controller,
@@ -92,7 +92,7 @@ def set_up(
     committer = Committer(
         field_owner(manager.client, names.FIELD_MANAGER),
         manager.cache,
-        Narrator(manager.recorder(settings.scheduler_name), clock),
+        SchedulingEvents(manager.recorder(settings.scheduler_name), clock),
         settings=settings,
         metrics=metrics,
         clock=clock,

@@ -9,7 +9,6 @@ TOPOLOGY_GROUP: Final = "kai.scheduler"
 SCHEDULER_NAME: Final = "kai-scheduler"
 DEFAULT_NODE_POOL: Final = "default"
 
-# -- labels and annotations ----------------------------------------------------------------------------
 
 QUEUE_LABEL: Final = "kai.scheduler/queue"
 """On an owner or a pod: the queue to run in."""
@@ -47,7 +46,6 @@ SKIP_GROUPER_ANNOTATION: Final = "kai.scheduler/skip-podgrouper"
 
 GPU_RESOURCE: Final = "nvidia.com/gpu"
 
-# -- installed objects ---------------------------------------------------------------------------------
 
 DEFAULT_QUEUE: Final = "default-queue"
 DEFAULT_PARENT_QUEUE: Final = "default-parent-queue"
@@ -55,14 +53,12 @@ TRAIN: Final = "train"
 INFERENCE: Final = "inference"
 PRIORITY_CLASSES: Final = {TRAIN: 50, "build-preemptible": 75, "build": 100, INFERENCE: 125}
 
-# -- webhooks ------------------------------------------------------------------------------------------
 
 WEBHOOK_CONFIGURATION: Final = "kai-scheduler"
 POD_GROUP_WEBHOOK: Final = "podgroup-validation.kai.scheduler"
 QUEUE_WEBHOOK: Final = "queue-validation.kai.scheduler"
 POD_WEBHOOK: Final = "pod-validation.kai.scheduler"
 
-# -- controllers ---------------------------------------------------------------------------------------
 
 POD_GROUPER: Final = "pod-grouper"
 BINDER: Final = "binder"
@@ -71,7 +67,6 @@ QUEUE_CONTROLLER: Final = "queue"
 SCHEDULER: Final = "scheduler"
 FIELD_MANAGER: Final = SCHEDULER_NAME
 
-# -- conditions and reasons ----------------------------------------------------------------------------
 
 UNSCHEDULABLE_ON_NODE_POOL: Final = "UnschedulableOnNodePool"
 UNSCHEDULABLE: Final = "Unschedulable"

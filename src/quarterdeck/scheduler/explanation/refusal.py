@@ -18,7 +18,7 @@ from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF, Leaf
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.capacity import over_capacity
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.transaction import Transaction
 
 __all__ = ["Refusals"]
 
@@ -30,11 +30,11 @@ Reasons = Mapping[str, Sequence[str]]
 class Refusals:
     """Errors of jobs, and the reasons of nodes not to take a pod."""
 
-    __slots__ = ("_cluster", "_known", "_ledger", "_of_jobs", "_of_tasks")
+    __slots__ = ("_cluster", "_known", "_of_jobs", "_of_tasks", "_transaction")
 
-    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+    def __init__(self, cluster: Cluster, transaction: Transaction) -> None:
         self._cluster: Final = cluster
-        self._ledger: Final = ledger
+        self._transaction: Final = transaction
         self._of_jobs: dict[Job, list[FitError]] = {}
         self._of_tasks: dict[Task, dict[str, Sequence[str]]] = {}
         self._known: dict[tuple[Shape, NodeSet], tuple[int, Reasons]] = {}
@@ -81,8 +81,8 @@ class Refusals:
             return self._judge(task, nodes)
         key = (task.shape, nodes)
         known = self._known.get(key)
-        if known is None or known[0] != self._ledger.version:
-            known = self._known[key] = (self._ledger.version, self._judge(task, nodes))
+        if known is None or known[0] != self._transaction.version:
+            known = self._known[key] = (self._transaction.version, self._judge(task, nodes))
         return known[1]
 
     def _judge(self, task: Task, nodes: NodeSet) -> Reasons:

@@ -17,9 +17,9 @@ from quarterdeck.scheduler.model.queue import QueueState, plus
 from quarterdeck.scheduler.model.task import Amounts, Shape, Task
 from quarterdeck.scheduler.order.joborder import QueuedJob, as_waiting_without
 from quarterdeck.scheduler.placement.capacity import is_within_capacity
-from quarterdeck.scheduler.victim.gpucount import Room
-from quarterdeck.scheduler.victim.replacing import Replacing
-from quarterdeck.scheduler.victim.step import Step
+from quarterdeck.scheduler.victim.evictionstep import Step
+from quarterdeck.scheduler.victim.gpucount import GpuCount
+from quarterdeck.scheduler.victim.placementorder import PlacementOrder
 
 __all__ = ["Forecast", "Prospect"]
 
@@ -40,14 +40,16 @@ _HOPELESS: Final = Prospect(True)
 class Forecast:
     """Forecasts of one search; asked while nothing is evicted."""
 
-    __slots__ = ("_cluster", "_in_line", "_replacing", "_room", "_shapes", "_slots", "_usable")
+    __slots__ = ("_cluster", "_gpu_count", "_in_line", "_placement_order", "_shapes", "_slots", "_usable")
 
-    def __init__(self, cluster: Cluster, replacing: Replacing, usable: NodeSet, room: Room) -> None:
-        """``usable`` are the nodes for pods besides those of the victims, ``room`` the GPUs there are."""
+    def __init__(
+        self, cluster: Cluster, placement_order: PlacementOrder, usable: NodeSet, gpu_count: GpuCount
+    ) -> None:
+        """``usable`` are the nodes for pods besides those of the victims."""
         self._cluster: Final = cluster
-        self._replacing: Final = replacing
+        self._placement_order: Final = placement_order
         self._usable: Final = usable
-        self._room: Final = room
+        self._gpu_count: Final = gpu_count
         self._slots: dict[Shape, int] = {}
         self._shapes: dict[Step, Shape | None] = {}
         self._in_line: dict[tuple[Step, ...], QueuedJob] = {}
@@ -91,7 +93,7 @@ class Forecast:
         """
         slots = self._count_slots(shape, steps) if shape is not None else 0
         taken = 0.0
-        for queued in self._replacing.in_turn([preemptor, *evicted]):
+        for queued in self._placement_order.in_turn([preemptor, *evicted]):
             if queued is preemptor and shape is None:
                 return self._has_gpus(preemptor, steps, taken)
             is_placed = is_within_capacity(queued.job, queued.amounts)
@@ -107,7 +109,7 @@ class Forecast:
         return True
 
     def _has_gpus(self, preemptor: QueuedJob, steps: Sequence[Step], taken: float) -> bool:
-        return self._room.lacks(len(preemptor.tasks)) <= sum(step.gpus for step in steps) - taken
+        return self._gpu_count.lacks(len(preemptor.tasks)) <= sum(step.gpus for step in steps) - taken
 
     def _count_slots(self, shape: Shape, steps: Sequence[Step]) -> int:
         """Places for pods of a shape once the victims are gone."""

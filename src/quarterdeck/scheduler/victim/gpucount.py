@@ -11,12 +11,12 @@ from typing import Final
 
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Task
-from quarterdeck.scheduler.victim.step import Step
+from quarterdeck.scheduler.victim.evictionstep import Step
 
-__all__ = ["Room"]
+__all__ = ["GpuCount"]
 
 
-class Room:
+class GpuCount:
     """GPUs that are free, for the pods of one job."""
 
     __slots__ = ("_free", "_needed", "_size", "_slots", "_total")

@@ -8,7 +8,7 @@ from typing import Final
 
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.task import Task
-from quarterdeck.scheduler.victim.step import Fate, Step
+from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome
 
 __all__ = ["ConsolidationRules", "PreemptionRules", "spares_minimum"]
 
@@ -21,8 +21,8 @@ class ConsolidationRules:
     ) -> bool:
         return must_lose <= 0
 
-    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
-        return not fate.lost
+    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], outcome: VictimOutcome) -> bool:
+        return not outcome.lost
 
 
 class PreemptionRules:
@@ -36,13 +36,13 @@ class PreemptionRules:
     ) -> bool:
         return True
 
-    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
-        return spares_minimum(fate, self._is_protected)
+    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], outcome: VictimOutcome) -> bool:
+        return spares_minimum(outcome, self._is_protected)
 
 
-def spares_minimum(fate: Fate, is_protected: Callable[[Job], bool]) -> bool:
+def spares_minimum(outcome: VictimOutcome, is_protected: Callable[[Job], bool]) -> bool:
     """Whether protected jobs lose at most pods above their minimum; to be moved is a loss, too."""
-    lost = Counter((task.job, task.leaf) for task in fate.disturbed)
+    lost = Counter((task.job, task.leaf) for task in outcome.disturbed)
     for (job, leaf), count in lost.items():
         assert job is not None
         assert leaf is not None

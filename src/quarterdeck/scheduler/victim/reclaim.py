@@ -14,9 +14,9 @@ from quarterdeck.scheduler.model.queue import NO_AMOUNTS, QueueState, at_most, p
 from quarterdeck.scheduler.model.subgroup import Leaf
 from quarterdeck.scheduler.model.task import Amounts, Task
 from quarterdeck.scheduler.snapshot import UNLIMITED
+from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome, total_charge
 from quarterdeck.scheduler.victim.minruntime import is_protected_from_reclaim
 from quarterdeck.scheduler.victim.protection import spares_minimum
-from quarterdeck.scheduler.victim.step import Fate, Step, total_charge
 
 __all__ = ["ReclaimRules", "may_reclaim", "parting"]
 
@@ -189,12 +189,12 @@ class ReclaimRules:
             known = self._partings[victim] = parting(self._queue, victim)
         return known
 
-    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
+    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], outcome: VictimOutcome) -> bool:
         """Whether the scenario respects shares, quotas and protected victims."""
         request = total_wanted(tasks)
         remaining = dict(self._allocated)
         touched: dict[QueueState, set[int]] = {}
-        for job, blocks in self._blocks(steps, fate):
+        for job, blocks in self._blocks(steps, outcome):
             assert job.queue is not None
             for block in blocks:
                 if not self._may_take(job.queue, request, remaining):
@@ -203,12 +203,12 @@ class ReclaimRules:
                     remaining[queue] = _minus(remaining[queue], block)
                     touched.setdefault(queue, set()).update(_involved(block))
         return self._stays_in_bounds(request, remaining, touched) and spares_minimum(
-            fate, lambda victim: is_protected_from_reclaim(self._cluster, victim, self._job)
+            outcome, lambda victim: is_protected_from_reclaim(self._cluster, victim, self._job)
         )
 
-    def _blocks(self, steps: Sequence[Step], fate: Fate) -> Iterable[tuple[Job, list[Amounts]]]:
+    def _blocks(self, steps: Sequence[Step], outcome: VictimOutcome) -> Iterable[tuple[Job, list[Amounts]]]:
         """What each victim loses: its surplus pod by pod, then the rest at once."""
-        counts = fate.lost if self._cluster.settings.allow_consolidating_reclaim else fate.disturbed
+        counts = outcome.lost if self._cluster.settings.allow_consolidating_reclaim else outcome.disturbed
         tasks_of: dict[Job, list[Task]] = {}
         for step in steps:
             tasks_of.setdefault(step.job, []).extend(step.tasks)

@@ -18,12 +18,12 @@ from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import leaf_order
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.order.joborder import JobOrder, QueuedJob, as_victim
-from quarterdeck.scheduler.placement.placing import Placer
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.placement.jobplacement import Placer
+from quarterdeck.scheduler.transaction import Transaction
+from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome, outcome_of
 from quarterdeck.scheduler.victim.forecast import Forecast
-from quarterdeck.scheduler.victim.gpucount import Room
-from quarterdeck.scheduler.victim.replacing import Replacing
-from quarterdeck.scheduler.victim.step import Fate, Step, fate_of
+from quarterdeck.scheduler.victim.gpucount import GpuCount
+from quarterdeck.scheduler.victim.placementorder import PlacementOrder
 
 __all__ = ["Rules", "VictimSearch", "next_victims"]
 
@@ -36,7 +36,7 @@ class Rules(Protocol):
     ) -> bool:
         """Whether it could be allowed that these victims lose so many GPUs; asked before they are evicted."""
 
-    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], fate: Fate) -> bool:
+    def allow(self, tasks: Sequence[Task], steps: Sequence[Step], outcome: VictimOutcome) -> bool:
         """Whether the pods may be placed at this cost."""
 
 
@@ -98,14 +98,14 @@ def _number(numbered: tuple[int, Step]) -> int:
 
 
 class VictimSearch:
-    """A search on behalf of one job; if it succeeds its result is in the ledger, to be committed."""
+    """A search on behalf of one job; if it succeeds its result is in the transaction, to be committed."""
 
     def __init__(
         self,
         cluster: Cluster,
-        ledger: Ledger,
+        transaction: Transaction,
         placer: Placer,
-        replacing: Replacing,
+        placement_order: PlacementOrder,
         *,
         job: Job,
         candidates: Iterable[Job],
@@ -113,16 +113,16 @@ class VictimSearch:
     ) -> None:
         """``candidates`` are the jobs that may be evicted."""
         self._cluster = cluster
-        self._ledger = ledger
+        self._transaction = transaction
         self._placer = placer
-        self._replacing = replacing
+        self._placement_order = placement_order
         self._job = job
         self._candidates = [as_victim(each, _active(each)) for each in candidates]
         self._rules = rules
         self._tasks = job.tasks_to_allocate()
-        self._room = Room(cluster.all_nodes.nodes, self._tasks)
+        self._gpu_count = GpuCount(cluster.all_nodes.nodes, self._tasks)
         self._usable = self._usable_nodes()
-        self._forecast = Forecast(cluster, replacing, self._usable, self._room)
+        self._forecast = Forecast(cluster, placement_order, self._usable, self._gpu_count)
         self._recorded: list[Step] = []
 
     def _usable_nodes(self) -> NodeSet:
@@ -136,17 +136,17 @@ class VictimSearch:
         """Find victims for all pods of the job; if there are none nothing is changed."""
         if not self._tasks or not self._is_promising():
             return False
-        self._replacing.begin()
+        self._placement_order.begin()
         used = self._job.used
-        start = self._ledger.checkpoint()
+        start = self._transaction.checkpoint()
         for count in range(1, len(self._tasks) + 1):
-            self._ledger.rollback(start)
+            self._transaction.rollback(start)
             if not self._solve(self._tasks[:count]):
-                self._ledger.rollback(start)
+                self._transaction.rollback(start)
                 return False
         if self._job.is_gang_satisfied and self._job.used > used:
             return True
-        self._ledger.rollback(start)
+        self._transaction.rollback(start)
         return False
 
     def _is_promising(self) -> bool:
@@ -161,11 +161,11 @@ class VictimSearch:
         """
         count = len(tasks)
         steps = [*self._recorded, *more]
-        must_lose = self._room.lacks(count)
+        must_lose = self._gpu_count.lacks(count)
         return (
             must_lose <= sum(step.gpus for step in steps)
             and self._rules.may_allow(tasks, self._recorded, more, must_lose)
-            and self._room.has_slots(count, steps)
+            and self._gpu_count.has_slots(count, steps)
         )
 
     def _solve(self, tasks: Sequence[Task]) -> bool:
@@ -178,13 +178,13 @@ class VictimSearch:
         for number, step in enumerate(self._steps(recorded)):
             considered.add(step, number)
             gpus += step.gpus
-            if self._room.lacks(len(tasks)) <= gpus and self._try_nodes(tasks, considered):
+            if self._gpu_count.lacks(len(tasks)) <= gpus and self._try_nodes(tasks, considered):
                 return True
         return False
 
     def _steps(self, recorded: set[Task]) -> Iterable[Step]:
         """Victims in order, one step at a time, without those that are recorded."""
-        order = JobOrder(self._candidates, self._replacing.keys, is_victims=True)
+        order = JobOrder(self._candidates, self._placement_order.keys, is_victims=True)
         while True:
             queued = order.pop()
             if queued is None:
@@ -208,12 +208,12 @@ class VictimSearch:
         preemptor = QueuedJob(self._job, 0, total_wanted(tasks), list(tasks))
         if not self._may_work(tasks, more) or not self._is_worth_trying(preemptor, steps):
             return False
-        position = self._ledger.checkpoint()
+        position = self._transaction.checkpoint()
         for step in steps:
             for task in step.tasks:
-                self._ledger.evict(task)
-        if not self._place_all(preemptor, steps) or not self._rules.allow(tasks, steps, fate_of(steps)):
-            self._ledger.rollback(position)
+                self._transaction.evict(task)
+        if not self._place_all(preemptor, steps) or not self._rules.allow(tasks, steps, outcome_of(steps)):
+            self._transaction.rollback(position)
             return False
         self._recorded = [step for step in steps if any(task.is_evicted for task in step.tasks)]
         return True
@@ -224,12 +224,12 @@ class VictimSearch:
         if is_hopeless or lost is None or not self._cluster.settings.allow_consolidating_reclaim:
             return not is_hopeless
         # Who will be moved is not known; that may only count against the scenario later.
-        return self._rules.allow(preemptor.tasks, steps, Fate(lost, lost))
+        return self._rules.allow(preemptor.tasks, steps, VictimOutcome(lost, lost))
 
     def _place_all(self, preemptor: QueuedJob, steps: Sequence[Step]) -> bool:
         nodes = self._nodes(steps)
         evicted = list(dict.fromkeys(step.job for step in steps))
-        for queued in self._replacing.order(preemptor, evicted):
+        for queued in self._placement_order.order(preemptor, evicted):
             is_placed = self._placer.promise(queued.job, queued.tasks, nodes)
             if queued.job is self._job and not is_placed:
                 return False

@@ -8,32 +8,32 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
 from quarterdeck.scheduler.settings import Action
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.message import evict, stale_text
 
 __all__ = ["evict_stale_gangs", "stale_message"]
 
 
-def evict_stale_gangs(cluster: Cluster, ledger: Ledger) -> None:
+def evict_stale_gangs(cluster: Cluster, transaction: Transaction) -> None:
     """Note since when gangs are stale, and evict those whose grace period is over."""
     for job in cluster.jobs.values():
         since = job.info.stale_since
         if not job.is_stale:
             if since is not None:
-                ledger.decisions.append(ClearStale(job.key))
+                transaction.decisions.append(ClearStale(job.key))
             continue
         if since is None:
-            ledger.decisions.append(MarkStale(job.key, cluster.now))
+            transaction.decisions.append(MarkStale(job.key, cluster.now))
         grace = cluster.settings.staleness_grace_period
         if grace >= 0 and cluster.now - (cluster.now if since is None else since) >= grace:
-            _evict(job, ledger)
-        ledger.decisions.append(StaleJob(job.key, stale_message(job)))
+            _evict(job, transaction)
+        transaction.decisions.append(StaleJob(job.key, stale_message(job)))
 
 
-def _evict(job: Job, ledger: Ledger) -> None:
+def _evict(job: Job, transaction: Transaction) -> None:
     for task in sorted((task for task in job.tasks if task.state in ACTIVE), key=lambda task: task.key):
-        ledger.evict(task)
-    ledger.commit(
+        transaction.evict(task)
+    transaction.commit(
         lambda task, victims: evict(task, Action.STALE_GANG_EVICTION, stale_text(task), None, victims)
     )
 

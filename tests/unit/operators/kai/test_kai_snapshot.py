@@ -15,11 +15,11 @@ from quarterdeck import scheduler as core
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.operators.kai.controllers import Narrator, SnapshotTaker, Ticker
+from quarterdeck.operators.kai.controllers import SchedulingEvents, SnapshotTaker, Ticker
 from quarterdeck.operators.kai.controllers import cycle as cycle_module
-from quarterdeck.operators.kai.controllers.narrator import PERIOD
 from quarterdeck.operators.kai.controllers.ownwrites import OwnWrites
-from quarterdeck.operators.kai.controllers.pace import INTERVAL, Pace
+from quarterdeck.operators.kai.controllers.schedulingevent import PERIOD
+from quarterdeck.operators.kai.controllers.writelimit import INTERVAL, WriteLimit
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.runtime.loop.clock import LoopClock
@@ -239,13 +239,13 @@ async def test_a_cycle_that_fails_does_not_end_the_others() -> None:
 
 async def test_the_same_is_said_again_only_after_a_while() -> None:
     log = EventLog()
-    narrator = Narrator(log, LoopClock())
+    events = SchedulingEvents(log, LoopClock())
     one, other = (Pod.from_dict({"metadata": {"name": name, "uid": name}}) for name in "ab")
     for _ in range(3):
-        narrator.repeat(one, "Normal", "R", "same")
-    narrator.repeat(other, "Normal", "R", "same")
-    narrator.repeat(one, "Normal", "Q", "same")
-    narrator.repeat(one, "Normal", "R", "new")
+        events.repeat(one, "Normal", "R", "same")
+    events.repeat(other, "Normal", "R", "same")
+    events.repeat(one, "Normal", "Q", "same")
+    events.repeat(one, "Normal", "R", "new")
     assert [str(each) for each in log.events] == [
         "Normal R same",
         "Normal R same",
@@ -253,12 +253,12 @@ async def test_the_same_is_said_again_only_after_a_while() -> None:
         "Normal R new",
     ]
     await asyncio.sleep(PERIOD + 1)
-    narrator.repeat(one, "Normal", "R", "new")
+    events.repeat(one, "Normal", "R", "new")
     assert len(log.events) == 5
 
 
 async def test_one_object_is_written_a_few_times_a_second() -> None:
-    pace = Pace(LoopClock())
+    pace = WriteLimit(LoopClock())
     key = Key(NS, "g")
     assert pace.remaining(key) == 0
     pace.wrote(key)

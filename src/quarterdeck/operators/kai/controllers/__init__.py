@@ -4,19 +4,19 @@ from .binder import binder_controller
 from .commit import Committer
 from .cycle import SchedulingCycle, Ticker
 from .installer import Installer
-from .narrator import Narrator
 from .owner import RememberingReader
 from .podgrouper import pod_grouper_controller
 from .podgroupstatus import pod_group_status_controller
 from .queuestatus import queue_status_controller
+from .schedulingevent import SchedulingEvents
 from .snapshot import SnapshotTaker
 
 __all__ = [
     "Committer",
     "Installer",
-    "Narrator",
     "RememberingReader",
     "SchedulingCycle",
+    "SchedulingEvents",
     "SnapshotTaker",
     "Ticker",
     "binder_controller",

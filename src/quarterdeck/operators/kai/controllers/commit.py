@@ -30,8 +30,8 @@ from quarterdeck.scheduler import decision as core
 from quarterdeck.scheduler.decision import Decision
 
 from .binder import is_about
-from .narrator import Narrator
 from .ownwrites import OwnWrites
+from .schedulingevent import SchedulingEvents
 
 R = TypeVar("R", bound=Resource)
 RULES: Final = (
@@ -53,7 +53,7 @@ class Committer:
         self,
         client: Client,
         cache: Cache,
-        narrator: Narrator,
+        events: SchedulingEvents,
         *,
         settings: KaiSettings,
         metrics: KaiMetrics,
@@ -61,7 +61,7 @@ class Committer:
     ) -> None:
         self._client: Final = client
         self._cache: Final = cache
-        self._narrator: Final = narrator
+        self._events: Final = events
         self._settings: Final = settings
         self._metrics: Final = metrics
         self._clock: Final = clock
@@ -89,8 +89,6 @@ class Committer:
         self._metrics.failed_writes.inc()
         _log.warning(what, error, **fields)
 
-    # -- one decision each ----------------------------------------------------------------------------
-
     @singledispatchmethod
     async def _do(self, decision: Any) -> None:
         raise TypeError(f"a {type(decision).__name__} cannot be carried out")
@@ -110,7 +108,7 @@ class Committer:
             return
         created = pod.metadata.creation_timestamp
         self._metrics.bound(self._clock.time() - created.timestamp() if created else 0.0)
-        self._narrator.tell(
+        self._events.tell(
             pod,
             "Normal",
             "Scheduled",
@@ -122,7 +120,7 @@ class Committer:
     async def _(self, decision: core.Pipeline) -> None:
         pod = self._cached(Pod, decision.pod)
         note = f"Pod {pod.key} was pipelined to node {decision.node}"
-        self._narrator.repeat(pod, "Normal", "Pipelined", note)
+        self._events.repeat(pod, "Normal", "Pipelined", note)
 
     @_do.register
     async def _(self, decision: core.Evict) -> None:
@@ -145,7 +143,7 @@ class Committer:
             annotations["evictor-pod-group-name"] = decision.preemptor.name
             annotations["evictor-pod-group-namespace"] = decision.preemptor.namespace
         group = self._cached(PodGroup, decision.pod_group)
-        self._narrator.tell(group, "Normal", "Evict", decision.message, annotations=annotations)
+        self._events.tell(group, "Normal", "Evict", decision.message, annotations=annotations)
 
     @_do.register
     async def _(self, decision: core.SetLastStart) -> None:
@@ -162,17 +160,17 @@ class Committer:
     @_do.register
     async def _(self, decision: core.StaleJob) -> None:
         group = self._cached(PodGroup, decision.pod_group)
-        self._narrator.repeat(group, "Normal", "StaleJob", decision.message)
+        self._events.repeat(group, "Normal", "StaleJob", decision.message)
 
     @_do.register
     async def _(self, decision: core.NotReady) -> None:
         group = self._cached(PodGroup, decision.pod_group)
-        self._narrator.repeat(group, "Normal", "NotReady", decision.message)
+        self._events.repeat(group, "Normal", "NotReady", decision.message)
 
     @_do.register
     async def _(self, decision: core.Unschedulable) -> None:
         group = self._cached(PodGroup, decision.pod_group)
-        self._narrator.repeat(group, "Normal", names.UNSCHEDULABLE, decision.message)
+        self._events.repeat(group, "Normal", names.UNSCHEDULABLE, decision.message)
         if decision.writes_condition:
             await self._write_scheduling_condition(group, decision)
         async with asyncio.TaskGroup() as tasks:
@@ -183,7 +181,7 @@ class Committer:
         """Tell a pod that does not fit."""
         try:
             pod = self._cached(Pod, key)
-            self._narrator.repeat(pod, "Warning", names.UNSCHEDULABLE, message)
+            self._events.repeat(pod, "Warning", names.UNSCHEDULABLE, message)
             if marks:
                 await self._set_condition(
                     pod, names.POD_SCHEDULED, is_true=False, reason=names.UNSCHEDULABLE, message=message
@@ -192,8 +190,6 @@ class Committer:
             return
         except (ApiError, TransportError) as error:
             self._failed("pod not marked", error, pod=str(key))
-
-    # -- writing --------------------------------------------------------------------------------------
 
     def _cached(self, kind: type[R], key: Key) -> R:
         informer = self._cache.informer(kind)
@@ -246,7 +242,7 @@ class Committer:
 
     async def _tell_failed(self, pod: Pod, decision: core.Bind, error: Exception) -> None:
         message = f"Failed to bind pod {pod.key} to node {decision.node}. {error}"
-        self._narrator.repeat(pod, "Warning", "FailedBinding", message)
+        self._events.repeat(pod, "Warning", "FailedBinding", message)
         await self._set_condition(
             pod, names.POD_SCHEDULED, is_true=False, reason=names.BINDING_ERROR, message=message
         )

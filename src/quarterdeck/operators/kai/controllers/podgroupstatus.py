@@ -29,7 +29,7 @@ from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.model.job import is_preemptible, priority_of
 
-from .pace import Pace
+from .writelimit import WriteLimit
 
 REMEMBERED: Final = 50_000
 """Pods of which it is remembered what they count for."""
@@ -42,12 +42,12 @@ class PodGroupStatusReconciler(Reconciler[PodGroup]):
     """Adds up the pods of a group and writes the sum if it differs."""
 
     def __init__(self, clock: Clock) -> None:
-        self._pace: Final = Pace(clock)
+        self._limit: Final = WriteLimit(clock)
         self._uses: Final[OrderedDict[str, tuple[Entry, PodUse]]] = OrderedDict()
 
     async def reconcile(self, ctx: Context[PodGroup]) -> Result | None:
         """Look at one group."""
-        wait = self._pace.remaining(ctx.key)
+        wait = self._limit.remaining(ctx.key)
         if wait > 0:
             return Requeue(after=wait, reason="pace")
         group = ctx.obj
@@ -63,7 +63,7 @@ class PodGroupStatusReconciler(Reconciler[PodGroup]):
         )
         patch = status_patch(to_dict(group.status), wanted)
         if patch is not None:
-            self._pace.wrote(ctx.key)
+            self._limit.wrote(ctx.key)
             try:
                 await ctx.client.status.patch(group, patch)
             except NotFound:

@@ -24,19 +24,19 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.reconcile.context import Context
 
-from .pace import Pace
 from .podgroupstatus import status_patch
+from .writelimit import WriteLimit
 
 
 class QueueStatusReconciler(Reconciler[Queue]):
     """Adds up what is in a queue and writes the sum if it differs."""
 
     def __init__(self, clock: Clock) -> None:
-        self._pace: Final = Pace(clock)
+        self._limit: Final = WriteLimit(clock)
 
     async def reconcile(self, ctx: Context[Queue]) -> Result | None:
         """Look at one queue."""
-        wait = self._pace.remaining(ctx.key)
+        wait = self._limit.remaining(ctx.key)
         if wait > 0:
             return Requeue(after=wait, reason="pace")
         name = ctx.key.name
@@ -45,7 +45,7 @@ class QueueStatusReconciler(Reconciler[Queue]):
         )
         patch = status_patch(to_dict(ctx.obj.status), wanted)
         if patch is not None:
-            self._pace.wrote(ctx.key)
+            self._limit.wrote(ctx.key)
             try:
                 await ctx.client.status.patch(ctx.obj, patch)
             except NotFound:

@@ -137,8 +137,6 @@ class SnapshotTaker:
         owners = request.owner_references
         return present is not None and bool(owners) and all(owner.uid != present.uid for owner in owners)
 
-    # -- pods and their volumes -----------------------------------------------------------------------
-
     def _read_pod(self, entry: Entry) -> tuple[PodInfo, tuple[str, ...]]:
         document = _document(entry)
         info = pod_info(document)

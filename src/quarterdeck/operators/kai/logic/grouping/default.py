@@ -78,9 +78,6 @@ def parse_preemptibility(text: str) -> str:
     return text
 
 
-# -- metadata ------------------------------------------------------------------------------------------
-
-
 def _labels(workload: Workload, owner: DynamicObject) -> dict[str, str]:
     user = _only(workload.pod.metadata.labels, names.USER_LABEL)
     return {**user, **owner.metadata.labels}
@@ -119,9 +116,6 @@ def _queue(workload: Workload, owner: DynamicObject) -> str:
         return names.DEFAULT_QUEUE
     pool = workload.node_pool
     return f"{project}-{pool}" if pool is not None else project
-
-
-# -- priority and preemptibility -----------------------------------------------------------------------
 
 
 def _priority_class(workload: Workload, owners: Sequence[DynamicObject]) -> str:

@@ -88,9 +88,6 @@ def _count(replica: Any) -> int:
     return found if found is not None else 1
 
 
-# -- workers -------------------------------------------------------------------------------------------
-
-
 def _workers(workload: Workload, replica: Any, minimum: int) -> list[SubGroupPlan]:
     size = _segment_size(workload, replica)
     if size is None:

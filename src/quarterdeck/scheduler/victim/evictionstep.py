@@ -10,7 +10,7 @@ from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Amounts, Task
 
-__all__ = ["Fate", "Step", "fate_of", "total_charge"]
+__all__ = ["Step", "VictimOutcome", "outcome_of", "total_charge"]
 
 
 class Step:
@@ -42,7 +42,7 @@ class Step:
         """Of all pods, if they have the same."""
 
 
-class Fate(NamedTuple):
+class VictimOutcome(NamedTuple):
     """What becomes of the victims of a scenario."""
 
     lost: Collection[Task]
@@ -51,10 +51,10 @@ class Fate(NamedTuple):
     """These, and those that have to move."""
 
 
-def fate_of(steps: Iterable[Step]) -> Fate:
+def outcome_of(steps: Iterable[Step]) -> VictimOutcome:
     """What has become of the victims in memory."""
     tasks = [task for step in steps for task in step.tasks]
-    return Fate(
+    return VictimOutcome(
         {task for task in tasks if task.state is PodState.RELEASING},
         {task for task in tasks if task.is_evicted},
     )

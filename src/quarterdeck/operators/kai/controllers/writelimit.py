@@ -16,7 +16,7 @@ INTERVAL: Final = 0.2
 _SWEEP_ABOVE: Final = 10_000
 
 
-class Pace:
+class WriteLimit:
     """Remembers when each object was last written."""
 
     def __init__(self, clock: Clock) -> None:

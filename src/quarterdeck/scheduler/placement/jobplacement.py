@@ -20,9 +20,9 @@ from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.placement.capacity import is_within_capacity, over_capacity
-from quarterdeck.scheduler.placement.packing import Choice, Scores, choose_node_sets
-from quarterdeck.scheduler.placement.picking import Pick, Picker, by_score
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.placement.domainchoice import Choice, Scores, choose_node_sets
+from quarterdeck.scheduler.placement.nodechoice import Pick, Picker, by_score
+from quarterdeck.scheduler.transaction import Transaction
 
 __all__ = ["Placer"]
 
@@ -33,12 +33,12 @@ _GPU_GROUPS: Final = uuid.UUID("6d2f7c6e-3f0c-4a53-9d5e-6a1a8d1f1c55")
 class Placer:
     """Places jobs, for good or on trial."""
 
-    __slots__ = ("_cluster", "_ledger", "refusals")
+    __slots__ = ("_cluster", "_transaction", "refusals")
 
-    def __init__(self, cluster: Cluster, ledger: Ledger) -> None:
+    def __init__(self, cluster: Cluster, transaction: Transaction) -> None:
         self._cluster: Final = cluster
-        self._ledger: Final = ledger
-        self.refusals: Final = Refusals(cluster, ledger)
+        self._transaction: Final = transaction
+        self.refusals: Final = Refusals(cluster, transaction)
 
     def allocate(self, job: Job) -> bool:
         """Give the job's next pods nodes, or promise them nodes; if that is impossible write down why."""
@@ -47,13 +47,15 @@ class Placer:
         if error is not None:
             self.refusals.add(job, error)
             return False
-        return _Attempt(self._cluster, self._ledger, job, tasks, self.refusals).run(self._cluster.all_nodes)
+        return _Attempt(self._cluster, self._transaction, job, tasks, self.refusals).run(
+            self._cluster.all_nodes
+        )
 
     def promise(self, job: Job, tasks: Sequence[Task], nodes: NodeSet) -> bool:
         """On trial, promise pods of a job nodes; those that were evicted may stay where they are."""
         if not is_within_capacity(job, total_wanted(tasks)):
             return False
-        return _Attempt(self._cluster, self._ledger, job, tasks, None).run(nodes)
+        return _Attempt(self._cluster, self._transaction, job, tasks, None).run(nodes)
 
 
 class _Attempt:
@@ -62,16 +64,16 @@ class _Attempt:
     def __init__(
         self,
         cluster: Cluster,
-        ledger: Ledger,
+        transaction: Transaction,
         job: Job,
         tasks: Sequence[Task],
         refusals: Refusals | None,
     ) -> None:
         self._cluster = cluster
-        self._ledger = ledger
+        self._transaction = transaction
         self._job = job
         self._refusals = refusals
-        self._start = ledger.checkpoint()
+        self._start = transaction.checkpoint()
         self._tasks: dict[Leaf, list[Task]] = {}
         for task in tasks:
             assert task.leaf is not None
@@ -86,10 +88,10 @@ class _Attempt:
             return True
         choice = self._choose(group, nodes, tasks)
         for node_set in choice.node_sets:
-            position = self._ledger.checkpoint()
+            position = self._transaction.checkpoint()
             if self._place_children(group, node_set, choice.scores or scores):
                 return True
-            self._ledger.rollback(position)
+            self._transaction.rollback(position)
         return False
 
     def _choose(self, group: SubGroupSet | Leaf, nodes: NodeSet, tasks: Sequence[Task]) -> Choice:
@@ -111,10 +113,10 @@ class _Attempt:
             return True
         choice = self._choose(leaf, nodes, tasks)
         for node_set in choice.node_sets:
-            position = self._ledger.checkpoint()
+            position = self._transaction.checkpoint()
             if self._place_tasks(leaf, tasks, node_set, choice.scores or scores):
                 return True
-            self._ledger.rollback(position)
+            self._transaction.rollback(position)
         return False
 
     def _place_tasks(self, leaf: Leaf, tasks: Sequence[Task], nodes: NodeSet, scores: Scores | None) -> bool:
@@ -123,7 +125,7 @@ class _Attempt:
             pick = None if task.info.constraints.volume_problem else picker.pick(task)
             if pick is None or not self._take(task, pick):
                 if self._refusals is not None:
-                    placed = self._ledger.checkpoint() - self._start
+                    placed = self._transaction.checkpoint() - self._start
                     self._refusals.add_failure(self._job, leaf, task, nodes, placed)
                 return False
         return True
@@ -139,11 +141,11 @@ class _Attempt:
             groups = (*devices.groups, *_new_groups(task, node, devices.new))
             is_now = is_now and devices.is_now
         if is_own and set(groups) == set(task.groups):
-            self._ledger.restore(task)
+            self._transaction.restore(task)
         elif is_now and self._refusals is not None:
-            self._ledger.place(task, node, groups, PodState.ALLOCATED)
+            self._transaction.place(task, node, groups, PodState.ALLOCATED)
         else:
-            self._ledger.place(task, node, groups, PodState.PIPELINED)
+            self._transaction.place(task, node, groups, PodState.PIPELINED)
         return True
 
 

@@ -18,7 +18,7 @@ PERIOD: Final = 300.0
 ACTION: Final = "Scheduling"
 
 
-class Narrator:
+class SchedulingEvents:
     """Records events about pods and pod groups."""
 
     def __init__(self, recorder: Recorder, clock: Clock) -> None:

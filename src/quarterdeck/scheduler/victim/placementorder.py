@@ -14,28 +14,28 @@ from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import QueueState
 from quarterdeck.scheduler.order.joborder import JobOrder, QueuedJob, QueueKeys, as_waiting
-from quarterdeck.scheduler.transaction import Ledger
+from quarterdeck.scheduler.transaction import Transaction
 
-__all__ = ["Replacing"]
+__all__ = ["PlacementOrder"]
 
 
-class Replacing:
+class PlacementOrder:
     """Orders jobs for scenarios."""
 
-    __slots__ = ("_cluster", "_ledger", "_version", "_waiting", "keys")
+    __slots__ = ("_cluster", "_transaction", "_version", "_waiting", "keys")
 
-    def __init__(self, cluster: Cluster, ledger: Ledger, keys: QueueKeys) -> None:
+    def __init__(self, cluster: Cluster, transaction: Transaction, keys: QueueKeys) -> None:
         self.keys: Final = keys
         self._cluster: Final = cluster
-        self._ledger: Final = ledger
+        self._transaction: Final = transaction
         self._version = -1
         self._waiting: dict[QueueState, list[QueuedJob]] = {}
 
     def begin(self) -> None:
         """A search begins; nothing is evicted yet."""
-        if self._version == self._ledger.version:
+        if self._version == self._transaction.version:
             return
-        self._version = self._ledger.version
+        self._version = self._transaction.version
         self._waiting.clear()
         for job in self._cluster.jobs.values():
             queue = job.queue

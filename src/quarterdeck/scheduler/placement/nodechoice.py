@@ -15,7 +15,7 @@ from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.capacity import is_within_capacity
-from quarterdeck.scheduler.placement.packing import Scores
+from quarterdeck.scheduler.placement.domainchoice import Scores
 
 __all__ = ["Pick", "Picker", "by_score"]
 
