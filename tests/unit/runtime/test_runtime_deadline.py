@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from quarterdeck.runtime.loop.deadline import Deadlines
+from quarterdeck.testing import eventually
 
 
 async def test_what_is_not_dropped_expires_after_the_length_in_the_order_it_began() -> None:
@@ -52,3 +55,13 @@ async def test_expiry_may_drop_and_add_items() -> None:
     deadlines.add("other")
     await asyncio.sleep(5)
     assert expired == ["key", "again"]
+
+
+@pytest.mark.real_time
+async def test_items_that_end_within_the_same_tick_of_the_loop_all_expire() -> None:
+    """For less than half a millisecond uvloop gives back a handle without a time."""
+    expired: list[int] = []
+    deadlines: Deadlines[int] = Deadlines(0.0001, expired.append)
+    for item in range(5):
+        deadlines.add(item)
+    await eventually(lambda: expired == [0, 1, 2, 3, 4])

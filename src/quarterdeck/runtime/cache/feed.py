@@ -62,7 +62,7 @@ class Silence:
         self._loop: Final = asyncio.get_running_loop()
         self._remind: Final = remind
         self._last = 0.0
-        self._timers: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._timers: dict[Callable[[float], None], asyncio.Handle] = {}
 
     def broken(self) -> None:
         """Something arrived."""
@@ -73,25 +73,30 @@ class Silence:
         """End the block now."""
         self._timeout.reschedule(self._loop.time())
 
-    def _listen(self) -> None:
-        if self._is_silent_for(self._limit, self._listen):
+    def _listen(self, rung: float) -> None:
+        if self._is_silent_for(self._limit, rung, self._listen):
             self._timeout.reschedule(self._loop.time())
 
-    def _ring(self) -> None:
-        if self._is_silent_for(REMINDER, self._ring) and self._remind is not None:
+    def _ring(self, rung: float) -> None:
+        if self._is_silent_for(REMINDER, rung, self._ring) and self._remind is not None:
             self._remind()
             self._set(self._loop.time() + REMINDER, self._ring)
 
-    def _is_silent_for(self, seconds: float, again: Callable[[], None]) -> bool:
-        """Whether nothing arrived for so long; if something did, ask ``again`` when it may be so."""
+    def _is_silent_for(self, seconds: float, rung: float, again: Callable[[float], None]) -> bool:
+        """Whether nothing arrived for so long; if something did, ask ``again`` when it may be so.
+
+        ``rung`` is when the timer was due.
+        """
         due = self._last + seconds
-        if due <= self._timers.pop(again).when():
+        if due <= rung:
             return True
         self._set(due, again)
         return False
 
-    def _set(self, due: float, callback: Callable[[], None]) -> None:
-        self._timers[callback] = self._loop.call_at(due, callback)
+    def _set(self, due: float, callback: Callable[[float], None]) -> None:
+        # The callback is told its time: after a pause ``due`` has passed already, and what uvloop gives back
+        # for such a call is no timer and does not know when it was due.
+        self._timers[callback] = self._loop.call_at(due, callback, due)
 
     async def __aenter__(self) -> None:
         await self._timeout.__aenter__()

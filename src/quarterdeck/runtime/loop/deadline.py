@@ -22,7 +22,7 @@ class Deadlines(Generic[H]):
         self._length: Final = length
         self._expire: Final = expire
         self._due: dict[H, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
 
     def __len__(self) -> int:
         return len(self._due)
@@ -32,7 +32,7 @@ class Deadlines(Generic[H]):
         loop = asyncio.get_running_loop()
         due = self._due[item] = loop.time() + self._length
         if self._timer is None:
-            self._timer = loop.call_at(due, self._ring, loop)
+            self._set(due, loop)
 
     def drop(self, item: H) -> None:
         """The item has ended in time, or has expired already."""
@@ -42,14 +42,18 @@ class Deadlines(Generic[H]):
             self._timer.cancel()
             self._timer = None
 
-    def _ring(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _set(self, due: float, loop: asyncio.AbstractEventLoop) -> None:
+        # It is told its time: for less than half a millisecond uvloop gives back no timer that would know it.
+        self._timer = loop.call_at(due, self._ring, due, loop)
+
+    def _ring(self, rung: float, loop: asyncio.AbstractEventLoop) -> None:
         # A timer may fire a clock tick early; what it was set for counts as due.
-        now = max(loop.time(), self._timer.when() if self._timer is not None else 0.0)
+        now = max(loop.time(), rung)
         self._timer = None
         expired = []
         for item, due in self._due.items():
             if due > now:
-                self._timer = loop.call_at(due, self._ring, loop)
+                self._set(due, loop)
                 break
             expired.append(item)
         for item in expired:
