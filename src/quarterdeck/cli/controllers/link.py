@@ -78,9 +78,10 @@ class ControllerProcess:
         return await answer
 
     def _write(self, line: bytes) -> None:
-        assert self._process.stdin is not None
-        with suppress(ConnectionError):
-            self._process.stdin.write(line)
+        pipe = self._process.stdin
+        assert pipe is not None
+        if not pipe.is_closing():  # a process that has ended is noticed by `_listen`
+            pipe.write(line)
 
     async def _listen(self) -> None:
         assert self._process.stdout is not None
