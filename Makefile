@@ -48,7 +48,7 @@ docs: $(STAMP) ## rebuild generated pages, run the examples in the docs
 	@$(BIN)/python tools/docs.py $(ARGS)
 
 cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json" [KUBECONFIG=file]
-	@$(BIN)/python -m harness $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS) $(FILES)
+	@$(BIN)/python -m tests.harness $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS) $(FILES)
 
 kube: ## build the real kube-apiserver, etcd, kubectl and Go peers, once, into a cache
 	@bash tools/kube/build.sh $(ARGS)

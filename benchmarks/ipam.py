@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
+from tests.harness.ipam.measure import measure
+from tests.harness.ipam.operator import OperatorThread
+from tests.harness.server import start_embedded
 
-from harness.ipam.measure import measure
-from harness.ipam.operator import OperatorThread
-from harness.server import start_embedded
 from quarterdeck.api import ObjectMeta
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import Conflict, NotFound

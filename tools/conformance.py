@@ -158,7 +158,7 @@ def run_cases(kubeconfig: Path) -> Result:
     """The API cases of tests/cases, through the project's own runner."""
     result = Result("cases")
     file = ROOT / "tests" / "cases" / "apiserver.json"
-    command = [sys.executable, "-m", "harness", "-v", "--kubeconfig", str(kubeconfig), str(file)]
+    command = [sys.executable, "-m", "tests.harness", "-v", "--kubeconfig", str(kubeconfig), str(file)]
     output = _run(result, command, cwd=ROOT, env={})
     name = ""
     for line in output.splitlines():

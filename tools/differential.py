@@ -28,10 +28,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from harness.hook import HookServer
-from harness.http import body_of, headers_of, url_of
-from harness.variable import lookup, substitute
-from harness.wire import Answer, Connection, WireError, load_kubeconfig
+from tests.harness.hook import HookServer
+from tests.harness.http import body_of, headers_of, url_of
+from tests.harness.variable import lookup, substitute
+from tests.harness.wire import Answer, Connection, WireError, load_kubeconfig
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from parity import server

@@ -17,7 +17,7 @@ def test_all_cases_pass(system: str):
     file = HERE / f"{system}.json"
     total = len(json.loads(file.read_text())["cases"])
     done = subprocess.run(
-        [sys.executable, "-m", "harness", str(file)], capture_output=True, text=True, timeout=500
+        [sys.executable, "-m", "tests.harness", str(file)], capture_output=True, text=True, timeout=500
     )
     assert done.stdout.splitlines()[-1] == f"{total} passed, 0 failed", done.stdout[-4000:]
     assert done.returncode == 0
@@ -27,7 +27,7 @@ def test_an_unknown_kind_is_a_failure_never_a_skip(tmp_path: Path):
     file = tmp_path / "strange.json"
     file.write_text(json.dumps({"system": "nobody", "cases": [{"id": "x", "kind": "riddle"}]}))
     done = subprocess.run(
-        [sys.executable, "-m", "harness", str(file)], capture_output=True, text=True, timeout=60
+        [sys.executable, "-m", "tests.harness", str(file)], capture_output=True, text=True, timeout=60
     )
     assert done.stdout.splitlines()[-1] == "0 passed, 1 failed"
     assert done.returncode == 1

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.server import start_embedded
 from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s import Container, Namespace, Pod, PodSpec, ResourceQuota
 from quarterdeck.client import Client, Config, MergePatch
 from quarterdeck.errors import Forbidden, Invalid, NoKindMatch, NotFound
 from quarterdeck.testing import eventually
+from tests.harness.server import start_embedded
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "tutorial"

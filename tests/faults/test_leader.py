@@ -15,12 +15,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from replica import LEASE, LEASE_NAME, NAMESPACE, RENEW, RETRY, TARGET
 
 from quarterdeck.api import ObjectMeta, value_or
 from quarterdeck.api.k8s import Lease
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.testing import TestCluster, eventually
+
+from .replica import LEASE, LEASE_NAME, NAMESPACE, RENEW, RETRY, TARGET
 
 JITTER = 1.2
 TOLERANCE = 1.0

@@ -1,4 +1,4 @@
-"""Runs case files over the wire: `python -m harness [options] FILE...`.
+"""Runs case files over the wire: `python -m tests.harness [options] FILE...`.
 
 A case file says what a system must answer; this package sends the requests and compares. It knows
 nothing about the server behind the kubeconfig, so the same run judges the embedded server and a

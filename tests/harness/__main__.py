@@ -1,4 +1,4 @@
-"""`python -m harness`."""
+"""`python -m tests.harness`."""
 
 import sys
 

@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m harness", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.harness", description=__doc__)
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="case files")
     parser.add_argument("--kubeconfig", type=Path, help="server to judge (default: start the embedded one)")
     parser.add_argument(

@@ -31,13 +31,13 @@ EXCLUSIVE: Final = "exclusive"
 
 #: text in a file's "system" or file name -> module with its KINDS
 _SYSTEMS: Final = {
-    "nodegroup": "harness.nodegroup.kinds",
-    "ipam": "harness.ipam.kinds",
-    "kai": "harness.kai.kinds",
-    "trainer": "harness.trainer.kinds",
-    "grove": "harness.grove.kinds",
+    "nodegroup": "tests.harness.nodegroup.kinds",
+    "ipam": "tests.harness.ipam.kinds",
+    "kai": "tests.harness.kai.kinds",
+    "trainer": "tests.harness.trainer.kinds",
+    "grove": "tests.harness.grove.kinds",
 }
-_GENERAL: Final = "harness.http"
+_GENERAL: Final = "tests.harness.http"
 
 
 def find(case: Case) -> Kind | None:

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from harness.case import load
-from harness.command import Report, execute
-from harness.run import Run
+from tests.harness.case import load
+from tests.harness.command import Report, execute
+from tests.harness.run import Run
 
 
 def play(system: str, cases: list[dict[str, Any]], run: Run, folder: Path) -> Report:

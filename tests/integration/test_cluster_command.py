@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from harness.wire import Connection, load_kubeconfig
+from tests.harness.wire import Connection, load_kubeconfig
 
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 ROOT = Path(__file__).parents[2]

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import yaml
 
-from harness.server import start_embedded
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.client import Client, Config, MergePatch
 from quarterdeck.errors import NoKindMatch, NotFound
+from tests.harness.server import start_embedded
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "greeter"

@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from casekit import play
-from grovecases import (
+
+from tests.harness.run import Run
+
+from .casekit import play
+from .grovecases import (
     ALL,
     GROUP,
     MARK,
@@ -43,8 +46,6 @@ from grovecases import (
     spy,
     workload,
 )
-
-from harness.run import Run
 
 Json = dict[str, Any]
 DONE = "PodCliqueSet/w"

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster
 
 from kube.server import is_built
 from parity.runner import Kubectl
+
+from .nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster
 
 Json = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "grove"

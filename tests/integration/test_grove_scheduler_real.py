@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from nodegroupkit import COMMAND, Hand, free_port, is_ready, running
 
 from kube.server import RealServer, cache_dir
 from parity.runner import Kubectl
+
+from .nodegroupkit import COMMAND, Hand, free_port, is_ready, running
 
 SCHEDULER = cache_dir() / "kube-scheduler"
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"

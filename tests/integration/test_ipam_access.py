@@ -15,20 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
-from ipamkit import (
-    SPACE,
-    Operator,
-    check_invariants,
-    claim,
-    ipam_cluster,
-    outcome,
-    pool,
-    pool_claim,
-    settled,
-    subnet,
-)
 
-from harness.wire import load_kubeconfig
 from kube.server import cache_dir
 from parity import server as servers
 from quarterdeck.api import ObjectMeta
@@ -43,6 +30,20 @@ from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.runtime.webhook.http import Request, Response
 from quarterdeck.testing import TestCluster
+from tests.harness.wire import load_kubeconfig
+
+from .ipamkit import (
+    SPACE,
+    Operator,
+    check_invariants,
+    claim,
+    ipam_cluster,
+    outcome,
+    pool,
+    pool_claim,
+    settled,
+    subnet,
+)
 
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 

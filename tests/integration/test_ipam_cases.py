@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("ipam_language.json")
 def test_all_cases_pass() -> None:
     total = len(json.loads(FILE.read_text())["cases"])
     done = subprocess.run(
-        [sys.executable, "-m", "harness", str(FILE)],
+        [sys.executable, "-m", "tests.harness", str(FILE)],
         capture_output=True,
         text=True,
         timeout=300,

@@ -6,18 +6,6 @@ import asyncio
 import random
 
 import pytest
-from ipamkit import (
-    SPACE,
-    Operator,
-    check_invariants,
-    claim,
-    ipam_cluster,
-    outcome,
-    overlapping,
-    pool,
-    pool_claim,
-    subnet,
-)
 
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound
@@ -32,6 +20,19 @@ from quarterdeck.testing import (
     RepeatEvents,
     TestCluster,
     eventually,
+)
+
+from .ipamkit import (
+    SPACE,
+    Operator,
+    check_invariants,
+    claim,
+    ipam_cluster,
+    outcome,
+    overlapping,
+    pool,
+    pool_claim,
+    subnet,
 )
 
 pytestmark = pytest.mark.virtual_time

@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from ipamkit import (
+
+from quarterdeck.api import controller_of
+from quarterdeck.client import MergePatch
+from quarterdeck.operators.ipam.logic.naming import collision_name
+from quarterdeck.operators.ipam.logic.network import parse
+from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool, SubnetPoolClaim
+from quarterdeck.testing import has_condition
+
+from .ipamkit import (
     SPACE,
     Operator,
     check_invariants,
@@ -19,13 +27,6 @@ from ipamkit import (
     pool_claim,
     subnet,
 )
-
-from quarterdeck.api import controller_of
-from quarterdeck.client import MergePatch
-from quarterdeck.operators.ipam.logic.naming import collision_name
-from quarterdeck.operators.ipam.logic.network import parse
-from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool, SubnetPoolClaim
-from quarterdeck.testing import has_condition
 
 pytestmark = pytest.mark.virtual_time
 

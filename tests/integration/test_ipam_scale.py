@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from ipamkit import SPACE, Operator, check_invariants, claim, ipam_cluster, pool, subnet
 
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
+
+from .ipamkit import SPACE, Operator, check_invariants, claim, ipam_cluster, pool, subnet
 
 pytestmark = pytest.mark.virtual_time
 

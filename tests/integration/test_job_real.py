@@ -11,7 +11,6 @@ from collections.abc import Callable
 
 import pytest
 import uvloop
-from jobstory import STORIES, Record, tell_all
 
 from kube.server import is_built
 from parity import server as servers
@@ -22,6 +21,8 @@ from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.testing import TestCluster, eventually, run
+
+from .jobstory import STORIES, Record, tell_all
 
 Records = dict[str, list[Record]]
 

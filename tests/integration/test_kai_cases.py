@@ -13,7 +13,7 @@ FILE = Path(__file__).with_name("kai_language.json")
 
 def run(file: Path) -> list[str]:
     done = subprocess.run(
-        [sys.executable, "-m", "harness", str(file)],
+        [sys.executable, "-m", "tests.harness", str(file)],
         capture_output=True,
         text=True,
         timeout=300,

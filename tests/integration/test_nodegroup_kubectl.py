@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 import yaml
-from nodegroupkit import CONVERSION_DATA, MIDDLE, OLD, Hand, embedded_cluster, real_cluster
 
 from kube.server import is_built
 from parity.runner import Kubectl
+
+from .nodegroupkit import CONVERSION_DATA, MIDDLE, OLD, Hand, embedded_cluster, real_cluster
 
 Json = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "nodegroup"

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from casekit import play
-from trainercases import (
+
+from tests.harness.run import Run
+
+from .casekit import play
+from .trainercases import (
     ALL,
     JOBSET,
     MPI,
@@ -47,8 +50,6 @@ from trainercases import (
     train_job,
     with_env,
 )
-
-from harness.run import Run
 
 Json = dict[str, Any]
 ACTIVE = counters(active=1)

@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 import yaml
-from nodegroupkit import Hand, embedded_cluster, real_cluster
 
 from kube.server import is_built
 from parity.runner import Kubectl
 from quarterdeck.api.jobset import definition
+
+from .nodegroupkit import Hand, embedded_cluster, real_cluster
 
 Json = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "trainer"

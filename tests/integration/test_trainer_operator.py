@@ -9,8 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainercases import job as replicated
-from trainercluster import LIGHT, SPACE, Operator, jobset, mpi_runtime, runtime, train_job, trainer_cluster
 
 from quarterdeck.api import ObjectMeta, is_controlled_by
 from quarterdeck.api.jobset import JobSet
@@ -36,6 +34,9 @@ from quarterdeck.testing import (
     TestCluster,
     eventually,
 )
+
+from .trainercases import job as replicated
+from .trainercluster import LIGHT, SPACE, Operator, jobset, mpi_runtime, runtime, train_job, trainer_cluster
 
 pytestmark = pytest.mark.virtual_time
 SECRET = "test-job-mpi-ssh-auth"

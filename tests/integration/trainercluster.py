@@ -7,8 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-import trainercases
-
 from quarterdeck.api import Resource, crd
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.jobset import definition as jobset_definition
@@ -24,6 +22,8 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.testing import EventLog, FaultPlan, Link, TestCluster, run_until_idle
+
+from . import trainercases
 
 SPACE = "default"
 Json = dict[str, Any]

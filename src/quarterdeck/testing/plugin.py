@@ -12,8 +12,8 @@ Fixtures: ``cluster``, ``manager`` (on that cluster, not started), ``client`` (t
 
 An ``async`` test is run by this plugin if it uses one of these fixtures or is marked ``virtual_time`` or
 ``real_time``; with ``quarterdeck_async = true`` in the configuration, every one is. Others are left to other
-plugins. Time is virtual unless the test is marked ``real_time``. When a test has passed, nothing may be left
-of it: no task, no socket, no thread, no open watch.
+plugins. Time is virtual unless the test is marked ``real_time``; of several marks the closest counts. When a
+test has passed, nothing may be left of it: no task, no socket, no thread, no open watch.
 """
 
 import asyncio
@@ -165,12 +165,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Make the loop before any fixture needs it."""
     if not _is_ours(item):
         return
-    real = item.get_closest_marker("real_time")
-    mark = real or item.get_closest_marker("virtual_time")
-    limit = REAL_LIMIT if real is not None else None
+    mark = next((mark for mark in item.iter_markers() if mark.name in ("real_time", "virtual_time")), None)
+    is_real = mark is not None and mark.name == "real_time"
+    limit = REAL_LIMIT if is_real else None
     if mark is not None:
         limit = mark.kwargs.get("limit", limit)
-    item.stash[_RUN] = Run("real" if real is not None else "virtual", limit)
+    item.stash[_RUN] = Run("real" if is_real else "virtual", limit)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,8 +7,8 @@ import json
 import ssl
 import urllib.request
 
-from harness.case import Case
 from quarterdeck.operators.grove import names
+from tests.harness.case import Case
 
 from .guard import make_office, make_webhooks
 from .kind import GroveKind, Json, Lines

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from harness.case import Case
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Pod
 from quarterdeck.errors import QuarterdeckError
@@ -15,6 +14,7 @@ from quarterdeck.operators.grove.controllers import gang_controller
 from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import EventLog
+from tests.harness.case import Case
 
 from .guard import empty_registry, make_office, make_webhooks
 from .kind import GroveKind, Json, Lines

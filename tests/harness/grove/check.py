@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from harness.case import CaseFailure
 from quarterdeck.operators.grove import names
+from tests.harness.case import CaseFailure
 
 from .match import contains, controller_of, differs
 from .world import World

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.run import Run
+from tests.harness.case import Case, CaseFailure
+from tests.harness.run import Run
 
 from .stage import Stage, stage_of
 from .world import World

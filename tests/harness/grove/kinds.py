@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from harness.registry import Kind
+from tests.harness.registry import Kind
 
 from .admission import AdmissionKind, AuthorizerKind
 from .backend import PrepareKind, SyncKind

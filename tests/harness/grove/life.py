@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
 from quarterdeck.operators.grove import names
+from tests.harness.case import Case, CaseFailure
 
 from .check import check_names, check_objects, check_pod_gangs, check_pods, check_starts_after
 from .history import History

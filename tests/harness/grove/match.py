@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from harness.matching import json_equal, show
+from tests.harness.matching import json_equal, show
 
 __all__ = ["contains", "controller_of", "differs", "split_ref"]
 

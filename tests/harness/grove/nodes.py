@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from harness.case import CaseFailure
 from quarterdeck.cluster.node import names as node_names
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.operators.grove.initc.gate import StartupGate
@@ -17,6 +16,7 @@ from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
+from tests.harness.case import CaseFailure
 
 from .world import World
 

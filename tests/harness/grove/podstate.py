@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from harness.case import CaseFailure
+from tests.harness.case import CaseFailure
 
 __all__ = ["STATES", "pod_status"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from harness.case import CaseFailure
 from quarterdeck.api import Scheme
 from quarterdeck.client import Client
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendError, BackendRegistry, HookContext, PodDraft
 from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.contract import Recorder
+from tests.harness.case import CaseFailure
 
 Json = dict[str, Any]
 

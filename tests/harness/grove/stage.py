@@ -14,8 +14,6 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
-from harness.run import Run
-from harness.stage import SharedStage
 from quarterdeck.client import Call, Client, Interceptor, Proceed, Response, Verb
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.errors import ApiError, ignore_not_found
@@ -26,6 +24,8 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.testing import ServedWebhooks, VirtualLoop, serve_webhooks, what_is_left
+from tests.harness.run import Run
+from tests.harness.stage import SharedStage
 
 from .guard import model_webhooks
 

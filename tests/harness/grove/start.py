@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from harness.case import Case, CaseFailure
-from harness.run import Run
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.configuration import effective_document, load_configuration
+from tests.harness.case import Case, CaseFailure
+from tests.harness.run import Run
 
 from .guard import empty_registry
 from .kind import GroveKind, Json, Lines

@@ -7,11 +7,11 @@ import copy
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from harness.case import CaseFailure
 from quarterdeck.api import Duration
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.initc import ArgumentError, parse_arguments
 from quarterdeck.runtime.manager.manager import Manager
+from tests.harness.case import CaseFailure
 
 from .evidence import Evidence
 from .expect import check

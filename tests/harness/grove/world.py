@@ -9,9 +9,9 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from harness.case import CaseFailure
 from quarterdeck.client.warning import parse_warning
 from quarterdeck.errors import ApiError
+from tests.harness.case import CaseFailure
 
 from .stage import Stage
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from harness.case import CaseFailure
-from harness.matching import MISSING, json_equal, show
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, Network, parse
 from quarterdeck.operators.ipam.logic.statuscalc import calculate
+from tests.harness.case import CaseFailure
+from tests.harness.matching import MISSING, json_equal, show
 
 from .operator import Sample
 from .step import Response

@@ -12,13 +12,13 @@ from typing import Any, Final
 
 import yaml
 
-from harness.case import Case, CaseFailure
-from harness.matching import mismatches
-from harness.registry import EXCLUSIVE, Kind
-from harness.run import Run
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic import network
 from quarterdeck.operators.ipam.logic.statuscalc import normalize_size_key
+from tests.harness.case import Case, CaseFailure
+from tests.harness.matching import mismatches
+from tests.harness.registry import EXCLUSIVE, Kind
+from tests.harness.run import Run
 
 from .expect import Evidence, check, metric_failures
 from .promql import Store, firing, seconds

@@ -12,8 +12,6 @@ from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from harness.case import CaseFailure
-from harness.hook import _certificates
 from quarterdeck.api.k8s.admissionregistration import ValidatingWebhookConfiguration
 from quarterdeck.client import Client, Config
 from quarterdeck.operators.ipam.assembly import IpamOperator
@@ -24,6 +22,8 @@ from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.webhook import UrlTarget, WebhookOptions, WebhookServer, webhook_configurations
+from tests.harness.case import CaseFailure
+from tests.harness.hook import _certificates
 
 from .transport import CaseTransport, Fault, JumpingLoop
 

@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Iterable
 from inspect import isawaitable
 from typing import Any, Final
 
-from harness.case import CaseFailure
 from quarterdeck.api import DynamicObject, Key
 from quarterdeck.client import Client, Response, Stream
 from quarterdeck.operators.ipam.controllers import Office, PoolStatusReconciler, pool_status_controller
@@ -28,6 +27,7 @@ from quarterdeck.runtime.controller.source import KindSource
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import Registry
 from quarterdeck.runtime.queue.workqueue import WorkQueue
+from tests.harness.case import CaseFailure
 
 from .operator import Sample, parse_samples
 

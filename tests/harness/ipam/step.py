@@ -10,9 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from harness.case import CaseFailure
-from harness.wire import Answer
 from quarterdeck.operators.ipam.logic.network import Network, parse
+from tests.harness.case import CaseFailure
+from tests.harness.wire import Answer
 
 from .measure import measure
 from .world import World, pointer

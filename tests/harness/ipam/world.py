@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.matching import MISSING, json_equal
-from harness.run import Run
-from harness.wire import Answer, Connection
 from quarterdeck.operators.ipam.types import definitions
+from tests.harness.case import Case, CaseFailure
+from tests.harness.matching import MISSING, json_equal
+from tests.harness.run import Run
+from tests.harness.wire import Answer, Connection
 
 from .operator import RESOURCES, OperatorThread, Sample
 from .transport import Fault

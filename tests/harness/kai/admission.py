@@ -8,10 +8,10 @@ import json
 import secrets
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.objects import ServerObjects, warnings_of
-from harness.run import Run
-from harness.wire import Answer
+from tests.harness.case import Case, CaseFailure
+from tests.harness.objects import ServerObjects, warnings_of
+from tests.harness.run import Run
+from tests.harness.wire import Answer
 
 from .world import World, judged, message_of, world_of
 

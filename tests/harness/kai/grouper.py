@@ -10,9 +10,9 @@ import copy
 import re
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.objects import ServerObjects
 from quarterdeck.api.k8s import Pod
+from tests.harness.case import Case, CaseFailure
+from tests.harness.objects import ServerObjects
 
 from .admission import KaiKind, _expect
 from .world import World

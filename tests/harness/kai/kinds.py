@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from harness.registry import Kind
+from tests.harness.registry import Kind
 
 from . import schedule as kai_schedule
 from .admission import AdmissionKind, QueueAdmissionKind, SchemaKind

@@ -11,9 +11,6 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from harness.case import CaseFailure
-from harness.hook import _certificates
-from harness.wire import Target
 from quarterdeck.client import AnyKind, Client, Config
 from quarterdeck.operators.kai.assembly import metrics_of, set_up
 from quarterdeck.operators.kai.controllers import SchedulingCycle
@@ -25,6 +22,9 @@ from quarterdeck.runtime.webhook import UrlTarget, WebhookOptions, WebhookServer
 from quarterdeck.scheduler.decision import CycleResult
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import Snapshot
+from tests.harness.case import CaseFailure
+from tests.harness.hook import _certificates
+from tests.harness.wire import Target
 
 Json = dict[str, Any]
 T = TypeVar("T")

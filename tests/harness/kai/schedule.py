@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.registry import Kind
 from quarterdeck.api import from_dict
 from quarterdeck.api.k8s import PriorityClass
 from quarterdeck.errors import SchemaError
@@ -22,6 +20,8 @@ from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet, build_tree
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.order.fairshare import Claim, divide
 from quarterdeck.scheduler.snapshot import PodConstraints
+from tests.harness.case import Case, CaseFailure
+from tests.harness.registry import Kind
 
 from .admission import KaiKind, _expect
 from .compact import CompactCluster

@@ -14,14 +14,14 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from harness.case import CaseFailure
-from harness.objects import ServerObjects
 from quarterdeck.api import Resource, Time
 from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.operators.kai.types import PodGroup, Queue, Topology
 from quarterdeck.scheduler.decision import Bind, CycleResult
 from quarterdeck.scheduler.settings import Action, Settings
 from quarterdeck.scheduler.snapshot import Snapshot
+from tests.harness.case import CaseFailure
+from tests.harness.objects import ServerObjects
 
 from .compact import NAMESPACE, CompactCluster
 from .world import World

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from harness.case import CaseFailure
-from harness.objects import ServerObjects
-from harness.run import Run
-from harness.wire import Answer
 from quarterdeck.operators.kai.types import definitions
+from tests.harness.case import CaseFailure
+from tests.harness.objects import ServerObjects
+from tests.harness.run import Run
+from tests.harness.wire import Answer
 
 from .operator import OperatorThread
 

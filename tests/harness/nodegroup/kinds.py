@@ -15,13 +15,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.objects import warnings_of
-from harness.registry import Kind
-from harness.run import Run
-from harness.wire import Answer
 from quarterdeck.client import apply_merge_patch
 from quarterdeck.operators.nodegroup import names
+from tests.harness.case import Case, CaseFailure
+from tests.harness.objects import warnings_of
+from tests.harness.registry import Kind
+from tests.harness.run import Run
+from tests.harness.wire import Answer
 
 from .status import reconciled_status
 from .world import World, world_of

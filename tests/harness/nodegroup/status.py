@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from harness.case import CaseFailure
 from quarterdeck.api import DynamicObject, GroupVersionKind, Resource, Time
 from quarterdeck.api.k8s import Node
 from quarterdeck.client import Client, Config
@@ -20,6 +19,7 @@ from quarterdeck.operators.nodegroup.controllers.observation import observe
 from quarterdeck.operators.nodegroup.controllers.status import status_patch
 from quarterdeck.operators.nodegroup.logic.status import compute
 from quarterdeck.operators.nodegroup.types import NodeGroup
+from tests.harness.case import CaseFailure
 
 if TYPE_CHECKING:
     from .world import World

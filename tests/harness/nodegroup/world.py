@@ -18,11 +18,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from harness.case import CaseFailure
-from harness.hook import _certificates
-from harness.objects import TIMEOUT, ServerObjects
-from harness.run import Run
-from harness.wire import Answer, Connection, Target
 from quarterdeck.client import Client, Config
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.types import definition
@@ -38,6 +33,11 @@ from quarterdeck.operators.nodegroup.webhooks import (
 )
 from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+from tests.harness.case import CaseFailure
+from tests.harness.hook import _certificates
+from tests.harness.objects import TIMEOUT, ServerObjects
+from tests.harness.run import Run
+from tests.harness.wire import Answer, Connection, Target
 
 Json = dict[str, Any]
 

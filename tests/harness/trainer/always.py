@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from harness.case import CaseFailure
-from harness.matching import MISSING, json_equal, show
-from harness.variable import lookup
+from tests.harness.case import CaseFailure
+from tests.harness.matching import MISSING, json_equal, show
+from tests.harness.variable import lookup
 
 from .expect import count_mismatches, counts_of, pod_mismatches, selector_of
 from .match import object_mismatches

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.case import CaseFailure
-from harness.matching import MISSING, json_equal, show
-from harness.variable import lookup
+from tests.harness.case import CaseFailure
+from tests.harness.matching import MISSING, json_equal, show
+from tests.harness.variable import lookup
 
 from .match import object_mismatches
 from .world import World

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from harness.case import Case, CaseFailure
-from harness.matching import show
-from harness.registry import Kind
-from harness.run import Run
+from tests.harness.case import Case, CaseFailure
+from tests.harness.matching import show
+from tests.harness.registry import Kind
+from tests.harness.run import Run
 
 from .expect import Expectation
 from .match import object_mismatches

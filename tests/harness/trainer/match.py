@@ -17,9 +17,9 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from harness.matching import MISSING, json_equal, show
-from harness.variable import lookup
 from quarterdeck.api import Quantity
+from tests.harness.matching import MISSING, json_equal, show
+from tests.harness.variable import lookup
 
 Json = dict[str, Any]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Final, Self
 
-from harness.case import CaseFailure
 from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
 from quarterdeck.testing import FaultPlan, Latency, Refuse, RequestTarget, Rule
 from quarterdeck.testing.fault import RequestFault
+from tests.harness.case import CaseFailure
 
 from .component import (
     GARBAGE_COLLECTOR,

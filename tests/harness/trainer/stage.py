@@ -11,8 +11,6 @@ import weakref
 from contextlib import AsyncExitStack
 from typing import Any, Final
 
-from harness.run import Run
-from harness.stage import SharedStage
 from quarterdeck.api import crd
 from quarterdeck.api.jobset import definition as jobset_definition
 from quarterdeck.cluster.jobset.webhook import jobset_webhooks
@@ -24,6 +22,8 @@ from quarterdeck.operators.trainer.types import CoschedulingPodGroup, VolcanoPod
 from quarterdeck.runtime.operator.install import install_definitions
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.testing import ServedWebhooks, serve_webhooks
+from tests.harness.run import Run
+from tests.harness.stage import SharedStage
 
 Json = dict[str, Any]
 

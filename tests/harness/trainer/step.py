@@ -8,9 +8,9 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from harness.case import CaseFailure
-from harness.matching import MISSING
 from quarterdeck.client import apply_merge_patch
+from tests.harness.case import CaseFailure
+from tests.harness.matching import MISSING
 
 from .always import check_always
 from .expect import WORDS, Expectation

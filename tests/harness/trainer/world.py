@@ -18,12 +18,12 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from harness.case import Case, CaseFailure
 from quarterdeck.api import GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s import CustomResourceDefinition, Namespace
 from quarterdeck.client import Client, Response
 from quarterdeck.client.warning import parse_warning
 from quarterdeck.errors import ApiError, NoKindMatch
+from tests.harness.case import Case, CaseFailure
 
 from .stage import BYPASS, MASTERS, Stage
 

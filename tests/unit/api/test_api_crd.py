@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from widget import Widget
 
 from quarterdeck.api import (
     EMPTY_MAP,
@@ -67,6 +66,8 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import PodSpec, PodTemplateSpec
 from quarterdeck.errors import SchemaError
+
+from .widget import Widget
 
 
 class Colour(enum.Enum):

@@ -1,7 +1,6 @@
 """Conditions, owners, finalizers, names, kinds."""
 
 import pytest
-from widget import Widget, WidgetSpec
 
 from quarterdeck.api import (
     Conditions,
@@ -34,6 +33,8 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import ConfigMap, Node, Pod, k8s_scheme
 from quarterdeck.errors import AlreadyOwned
+
+from .widget import Widget, WidgetSpec
 
 NOW = Time("2024-01-01T00:00:00Z")
 LATER = Time("2024-01-01T00:01:00Z")

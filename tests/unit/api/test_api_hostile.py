@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from widget import Widget
 
 from quarterdeck.api import DynamicObject, decode, decode_json
 from quarterdeck.errors import SchemaError
+
+from .widget import Widget
 
 DEEP = b'{"a":' * 100_000 + b"1" + b"}" * 100_000
 BAD = [

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from widget import Part, Widget, WidgetSpec, WidgetStatus
 
 from quarterdeck.api import (
     UNSET,
@@ -26,6 +25,8 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import Container, Pod, PodSpec
 from quarterdeck.errors import SchemaError
+
+from .widget import Part, Widget, WidgetSpec, WidgetStatus
 
 MINIMAL: dict[str, Any] = {
     "apiVersion": "example.io/v1",

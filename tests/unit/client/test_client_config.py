@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import yaml
-from wireserver import FakeClock
 
 from quarterdeck.client import (
     Anonymous,
@@ -26,6 +25,8 @@ from quarterdeck.client import (
     user_agent,
 )
 from quarterdeck.errors import ConfigError
+
+from .wireserver import FakeClock
 
 
 def b64(text: str) -> str:

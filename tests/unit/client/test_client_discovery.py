@@ -4,11 +4,12 @@ import json
 from typing import Any
 
 import pytest
-from wireserver import Asked, in_process, status
 
 from quarterdeck.api import DynamicObject, GroupKind, GroupVersionKind
 from quarterdeck.client import Response
 from quarterdeck.errors import NoKindMatch, NotFound
+
+from .wireserver import Asked, in_process, status
 
 WIDGET = GroupVersionKind("example.io", "v1", "Widget")
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 import uvloop
-from wireserver import Authority, Seen, WireServer, always, reply, serving
 
 from quarterdeck.client import HttpTransport, StaticToken, TlsOptions, line_batches
 from quarterdeck.errors import ConfigError, ConnectError, ProtocolError, ReadTimeout, StreamClosed
+
+from .wireserver import Authority, Seen, WireServer, always, reply, serving
 
 
 async def test_request_carries_method_path_query_headers_and_body() -> None:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable
 
 import pytest
-from wireserver import Asked, FakeClock, FixedRandom, FunctionTransport, chunks, status
 
 from quarterdeck.client import (
     DEFAULT_BACKOFF,
@@ -51,6 +50,8 @@ from quarterdeck.errors import (
     ignore_already_exists,
     ignore_not_found,
 )
+
+from .wireserver import Asked, FakeClock, FixedRandom, FunctionTransport, chunks, status
 
 OK = Response(200, b"{}")
 

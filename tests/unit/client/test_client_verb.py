@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from wireserver import Asked, FunctionTransport, chunks, in_process, status
 
 from quarterdeck.api import (
     DynamicObject,
@@ -42,6 +41,8 @@ from quarterdeck.client import (
 )
 from quarterdeck.client.call import Call, Proceed, ProceedStream
 from quarterdeck.errors import Conflict, Expired, NotFound, ProtocolError
+
+from .wireserver import Asked, FunctionTransport, chunks, in_process, status
 
 CM = ConfigMap(metadata=ObjectMeta(name="a", namespace="n"), data={"k": "v"})
 GVK = GroupVersionKind("example.io", "v1", "Widget")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from clusterkit import exists, make_namespace
-
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import CoreEvent
 from quarterdeck.api.k8s.reference import ObjectReference
@@ -14,6 +12,8 @@ from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.event import event_ttl_controller
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import TestCluster
+
+from .clusterkit import exists, make_namespace
 
 
 def event(name: str, namespace: str) -> CoreEvent:

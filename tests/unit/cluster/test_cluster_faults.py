@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from clusterkit import exists, make_map, make_namespace
 
 from quarterdeck.api import ObjectMeta, Quantity
 from quarterdeck.api.k8s import ConfigMap, Namespace, ResourceQuota, Secret, ServiceAccount
 from quarterdeck.api.k8s.core import ResourceQuotaSpec
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.testing import FaultPlan, TestCluster, eventually
+
+from .clusterkit import exists, make_map, make_namespace
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

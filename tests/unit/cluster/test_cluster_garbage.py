@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from clusterkit import exists, gone, make_map, make_namespace, reference
 
 from quarterdeck.api import GroupVersionKind, Model, ObjectMeta, OwnerReference, Resource, crd, omitempty
 from quarterdeck.api.k8s import ClusterRole, ConfigMap, Secret
@@ -13,6 +12,8 @@ from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
 from quarterdeck.testing import EventLog, TestCluster, eventually
+
+from .clusterkit import exists, gone, make_map, make_namespace, reference
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 

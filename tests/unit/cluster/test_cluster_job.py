@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from clusterkit import gone
-from workloadkit import NAMESPACE, behaving, job, pods_of, read_job, shown, verdicts
 
 from quarterdeck.api.k8s import Job, Pod
 from quarterdeck.client import Client, MergePatch
@@ -15,6 +13,9 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
+
+from .clusterkit import gone
+from .workloadkit import NAMESPACE, behaving, job, pods_of, read_job, shown, verdicts
 
 SUCCEEDED = [
     ("SuccessCriteriaMet", "True", "CompletionsReached"),

@@ -7,8 +7,6 @@ import hashlib
 from typing import Any
 
 import pytest
-from clusterkit import exists, gone
-from workloadkit import NAMESPACE, behaving, pod_spec, pods_of, verdicts
 
 from quarterdeck.api import to_dict
 from quarterdeck.api.jobset import JobSet
@@ -22,6 +20,9 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
+
+from .clusterkit import exists, gone
+from .workloadkit import NAMESPACE, behaving, pod_spec, pods_of, verdicts
 
 pytestmark = pytest.mark.cluster(crds=[JobSet])
 

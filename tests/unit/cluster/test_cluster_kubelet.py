@@ -6,8 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from clusterkit import exists, gone
-from workloadkit import NAMESPACE, NODE, behaving, pod
 
 from quarterdeck.api import Key, to_dict
 from quarterdeck.api.k8s import Container, Lease, Node, Pod
@@ -18,6 +16,9 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster
+
+from .clusterkit import exists, gone
+from .workloadkit import NAMESPACE, NODE, behaving, pod
 
 OPEN_GATES: set[str] = set()
 

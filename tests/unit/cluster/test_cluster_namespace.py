@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterkit import POD, exists, gone, make_map, make_namespace, pod
-
 from quarterdeck.api import GroupVersionKind
 from quarterdeck.api.k8s import ConfigMap, Namespace, ServiceAccount
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.namespace import Remaining, conditions_of
 from quarterdeck.testing import TestCluster
+
+from .clusterkit import POD, exists, gone, make_map, make_namespace, pod
 
 HOLD = ("test.example.com/hold",)
 

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from clusterkit import POD, make_map, make_namespace, pod
 
 from quarterdeck.api import DynamicObject, GroupVersionKind, Model, ObjectMeta, Quantity, Resource, omitempty
 from quarterdeck.api.k8s import ConfigMap, Namespace, ResourceQuota, Secret, Service
@@ -19,6 +18,8 @@ from quarterdeck.api.k8s.core import (
 from quarterdeck.client import Client, MergePatch, metadata_of
 from quarterdeck.errors import Forbidden, NotFound, ignore_already_exists
 from quarterdeck.testing import TestCluster
+
+from .clusterkit import POD, make_map, make_namespace, pod
 
 CLAIM = GroupVersionKind("", "v1", "PersistentVolumeClaim")
 

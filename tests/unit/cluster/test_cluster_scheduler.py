@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from workloadkit import NAMESPACE, behaving, pod
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Node, Pod
@@ -16,6 +15,8 @@ from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster
+
+from .workloadkit import NAMESPACE, behaving, pod
 
 CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"}
 

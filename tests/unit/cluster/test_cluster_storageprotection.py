@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterkit import exists, make_namespace, pod
-
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim
 from quarterdeck.client import Client, MergePatch
+
+from .clusterkit import exists, make_namespace, pod
 
 CLAIM = GroupVersionKind("", "v1", "PersistentVolumeClaim")
 VOLUME = GroupVersionKind("", "v1", "PersistentVolume")

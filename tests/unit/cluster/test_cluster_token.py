@@ -8,7 +8,6 @@ import logging
 from typing import Any
 
 import pytest
-from clusterkit import exists, make_namespace
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Secret, ServiceAccount
@@ -17,6 +16,8 @@ from quarterdeck.apiserver.auth import UserInfo
 from quarterdeck.apiserver.auth.jwt import TokenError
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.testing import TestCluster
+
+from .clusterkit import exists, make_namespace
 
 TYPE = "kubernetes.io/service-account-token"
 NAME = "kubernetes.io/service-account.name"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from workloadkit import NAMESPACE, job, pods_of, read_job
 
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Job
@@ -16,6 +15,8 @@ from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing import FaultPlan, TestCluster, eventually
+
+from .workloadkit import NAMESPACE, job, pods_of, read_job
 
 pytestmark = pytest.mark.cluster(crds=[JobSet])
 

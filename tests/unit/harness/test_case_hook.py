@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from harness.hook import HookServer
+from tests.harness.hook import HookServer
 
 
 @pytest.fixture

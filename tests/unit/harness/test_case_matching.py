@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.matching import MISSING, json_equal, mismatches
+from tests.harness.matching import MISSING, json_equal, mismatches
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from harness.command import main
+from tests.harness.command import main
 
 
 class _Server(BaseHTTPRequestHandler):

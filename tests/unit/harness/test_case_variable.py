@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.variable import lookup, substitute, unresolved
+from tests.harness.variable import lookup, substitute, unresolved
 
 
 def test_references_are_replaced_in_keys_and_values() -> None:

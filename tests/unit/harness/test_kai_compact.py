@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from harness.kai.compact import CompactCluster
 from quarterdeck.api import Time, from_dict
 from quarterdeck.operators.kai.logic.intake import pod_group_info, queue_info
 from quarterdeck.operators.kai.types import PodGroup, Queue
@@ -12,6 +11,7 @@ from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.intake import node_info, pod_info
 from quarterdeck.scheduler.model.state import state_of
 from quarterdeck.scheduler.snapshot import GpuShare, PodInfo, QueueResource
+from tests.harness.kai.compact import CompactCluster
 
 NOW = 1_700_000_000.0
 OPEN = {"quota": -1, "limit": -1, "overQuotaWeight": 1}

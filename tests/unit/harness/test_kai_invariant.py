@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.kai.invariant import (
+from tests.harness.kai.invariant import (
     INVARIANTS,
     History,
     domains_hold,
@@ -17,7 +17,7 @@ from harness.kai.invariant import (
     quotas_hold,
     request_of,
 )
-from harness.kai.stage import Observed
+from tests.harness.kai.stage import Observed
 
 WAITS = Observed("Pending")
 LEAVES = Observed("Releasing", "n0")

@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from harness.trainer.match import object_mismatches
+from tests.harness.trainer.match import object_mismatches
 
 Json = dict[str, Any]
 CONTAINER = {"name": "node", "env": [{"name": "A", "value": "1"}], "image": "x"}

@@ -7,11 +7,11 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from fakeapi import FakeApi
-
 from quarterdeck.client import Client
 from quarterdeck.runtime.cache import Cache, CacheOptions, Change, Delta
 from quarterdeck.runtime.loop.clock import LoopClock
+
+from .fakeapi import FakeApi
 
 
 class Recorder:

@@ -8,10 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from cachekit import until
-from fakeapi import FakeApi
-from runtimewidget import Widget
-
 from quarterdeck.api import Key
 from quarterdeck.client import Client
 from quarterdeck.runtime.cache import CacheOptions
@@ -21,6 +17,10 @@ from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context
+
+from .cachekit import until
+from .fakeapi import FakeApi
+from .runtimewidget import Widget
 
 __all__ = ["Script", "Spy", "manager_on", "serving", "until"]
 

@@ -11,7 +11,6 @@ from typing import Any, assert_type
 
 import pytest
 import yaml
-from kitwidget import Lamp, LampSpec, lamp
 
 import quarterdeck.testing
 from quarterdeck.api import DynamicObject, GroupVersionKind, Key, ObjectMeta, crd
@@ -42,6 +41,8 @@ from quarterdeck.testing import (
     run_until_idle,
     shuffled,
 )
+
+from .kitwidget import Lamp, LampSpec, lamp
 
 RULES = {
     "apiVersion": "admissionregistration.k8s.io/v1",

@@ -8,11 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hookendpoint import Answer, hook_endpoint, http
 
 from quarterdeck.apiserver.crd.conversion import Converter
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.webhookclient import WebhookClient
+
+from .hookendpoint import Answer, hook_endpoint, http
 
 Json = dict[str, Any]
 

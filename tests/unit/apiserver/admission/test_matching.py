@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from world import World, rule
 
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.admission.matching import Criteria, Selector, criteria, is_exempt
 from quarterdeck.apiserver.admission.matching import rule as compile_rule
 from quarterdeck.apiserver.status import StatusError
+
+from .world import World, rule
 
 
 def _criteria(*rules: dict[str, Any], **options: Any) -> Criteria:

@@ -6,12 +6,13 @@ import asyncio
 from typing import Any
 
 import pytest
-from world import World, rule
 
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.webhookclient import WebhookClient
+
+from .world import World, rule
 
 Json = dict[str, Any]
 

@@ -6,9 +6,10 @@ import copy
 from typing import Any
 
 import pytest
-from world import rule
 
 from quarterdeck.apiserver.admission import policy_errors
+
+from .world import rule
 
 Json = dict[str, Any]
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from cryptography import x509
-from hookendpoint import LOOPBACK, Answer, HookEndpoint, hook_endpoint, http
 
 from quarterdeck.apiserver.webhookclient import (
     CallFault,
@@ -16,6 +15,8 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
+
+from .hookendpoint import LOOPBACK, Answer, HookEndpoint, hook_endpoint, http
 
 NO_OBJECT = (
     "couldn't get version/kind; json parse error: json: cannot unmarshal string into Go value of type struct "

@@ -8,13 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hookendpoint import Answer, HookEndpoint, admission, hook_endpoint, http
-from world import World, rule
 
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.webhookclient import WebhookClient
+
+from .hookendpoint import Answer, HookEndpoint, admission, hook_endpoint, http
+from .world import World, rule
 
 Json = dict[str, Any]
 Hooks = Callable[[HookEndpoint], list[Json]]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from harness.matching import mismatches
 from quarterdeck.apiserver.apply import FieldManager, builtin_model, custom_model
 from quarterdeck.apiserver.status import StatusError
+from tests.harness.matching import mismatches
 
 Json = dict[str, Any]
 

@@ -3,13 +3,14 @@
 from typing import Any
 
 import pytest
-from apply_scenario import FREE, INTEGER, STRING, atomic, keyed, mapping, setlist, struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.apply import custom_model, fieldset
 from quarterdeck.apiserver.apply.compare import TypedError, compare, field_set, same_value, whole
 from quarterdeck.apiserver.apply.merge import merge, remove_items
+
+from .apply_scenario import FREE, INTEGER, STRING, atomic, keyed, mapping, setlist, struct
 
 MODEL = custom_model(
     struct(

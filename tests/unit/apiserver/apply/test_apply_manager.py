@@ -4,7 +4,6 @@ import copy
 from typing import Any
 
 import pytest
-from apply_scenario import FREE, INTEGER, STRING, keyed, listing, setlist, struct
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,8 @@ from quarterdeck.apiserver.apply import (
     restore_times,
 )
 from quarterdeck.apiserver.status import StatusError
+
+from .apply_scenario import FREE, INTEGER, STRING, keyed, listing, setlist, struct
 
 Json = dict[str, Any]
 

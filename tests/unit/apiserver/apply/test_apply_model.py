@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-from apply_scenario import STRING, struct
 
 from quarterdeck.apiserver.apply import builtin_model, custom_model, resetfields
 from quarterdeck.apiserver.apply import model as models
 from quarterdeck.apiserver.apply.typed import AnyType, ListType, MapType, Type
 from quarterdeck.apiserver.builtin import typetable
+
+from .apply_scenario import STRING, struct
 
 
 def at(type_: Type, *names: str) -> Type:

@@ -1,7 +1,10 @@
 """What changes around an object: its schema, its versions, repeated items that slipped in."""
 
 import pytest
-from apply_scenario import (
+
+from quarterdeck.apiserver.apply import FieldManager, custom_model
+
+from .apply_scenario import (
     GROUP,
     INTEGER,
     KIND,
@@ -21,8 +24,6 @@ from apply_scenario import (
     struct,
     update,
 )
-
-from quarterdeck.apiserver.apply import FieldManager, custom_model
 
 GRANULAR = struct(struct=struct(num=INTEGER, text=STRING), list=setlist(STRING), map=mapping(STRING))
 ATOMIC = struct(

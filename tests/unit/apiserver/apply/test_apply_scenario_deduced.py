@@ -1,6 +1,6 @@
 """Values that no schema describes: maps are granular, lists are one value."""
 
-from apply_scenario import FREE, STRING, Scenario, apply, check, force, scenarios, struct, update
+from .apply_scenario import FREE, STRING, Scenario, apply, check, force, scenarios, struct, update
 
 HALF_FREE = {**struct(known=STRING, inner=struct(x=STRING)), "x-kubernetes-preserve-unknown-fields": True}
 ANYTHING = struct(

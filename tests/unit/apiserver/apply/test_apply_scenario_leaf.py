@@ -1,6 +1,6 @@
 """Scalars of a struct: who owns them after applies and updates."""
 
-from apply_scenario import (
+from .apply_scenario import (
     BOOLEAN,
     INTEGER,
     STRING,

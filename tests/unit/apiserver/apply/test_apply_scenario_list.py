@@ -1,6 +1,6 @@
 """Keyed lists: items are owned by identity and field by field, with defaults as parts of the identity."""
 
-from apply_scenario import (
+from .apply_scenario import (
     INTEGER,
     STRING,
     Scenario,

@@ -1,6 +1,6 @@
 """Types inside types, and several appliers in them."""
 
-from apply_scenario import (
+from .apply_scenario import (
     INTEGER,
     STRING,
     Scenario,

@@ -1,6 +1,6 @@
 """Sets: items are owned one by one, and the order of both sides is kept as far as it can be."""
 
-from apply_scenario import INTEGER, STRING, Scenario, apply, check, force, scenarios, setlist, struct, update
+from .apply_scenario import INTEGER, STRING, Scenario, apply, check, force, scenarios, setlist, struct, update
 
 SET = struct(list=setlist(STRING))
 NUMBERS = struct(list=setlist(INTEGER))

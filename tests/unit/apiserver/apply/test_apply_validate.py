@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
-from apply_scenario import BOOLEAN, FREE, INTEGER, STRING, keyed, listing, mapping, setlist, struct
 
 from quarterdeck.apiserver.apply import custom_model
 from quarterdeck.apiserver.apply.validate import error_text, validate
+
+from .apply_scenario import BOOLEAN, FREE, INTEGER, STRING, keyed, listing, mapping, setlist, struct
 
 SCHEMA = struct(
     spec=struct(

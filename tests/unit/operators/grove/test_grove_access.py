@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from grovekit import NS, Grove, clique, group, pcs
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import PriorityClass
@@ -39,6 +38,8 @@ from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.rbac import Rule, compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import EventLog, TestCluster, run_until_idle
+
+from .grovekit import NS, Grove, clique, group, pcs
 
 USER = "grove-operator"
 GROUP = "rbac.authorization.k8s.io"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from grovekit import clique, group, pcs, pod_spec
 
 from quarterdeck.api import UNSET, Duration, ObjectMeta
 from quarterdeck.operators.grove import names
@@ -30,6 +29,8 @@ from quarterdeck.operators.grove.types import (
     TopologyConstraint,
     TopologyLevel,
 )
+
+from .grovekit import clique, group, pcs, pod_spec
 
 T = "spec.template"
 LEVELS = tuple(TopologyLevel(domain=each, key=f"k/{each}") for each in ("zone", "block", "rack", "host"))

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 
 import pytest
-from grovekit import NS, Grove, light_definitions, running, set_ready, workload
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Pod, Service
@@ -19,6 +18,8 @@ from quarterdeck.operators.grove.types import (
     PodGang,
 )
 from quarterdeck.testing import WRITES, FaultPlan, LoseAnswer, TestCluster, eventually
+
+from .grovekit import NS, Grove, light_definitions, running, set_ready, workload
 
 
 async def create(grove: Grove, **fields: object) -> PodCliqueSet:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from grovekit import NS, clique, pcs
 
 from quarterdeck.api import UNSET, DynamicObject, ObjectMeta, OwnerReference, Scheme
 from quarterdeck.api.k8s import Pod
@@ -36,6 +35,8 @@ from quarterdeck.operators.kai.types import definitions as kai_definitions
 from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.testing import EventLog, FaultPlan, Refuse, TestCluster
+
+from .grovekit import NS, clique, pcs
 
 QUEUE = {names.KAI_QUEUE: "team-a"}
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from grovekit import NS, clique, group, light_definitions, pcs, running
 
 from quarterdeck.api import ObjectMeta, OwnerReference, Scheme
 from quarterdeck.api.k8s import Pod
@@ -27,6 +26,8 @@ from quarterdeck.operators.grove.logic.workloadplan import (
 from quarterdeck.operators.grove.types import GangGroup, PodGang, PodGangSpec
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import EventLog, TestCluster
+
+from .grovekit import NS, clique, group, light_definitions, pcs, running
 
 GANGS = {"schedulerConfig": {"gangScheduling": True}}
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
 
-from harness.grove.guard import make_office
 from quarterdeck.api import UNSET, Key, ObjectMeta, Scheme, find_condition, owner_reference
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.api.k8s.volume import SecretVolumeSource, Volume
@@ -44,6 +42,9 @@ from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.webhook.http import Request
 from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
+from tests.harness.grove.guard import make_office
+
+from .grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
 
 
 class Moody(Backend):

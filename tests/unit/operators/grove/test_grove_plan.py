@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from grovekit import NS, clique, env, group, pcs, pcsg, pod_spec, variables, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -32,6 +31,8 @@ from quarterdeck.operators.grove.types import (
     PodCliqueSet,
     TopologyConstraint,
 )
+
+from .grovekit import NS, clique, env, group, pcs, pcsg, pod_spec, variables, workload
 
 
 def cliques_of(made: PodCliqueSet) -> dict[str, PodClique]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from grovekit import NS, STATES, condition, member, pclq, pcsg, pod
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +26,8 @@ from quarterdeck.operators.grove.logic.podchoice import PodIndexError, choose_do
 from quarterdeck.operators.grove.logic.podstate import PodCount, count_pods
 from quarterdeck.operators.grove.logic.termination import judge_group, judge_replica
 from quarterdeck.operators.grove.types import GangGroup, NamespacedName, PodGang, PodGangSpec, PodGangStatus
+
+from .grovekit import NS, STATES, condition, member, pclq, pcsg, pod
 
 LATER = Time("2030-01-01T00:30:00Z")
 LONG_AGO = Time("2030-01-01T00:00:00Z")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from grovekit import NOW, clique, condition, member, pclq, pcs, pcsg, pod, workload
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,6 +23,8 @@ from quarterdeck.operators.grove.types import (
     TopologyConstraint,
     TopologyLevel,
 )
+
+from .grovekit import NOW, clique, condition, member, pclq, pcs, pcsg, pod, workload
 
 BEGUN = cliqueupdate.begin_update("g2", "new", NOW)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from grovekit import clique, env, group, pcs, pod_spec
 
 from quarterdeck.api import UNSET, Duration
 from quarterdeck.api.k8s import Container, TopologySpreadConstraint
@@ -31,6 +30,8 @@ from quarterdeck.operators.grove.types import (
     SetFilter,
     SetSharing,
 )
+
+from .grovekit import clique, env, group, pcs, pod_spec
 
 RULES = Rules(default_scheduler="default-scheduler", enabled_schedulers=frozenset({"default-scheduler"}))
 T = "spec.template"

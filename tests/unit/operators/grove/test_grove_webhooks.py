@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from grovekit import NS, clique, group, pcs, pod
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Container
@@ -40,6 +39,8 @@ from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.review import read_review
 from quarterdeck.testing import TestCluster, run_until_idle
+
+from .grovekit import NS, clique, group, pcs, pod
 
 ENVIRON = {names.INIT_IMAGE_ENV: "initc", names.ACCOUNT_ENV: "grove-operator"}
 

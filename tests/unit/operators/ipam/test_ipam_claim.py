@@ -5,8 +5,6 @@ from __future__ import annotations
 from hashlib import sha1
 
 import pytest
-from ipamstrategy import member
-from test_ipam_ledger import POOL, book_of, facts
 
 from quarterdeck.api import Key, from_dict
 from quarterdeck.operators.ipam.logic import claim as words
@@ -16,6 +14,9 @@ from quarterdeck.operators.ipam.logic.ledger import Ledger
 from quarterdeck.operators.ipam.logic.naming import collision_name, owned_name, subnet_name
 from quarterdeck.operators.ipam.logic.network import parse
 from quarterdeck.operators.ipam.types import SubnetClaimSpec, SubnetPool
+
+from .ipamstrategy import member
+from .test_ipam_ledger import POOL, book_of, facts
 
 
 def grant(pool: dict[str, object], claim: dict[str, object], *members: str) -> str:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.ipam.queue import PoolStatusSubject, QueueRun, next_delay
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.controllers.poolstatus import TIMEOUT, pool_status_limiter
 from quarterdeck.operators.ipam.controllers.subnet import ParentPoolMapper, parent_of
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet
 from quarterdeck.runtime.metrics import Registry
+from tests.harness.ipam.queue import PoolStatusSubject, QueueRun, next_delay
 
 PARENT = "plexaubnet.io/parent"
 

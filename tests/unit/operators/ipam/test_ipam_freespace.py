@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipamstrategy import POOLS, addresses, aligned, blocks_of, uncovered
 
 from quarterdeck.operators.ipam.logic.freespace import FreeSpace, Occupied
 from quarterdeck.operators.ipam.logic.network import Network, parse
+
+from .ipamstrategy import POOLS, addresses, aligned, blocks_of, uncovered
 
 
 class Pair:

@@ -7,7 +7,6 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipamstrategy import blocks_of, member
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic.audit import differences, rebuilding
@@ -15,6 +14,8 @@ from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
 from quarterdeck.operators.ipam.logic.facts import Member, PoolFacts
 from quarterdeck.operators.ipam.logic.ledger import Ledger
 from quarterdeck.operators.ipam.logic.network import Network, parse
+
+from .ipamstrategy import blocks_of, member
 
 POOL = Key("default", "p")
 RANGE = parse("10.0.0.0/26")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from harness.ipam.promql import Query, Store, firing, quantile, rate
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
+from tests.harness.ipam.promql import Query, Store, firing, quantile, rate
 
 FOLDER = files("quarterdeck.operators.ipam") / "monitoring"
 RULES: dict[str, Any] = {

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipamstrategy import POOLS, addresses, blocks_around, uncovered
 
 from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.occupancy import Occupancy, Rank
+
+from .ipamstrategy import POOLS, addresses, blocks_around, uncovered
 
 histories = st.sampled_from(POOLS).flatmap(
     lambda pool: st.tuples(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ipamstrategy import POOLS, aligned, blocks_around, member, uncovered
-from test_ipam_ledger import POOL, book_of, facts
 
 from quarterdeck.api import Condition, Time
 from quarterdeck.operators.ipam.controllers.poolstatus import status_patch
@@ -24,6 +22,9 @@ from quarterdeck.operators.ipam.logic.statuscalc import (
     pool_status,
 )
 from quarterdeck.operators.ipam.types import SubnetPool
+
+from .ipamstrategy import POOLS, aligned, blocks_around, member, uncovered
+from .test_ipam_ledger import POOL, book_of, facts
 
 NOW = Time("2030-01-01T00:00:00Z")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kaikit import NS, Kai, group, kai, pod, queue
 
 from quarterdeck.api import DynamicObject, Time
 from quarterdeck.api.k8s import Node, Pod
@@ -16,6 +15,8 @@ from quarterdeck.operators.kai.controllers import Ticker
 from quarterdeck.operators.kai.types import BindRequest, PodGroup
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing import FaultPlan, Refuse
+
+from .kaikit import NS, Kai, group, kai, pod, queue
 
 ONE = {"quota": 1, "limit": 1, "overQuotaWeight": 1}
 

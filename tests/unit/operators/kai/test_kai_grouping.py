@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import yaml
-from groupingkit import owner, plan, pod
 
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.grouping import (
@@ -16,6 +15,8 @@ from quarterdeck.operators.kai.logic.grouping import (
     parse_kind_defaults,
     pod_patch,
 )
+
+from .groupingkit import owner, plan, pod
 
 QUEUE = names.QUEUE_LABEL
 PRIORITY = names.PRIORITY_CLASS_LABEL

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from groupingkit import owner, plan, pod, sub_groups
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.grouping import GroupingError, GroupPlan, pod_patch
+
+from .groupingkit import owner, plan, pod, sub_groups
 
 Json = dict[str, Any]
 CLIQUE = owner("grove.io/v1alpha1", "PodClique", "clique")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kaikit import NS, Kai, group, kai, pod, queue
 
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.client import MergePatch
@@ -15,6 +14,8 @@ from quarterdeck.operators.kai.controllers.owner import MEMORY, RememberingReade
 from quarterdeck.operators.kai.logic.grouping import GroupingError
 from quarterdeck.operators.kai.types import PodGroup
 from quarterdeck.runtime.loop.clock import LoopClock
+
+from .kaikit import NS, Kai, group, kai, pod, queue
 
 Json = dict[str, Any]
 GANG = GroupVersionKind("scheduler.grove.io", "v1alpha1", "PodGang")

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from kaikit import NS, Kai, group, kai, pod, queue
 
 from quarterdeck import scheduler as core
 from quarterdeck.api import Key
@@ -26,6 +25,8 @@ from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import Registry
 from quarterdeck.scheduler import CycleResult, Settings, Snapshot
 from quarterdeck.testing import EventLog
+
+from .kaikit import NS, Kai, group, kai, pod, queue
 
 POOL = "kai.scheduler/node-pool"
 

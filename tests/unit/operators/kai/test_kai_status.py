@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kaikit import group, kai, pod, queue
-
 from quarterdeck.api import UNSET
 from quarterdeck.client import MergePatch
+
+from .kaikit import group, kai, pod, queue
 
 
 def shown(amounts: object) -> dict[str, str]:

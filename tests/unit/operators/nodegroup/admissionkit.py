@@ -6,12 +6,12 @@ import asyncio
 import json
 from typing import Any
 
-from clusterfake import FakeCluster
-
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, policy_webhook, simple_webhook
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
 from quarterdeck.runtime.webhook.http import Request, Response
+
+from .clusterfake import FakeCluster
 
 Json = dict[str, Any]
 EPHEMERAL = {

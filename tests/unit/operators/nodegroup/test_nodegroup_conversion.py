@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from clusterfake import FakeCluster
 
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.nodegroup import names
@@ -15,6 +14,8 @@ from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, co
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, NodeGroupConverter
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.http import Request
+
+from .clusterfake import FakeCluster
 
 Json = dict[str, Any]
 

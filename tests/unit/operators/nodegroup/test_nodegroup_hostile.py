@@ -6,8 +6,6 @@ import asyncio
 import json
 from typing import Any
 
-from clusterfake import FakeCluster
-from groupstrategy import a1_groups, a2_groups, v1_groups
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +19,9 @@ from quarterdeck.operators.nodegroup.webhooks import (
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
 from quarterdeck.runtime.webhook.http import Request, Response
+
+from .clusterfake import FakeCluster
+from .groupstrategy import a1_groups, a2_groups, v1_groups
 
 Json = dict[str, Any]
 patient = settings(

@@ -6,11 +6,12 @@ import json
 from typing import Any
 
 import pytest
-from admissionkit import CUSTOM, DOCKER, UNSUPPORTED, Json, ask, denial, group, warnings
-from clusterfake import FakeCluster
 
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.nodegroup import names
+
+from .admissionkit import CUSTOM, DOCKER, UNSUPPORTED, Json, ask, denial, group, warnings
+from .clusterfake import FakeCluster
 
 
 def test_all_violations_are_causes_and_the_first_is_the_message() -> None:

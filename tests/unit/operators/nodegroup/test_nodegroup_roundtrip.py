@@ -7,7 +7,19 @@ import json
 from typing import Any
 
 import pytest
-from groupstrategy import (
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from quarterdeck.api import schema_of
+from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_with, resolved_type
+from quarterdeck.operators.nodegroup.logic.express import Open, express
+from quarterdeck.operators.nodegroup.logic.roundtrip import MAX_SIZE
+from quarterdeck.operators.nodegroup.logic.shape import fit
+from quarterdeck.operators.nodegroup.logic.validity import is_valid, violations
+from quarterdeck.operators.nodegroup.types import VERSIONS
+
+from .groupstrategy import (
     a1_groups,
     a1_sections,
     a2_groups,
@@ -18,18 +30,7 @@ from groupstrategy import (
     v1_sections,
     v1_status,
 )
-from hypothesis import HealthCheck, assume, given, settings
-from hypothesis import strategies as st
-from test_nodegroup_hostile import damaged
-
-from quarterdeck.api import schema_of
-from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_with, resolved_type
-from quarterdeck.operators.nodegroup.logic.express import Open, express
-from quarterdeck.operators.nodegroup.logic.roundtrip import MAX_SIZE
-from quarterdeck.operators.nodegroup.logic.shape import fit
-from quarterdeck.operators.nodegroup.logic.validity import is_valid, violations
-from quarterdeck.operators.nodegroup.types import VERSIONS
+from .test_nodegroup_hostile import damaged
 
 Json = dict[str, Any]
 thorough = settings(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from admissionkit import EPHEMERAL, Json, ask, denial, group
+
+from .admissionkit import EPHEMERAL, Json, ask, denial, group
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from clusterfake import FakeCluster
-
 from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s import Node, Secret
 from quarterdeck.apiserver import ApiServer
@@ -26,6 +24,8 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator.program import Program, ProgramOptions
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.http import Request
+
+from .clusterfake import FakeCluster
 
 Json = dict[str, Any]
 OLD = GroupVersionKind(names.GROUP, "v1alpha1", names.KIND)

@@ -5,21 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from admissionkit import CUSTOM, DOCKER, EPHEMERAL, UNSUPPORTED, Json, ask, denial, group, warnings
-from clusterfake import FakeCluster
 
 from quarterdeck.operators.nodegroup import names
 
+from .admissionkit import CUSTOM, DOCKER, EPHEMERAL, UNSUPPORTED, Json, ask, denial, group, warnings
+from .clusterfake import FakeCluster
+
 
 @pytest.mark.parametrize(("length", "is_allowed"), [(26, True), (27, False)])
-def test_1_prefix_and_name_must_leave_room_for_hashes(length: int, is_allowed: bool) -> None:
+def test_prefix_and_name_must_leave_room_for_hashes(length: int, is_allowed: bool) -> None:
     cluster = FakeCluster()
     cluster.configure("clusterType: Cloud\ncloud: {prefix: fifteen-chars-x}")
     assert ask(group("a" * length), cluster=cluster)["allowed"] is is_allowed
     assert ask(group("a" * length), group("a" * length), cluster)["allowed"] is True
 
 
-def test_1_the_prefix_of_the_global_settings_wins_and_double_base64_is_decoded() -> None:
+def test_the_prefix_of_the_global_settings_wins_and_double_base64_is_decoded() -> None:
     cluster = FakeCluster()
     cluster.configure("Y2x1c3RlclR5cGU6IENsb3VkCmNsb3VkOgogIHByZWZpeDogYWJjCg==")
     assert denial(group("a" * 39), cluster=cluster).endswith(
@@ -31,7 +32,7 @@ def test_1_the_prefix_of_the_global_settings_wins_and_double_base64_is_decoded()
     )
 
 
-def test_2_absent_bounds_count_as_zero() -> None:
+def test_absent_bounds_count_as_zero() -> None:
     message = "it is forbidden to set maxPerZone lower than minPerZone for NodeGroup"
     assert denial(group(cloudInstances={"minPerZone": 1})) == message
     assert warnings(group(cloudInstances={})) == []
@@ -51,7 +52,7 @@ def test_2_absent_bounds_count_as_zero() -> None:
         ("32", 0, True),
     ],
 )
-def test_3_too_many_pods_for_the_subnet_are_a_warning(prefix: str, pods: int, is_warned: bool) -> None:
+def test_too_many_pods_for_the_subnet_are_a_warning(prefix: str, pods: int, is_warned: bool) -> None:
     cluster = FakeCluster()
     cluster.configure(f"podSubnetNodeCIDRPrefix: {prefix}")
     found = warnings(group(kubelet={"maxPods": pods}), cluster=cluster)
@@ -59,7 +60,7 @@ def test_3_too_many_pods_for_the_subnet_are_a_warning(prefix: str, pods: int, is
     assert found == ([text] if is_warned else [])
 
 
-def test_4_zones_must_be_known_if_any_are() -> None:
+def test_zones_must_be_known_if_any_are() -> None:
     cluster = FakeCluster()
     cluster.set_zones(b'{"zones": ["a", "b"]}')
     zoned = group(
@@ -71,7 +72,7 @@ def test_4_zones_must_be_known_if_any_are() -> None:
 
 
 @pytest.mark.parametrize("content", [b"not json", b"[]", b'{"zones": 7}', b'{"zones": [7]}'])
-def test_4_malformed_discovery_data_is_an_error_only_where_zones_are_set(content: bytes) -> None:
+def test_malformed_discovery_data_is_an_error_only_where_zones_are_set(content: bytes) -> None:
     cluster = FakeCluster()
     cluster.set_zones(content)
     assert warnings(group(), cluster=cluster) == []
@@ -91,7 +92,7 @@ def test_a_violation_before_unreadable_state_is_the_answer() -> None:
     assert denial(group(**{**EPHEMERAL, "cloudInstances": instances}), cluster=cluster) == wanted
 
 
-def test_5_docker_is_refused_even_where_it_is_already() -> None:
+def test_docker_is_refused_even_where_it_is_already() -> None:
     docker = group(cri={"type": "Docker"})
     assert denial(docker, docker) == DOCKER
 
@@ -104,16 +105,14 @@ def test_5_docker_is_refused_even_where_it_is_already() -> None:
         ("NotManaged", "docker", "Docker"),
     ],
 )
-def test_5b_settings_of_another_runtime_are_refused(kind: str, section: str, owner: str) -> None:
+def test_settings_of_another_runtime_are_refused(kind: str, section: str, owner: str) -> None:
     message = f'it is forbidden to set .spec.cri.{section} without .spec.cri.type="{owner}"'
     assert denial(group(cri={"type": kind, section: {}})) == message
     assert warnings(group(cri={section: {}})) == []
 
 
 @pytest.mark.parametrize(("endpoints", "is_warned"), [(0, True), (2, True), (3, False)])
-def test_6_changing_the_runtime_of_masters_warns_below_three_endpoints(
-    endpoints: int, is_warned: bool
-) -> None:
+def test_changing_the_runtime_of_masters_warns_below_three_endpoints(endpoints: int, is_warned: bool) -> None:
     cluster = FakeCluster()
     cluster.set_endpoints(endpoints)
     new = group("master", nodeType="CloudPermanent", cri={"type": "ContainerdV2"})
@@ -122,7 +121,7 @@ def test_6_changing_the_runtime_of_masters_warns_below_three_endpoints(
     assert warnings(new, cluster=cluster) == []
 
 
-def test_7_foreign_taints_are_listed_in_order_one_per_taint() -> None:
+def test_foreign_taints_are_listed_in_order_one_per_taint() -> None:
     cluster = FakeCluster()
     cluster.set_global({"modules": {"placement": {"customTolerationKeys": ["known", 7]}}})
     taints = [{"key": key} for key in ("z", "known", "dedicated", "a", "z")]
@@ -133,13 +132,13 @@ def test_7_foreign_taints_are_listed_in_order_one_per_taint() -> None:
 @pytest.mark.parametrize(
     "settings", [{}, {"modules": 7}, {"modules": {"placement": {"customTolerationKeys": "z"}}}]
 )
-def test_7_wrong_types_in_the_global_settings_mean_no_keys(settings: Any) -> None:
+def test_wrong_types_in_the_global_settings_mean_no_keys(settings: Any) -> None:
     cluster = FakeCluster()
     cluster.set_global(settings)
     assert "add: z to" in denial(group(nodeTemplate={"taints": [{"key": "z"}]}), cluster=cluster)
 
 
-def test_8_rolling_updates_are_for_ephemeral_groups_whatever_the_version() -> None:
+def test_rolling_updates_are_for_ephemeral_groups_whatever_the_version() -> None:
     rolling = {"approvalMode": "RollingUpdate"}
     assert 'is not "CloudEphemeral"' in denial(group(nodeType="CloudPermanent", disruptions=rolling))
     assert warnings(group(**EPHEMERAL, disruptions=rolling)) == []
@@ -147,7 +146,7 @@ def test_8_rolling_updates_are_for_ephemeral_groups_whatever_the_version() -> No
     assert warnings(old) == []
 
 
-def test_9_the_node_type_is_immutable() -> None:
+def test_the_node_type_is_immutable() -> None:
     assert denial(group(**EPHEMERAL), group()) == ".spec.nodeType field is immutable"
 
 
@@ -160,19 +159,19 @@ def test_9_the_node_type_is_immutable() -> None:
         ({}, "modified or removed"),
     ],
 )
-def test_9a_a_selector_stays_what_it_is(new: Json, what: str) -> None:
+def test_a_selector_stays_what_it_is(new: Json, what: str) -> None:
     old = group(staticInstances={"labelSelector": {"matchLabels": {"a": "1"}}})
     assert f"cannot be {what} once set" in denial(group(**new), old)
 
 
-def test_9a_an_empty_selector_may_be_filled() -> None:
+def test_an_empty_selector_may_be_filled() -> None:
     old = group(staticInstances={"labelSelector": {"matchExpressions": []}})
     new = group(staticInstances={"labelSelector": {"matchLabels": {"a": "1"}}})
     assert warnings(new, old) == []
     assert warnings(new, new) == []
 
 
-def test_10_one_taint_per_key_and_effect() -> None:
+def test_one_taint_per_key_and_effect() -> None:
     taints = [{"key": "dedicated", "effect": "NoExecute"}, {"key": "dedicated", "effect": "NoSchedule"}]
     assert warnings(group(nodeTemplate={"taints": taints})) == []
     assert "only one taint" in denial(group(nodeTemplate={"taints": [*taints, {**taints[0], "value": "x"}]}))
@@ -191,7 +190,7 @@ def test_10_one_taint_per_key_and_effect() -> None:
         ({"enabled": True}, {"mode": "Static", "static": {"cpu": 0}}, ""),
     ],
 )
-def test_11_the_topology_manager_needs_reserved_cpu(manager: Json, reservation: Any, answer: str) -> None:
+def test_the_topology_manager_needs_reserved_cpu(manager: Json, reservation: Any, answer: str) -> None:
     kubelet = {"topologyManager": manager, "resourceReservation": reservation}
     if answer:
         assert answer in denial(group(kubelet=kubelet))
@@ -199,7 +198,7 @@ def test_11_the_topology_manager_needs_reserved_cpu(manager: Json, reservation: 
         assert warnings(group(kubelet=kubelet)) == []
 
 
-def test_12_custom_nodes_block_a_change_of_the_effective_runtime() -> None:
+def test_custom_nodes_block_a_change_of_the_effective_runtime() -> None:
     cluster = FakeCluster()
     cluster.add_node("w-2", **CUSTOM)
     cluster.add_node("w-1", **CUSTOM)
@@ -210,7 +209,7 @@ def test_12_custom_nodes_block_a_change_of_the_effective_runtime() -> None:
     assert warnings(group(cri={"type": "NotManaged"}), cluster=cluster) == []
 
 
-def test_13_unsupported_nodes_block_containerd_v2_even_unchanged() -> None:
+def test_unsupported_nodes_block_containerd_v2_even_unchanged() -> None:
     cluster = FakeCluster()
     cluster.configure("defaultCRI: ContainerdV2")
     cluster.add_node("w-1", **UNSUPPORTED)
@@ -221,7 +220,7 @@ def test_13_unsupported_nodes_block_containerd_v2_even_unchanged() -> None:
     assert warnings(group(cri={"type": "Containerd"}), group(), cluster) == []
 
 
-def test_14_limited_swap_needs_cgroup_v2_on_all_nodes() -> None:
+def test_limited_swap_needs_cgroup_v2_on_all_nodes() -> None:
     cluster = FakeCluster()
     swap = group(kubelet={"memorySwap": {"swapBehavior": "LimitedSwap", "limitedSwap": {"size": "1G"}}})
     assert warnings(swap, group(), cluster) == []
@@ -241,7 +240,7 @@ def test_14_limited_swap_needs_cgroup_v2_on_all_nodes() -> None:
         ),
     ],
 )
-def test_15_windows_are_checked_one_by_one(window: Json, message: str) -> None:
+def test_windows_are_checked_one_by_one(window: Json, message: str) -> None:
     good = {"from": "1:00", "to": "23:59"}
     rolling = {"approvalMode": "RollingUpdate", "rollingUpdate": {"windows": [good, window]}}
     assert (

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import yaml
-from trainerkit import runtime, train_job
 
 from quarterdeck.api import Time
 from quarterdeck.api.k8s import Secret
@@ -28,6 +27,8 @@ from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.program import Program, ProgramOptions, merge_kinds
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
 from quarterdeck.runtime.webhook.admission import Denied
+
+from .trainerkit import runtime, train_job
 
 Json = dict[str, Any]
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainerkit import runtime, train_job
 
 from quarterdeck.api import DynamicObject, UnsetType, crd, to_dict
 from quarterdeck.errors import ApiError, Invalid
 from quarterdeck.operators.trainer.types import KINDS, ClusterTrainingRuntime, TrainingRuntime, TrainJob
 from quarterdeck.testing import TestCluster
+
+from .trainerkit import runtime, train_job
 
 Json = dict[str, Any]
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainerkit import (
+
+from quarterdeck.api import to_dict
+from quarterdeck.api.jobset import JobSet
+from quarterdeck.errors import ConfigError
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.logic.framework import Framework, is_running
+from quarterdeck.operators.trainer.logic.info import merge_resources
+from quarterdeck.operators.trainer.logic.plugin import Present
+from quarterdeck.operators.trainer.logic.plugins import default_plugins
+from quarterdeck.operators.trainer.logic.plugins.jobset import JobSetPlugin
+
+from .trainerkit import (
     FRAMEWORK,
     components,
     container_of,
@@ -21,16 +32,6 @@ from trainerkit import (
     train_job,
     trainer,
 )
-
-from quarterdeck.api import to_dict
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.errors import ConfigError
-from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.logic.framework import Framework, is_running
-from quarterdeck.operators.trainer.logic.info import merge_resources
-from quarterdeck.operators.trainer.logic.plugin import Present
-from quarterdeck.operators.trainer.logic.plugins import default_plugins
-from quarterdeck.operators.trainer.logic.plugins.jobset import JobSetPlugin
 
 Json = dict[str, Any]
 

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
-from trainerkit import (
+
+from quarterdeck.api.k8s import Secret
+from quarterdeck.errors import ReconcileError
+from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.logic import sshkey
+from quarterdeck.operators.trainer.logic.plugin import Present
+
+from .trainerkit import (
     RANK,
     components,
     container_of,
@@ -21,12 +28,6 @@ from trainerkit import (
     trainer,
     violations,
 )
-
-from quarterdeck.api.k8s import Secret
-from quarterdeck.errors import ReconcileError
-from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.logic import sshkey
-from quarterdeck.operators.trainer.logic.plugin import Present
 
 Json = dict[str, Any]
 

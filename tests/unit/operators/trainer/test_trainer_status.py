@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from trainerkit import FRAMEWORK, rendered_jobset, replicated, runtime, train_job, trainer
 
 from quarterdeck.api import Time, to_dict
 from quarterdeck.api.jobset import JobSet
@@ -23,6 +22,8 @@ from quarterdeck.operators.trainer.logic.status import (
 )
 from quarterdeck.operators.trainer.metrics import state_of
 from quarterdeck.operators.trainer.types import TrainJobStatus
+
+from .trainerkit import FRAMEWORK, rendered_jobset, replicated, runtime, train_job, trainer
 
 Json = dict[str, Any]
 NOW = Time("2030-01-01T01:00:00Z")

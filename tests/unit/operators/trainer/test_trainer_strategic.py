@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from trainerkit import container_of, env_of, job_of, pod_of, render, replicated, runtime, train_job, trainer
 
 from quarterdeck.operators.trainer.logic.strategic import strategic_merge
+
+from .trainerkit import container_of, env_of, job_of, pod_of, render, replicated, runtime, train_job, trainer
 
 Json = dict[str, Any]
 

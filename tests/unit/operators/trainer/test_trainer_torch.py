@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainerkit import (
+
+from .trainerkit import (
     RANK,
     container_of,
     env_of,

@@ -5,14 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from trainerkit import (
-    initializer,
-    replicated,
-    runtime,
-    train_job,
-    trainer,
-    violations,
-)
 
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Pod
@@ -25,6 +17,15 @@ from quarterdeck.operators.trainer.logic.runtimerule import (
     reference_warning,
     runtime_warning,
     validate_runtime,
+)
+
+from .trainerkit import (
+    initializer,
+    replicated,
+    runtime,
+    train_job,
+    trainer,
+    violations,
 )
 
 Json = dict[str, Any]

@@ -1,0 +1,575 @@
+"""Reading from the cache: objects, lists, indexes, namespaces, representations."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from typing import Any
+
+import pytest
+
+from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata
+from quarterdeck.client import metadata_of
+from quarterdeck.errors import CacheError, NotCached, NotFound, NotSynced
+from quarterdeck.runtime.cache import (
+    ALL_NAMESPACES,
+    Cache,
+    CacheOptions,
+    Delta,
+    HealthState,
+    Index,
+    KindOptions,
+    Settings,
+    field,
+    keep_only,
+    label,
+    owned_by,
+    owner_uid,
+    rewrite,
+)
+from quarterdeck.testing import TestCluster
+from tests.unit.runtime.cachekit import Recorder, running, until
+from tests.unit.runtime.fakeapi import Call, FakeApi, status
+from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+
+WIDGET = GroupVersionKind("example.com", "v1", "Widget")
+
+
+def server(*names: str, namespace: str = "ns") -> FakeApi:
+    api = FakeApi()
+    for name in names:
+        api.put("widgets", name, namespace, metadata={"labels": {"app": name[0]}}, spec={"color": name})
+    return api
+
+
+async def test_cached_read_gives_the_typed_object_and_misses_say_so() -> None:
+    async with running(server("a1")) as cache:
+        cache.informer(Widget)
+        widget = await cache.get(Widget, "a1", "ns")
+        assert widget.spec.color == "a1"
+        with pytest.raises(NotFound, match='Widget "nope" not found') as missed:
+            await cache.get(Widget, "nope", "ns")
+        assert missed.value.from_cache
+
+
+async def test_one_watch_serves_typed_dynamic_and_metadata_reads() -> None:
+    api = server("a1")
+    async with running(api) as cache:
+        cache.informer(Widget)
+        typed = await cache.get(Widget, "a1", "ns")
+        dynamic = await cache.get(WIDGET, "a1", "ns")
+        partial = await cache.get(metadata_of(Widget), "a1", "ns")
+    assert isinstance(dynamic, DynamicObject)
+    assert dynamic["spec"]["color"] == typed.spec.color
+    assert isinstance(partial, PartialObjectMetadata)
+    assert partial.kind == "Widget"
+    assert api.count("watch widgets") == 1
+
+
+async def test_metadata_informer_asks_for_metadata_only() -> None:
+    api = server("a1")
+    async with running(api) as cache:
+        cache.informer(metadata_of(Widget))
+        partial = await cache.get(metadata_of(Widget), "a1", "ns")
+        assert partial.metadata.labels == {"app": "a"}
+    assert "as=PartialObjectMetadata;" in api.calls[0].headers["accept"]
+
+
+async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
+    async with running(server("a1")) as cache:
+        cache.informer(Widget)
+        widget = await cache.get(Widget, "a1", "ns")
+        dynamic = await cache.get(WIDGET, "a1", "ns")
+        entry = next(iter(cache.informer(Widget).entries()))
+        attempts: list[Any] = [
+            lambda: setattr(widget, "spec", WidgetSpec()),
+            lambda: setattr(widget.spec, "replicas", 5),
+            lambda: setattr(widget.metadata, "name", "x"),
+            lambda: widget.metadata.labels.update(x="y"),
+            lambda: widget.metadata.labels.pop("app"),
+            lambda: widget.metadata.labels.__setitem__("a", "b"),
+            lambda: widget.status.conditions.append(1),
+            lambda: dynamic.__setitem__("spec", {}),
+            lambda: dynamic["spec"].__setitem__("color", "x"),
+            lambda: setattr(entry, "raw", b""),
+            lambda: entry.labels.clear(),
+        ]
+        for attempt in attempts:
+            with pytest.raises((AttributeError, TypeError)):
+                attempt()
+        assert (await cache.get(Widget, "a1", "ns")).spec.color == "a1"
+
+
+async def test_uncached_kind_is_refused_with_both_fixes_named() -> None:
+    async with running(server()) as cache:
+        with pytest.raises(NotCached, match=r"example.com/v1, Kind=Widget is not cached.*live=True"):
+            await cache.get(Widget, "a", "ns")
+
+
+async def test_lazy_mode_starts_an_informer_at_the_first_read() -> None:
+    async with running(server("a1"), CacheOptions(fail_on_uncached=False)) as cache:
+        assert (await cache.get(Widget, "a1", "ns")).metadata.name == "a1"
+
+
+async def test_reading_before_the_cache_runs_is_an_error_and_waits_once_it_does() -> None:
+    from quarterdeck.client import Client
+    from quarterdeck.runtime.cache import Cache
+
+    client = Client.over(server("a1"))
+    cache = Cache(client, client.mapper)
+    cache.informer(Widget)
+    with pytest.raises(NotSynced, match="the cache is not started"):
+        await cache.get(Widget, "a1", "ns")
+    with pytest.raises(NotSynced):
+        cache.lookup(Widget, owner_uid("x"))
+
+
+async def test_reading_a_kind_that_cannot_be_listed_says_why_instead_of_hanging() -> None:
+    api = server("a1")
+    api.refuse("watch widgets", status(403, "Forbidden", "widgets is forbidden"), times=10**6)
+    async with running(api) as cache:
+        cache.informer(Widget)
+        with pytest.raises(NotSynced, match=r"cannot watch widgets\.example\.com"):
+            await cache.get(Widget, "a1", "ns")
+
+
+async def test_list_filters_by_namespace_labels_and_limit() -> None:
+    api = server("a1", "a2", "b1")
+    api.put("widgets", "a3", "other", metadata={"labels": {"app": "a"}})
+    async with running(api) as cache:
+        cache.informer(Widget)
+        assert len(await cache.list(Widget)) == 4
+        assert [w.metadata.name for w in await cache.list(Widget, namespace="other")] == ["a3"]
+        assert sorted(k.name for k in (await cache.list(Widget, labels="app=a")).object_keys()) == [
+            "a1",
+            "a2",
+            "a3",
+        ]
+        assert len(await cache.list(Widget, labels={"app": "a"}, namespace="ns")) == 2
+        assert len(await cache.list(Widget, limit=3)) == 3
+        with pytest.raises(CacheError, match="continue list option is not supported by the cache"):
+            await cache.list(Widget, continue_token="x")
+
+
+async def test_field_selector_needs_an_exact_match_on_a_declared_index() -> None:
+    async with running(server("a1", "a2")) as cache:
+        cache.informer(Widget).declare_index(field("spec.color"))
+        assert [w.metadata.name for w in await cache.list(Widget, fields="spec.color=a2")] == ["a2"]
+        assert len(await cache.list(Widget, fields="metadata.name=a1")) == 1
+        with pytest.raises(CacheError, match="non-exact field matches are not supported by the cache"):
+            await cache.list(Widget, fields="spec.color!=a2")
+        with pytest.raises(CacheError, match=r"index with name field:spec\.size does not exist"):
+            await cache.list(Widget, fields="spec.size=1")
+
+
+async def test_several_requirements_are_intersected() -> None:
+    api = server("a1", "a2")
+    api.put("widgets", "a3", spec={"color": "red", "replicas": 3})
+    api.put("widgets", "a4", spec={"color": "red", "replicas": 4})
+    async with running(api) as cache:
+        informer = cache.informer(Widget)
+        informer.declare_index(field("spec.color"))
+        informer.declare_index(field("spec.replicas"))
+        found = await cache.list(Widget, fields="spec.color=red,spec.replicas=4")
+        assert [k.name for k in found.object_keys()] == ["a4"]
+
+
+async def test_a_namespace_asked_for_twice_must_be_the_same() -> None:
+    async with running(server("a1")) as cache:
+        cache.informer(Widget).declare_index(field("spec.color"))
+        color = field("spec.color")
+        assert len(await cache.list(Widget, namespace="ns", fields="metadata.namespace=ns")) == 1
+        assert len(await cache.list(Widget, namespace="other", fields="metadata.namespace=ns")) == 0
+        assert len(await cache.list(Widget, namespace="ns", index=color("a1", "ns"))) == 1
+        assert len(await cache.list(Widget, namespace="other", index=color("a1", "ns"))) == 0
+
+
+async def test_indexes_follow_additions_updates_and_deletions() -> None:
+    api = server("a1", "a2")
+    by_first = Index[Widget]("first-letter", lambda w: [w.metadata.name[0], w.spec.color])
+    async with running(api) as cache:
+        informer = cache.informer(Widget)
+        for index in (by_first, label("app"), field("spec.color")):
+            informer.declare_index(index)
+        await informer.wait_synced()
+        view = cache.index(Widget, by_first)
+        assert len(view.get("a")) == 2
+        assert view.get("a").count(lambda w: w.spec.color == "a1") == 1
+        api.put("widgets", "a1", spec={"color": "blue"}, metadata={"labels": {"app": "z"}})
+        await until(lambda: view.count("blue") == 1)
+        assert view.count("a1") == 0
+        assert cache.index(Widget, label("app")).values() == ("a", "z")
+        assert cache.index(Widget, field("spec.color")).count("a1") == 0
+        api.remove("widgets", "a1")
+        await until(lambda: view.count("blue") == 0)
+        assert view.get("a", "ns").object_keys()[0].name == "a2"
+        assert view.get("a", "elsewhere").entries == ()
+
+
+async def test_index_added_after_start_is_built_from_the_store_and_can_go_again() -> None:
+    api = server("a1", "a2", "b1")
+    async with running(api) as cache:
+        informer = cache.informer(Widget)
+        await informer.wait_synced()
+        by_color = Index[Widget]("color", lambda w: [w.spec.color])
+        await informer.add_index(by_color)
+        informer.declare_index(by_color)
+        informer.declare_index(field("spec.color"))
+        assert cache.index(Widget, by_color).count("b1") == 1
+        assert cache.index(Widget, field("spec.color")).count("b1") == 1
+        api.put("widgets", "c1", spec={"color": "b1"})
+        await until(lambda: cache.index(Widget, field("spec.color")).count("b1") == 2)
+        informer.remove_index("color")
+        with pytest.raises(CacheError, match="index with name color does not exist"):
+            cache.index(Widget, by_color)
+
+
+async def test_failing_index_function_does_not_lose_the_object() -> None:
+    api = server("a1")
+    async with running(api) as cache:
+        informer = cache.informer(Widget)
+        informer.declare_index(Index[Widget]("bad", lambda w: [w.spec.nonsense]))  # type: ignore[attr-defined]
+        await informer.wait_synced()
+        assert len(await cache.list(Widget)) == 1
+
+
+async def test_owner_index_finds_children() -> None:
+    api = server("a1")
+    owner = api.objects["widgets"]["ns", "a1"]
+    reference = {
+        "apiVersion": "example.com/v1",
+        "kind": "Widget",
+        "name": "a1",
+        "uid": owner["metadata"]["uid"],
+    }
+    api.put("widgets", "child", metadata={"ownerReferences": [reference]})
+    async with running(api) as cache:
+        cache.informer(Widget).declare_index(owner_uid)
+        parent = await cache.get(Widget, "a1", "ns")
+        assert [w.metadata.name for w in cache.lookup(Widget, owned_by(parent))] == ["child"]
+
+
+async def test_handler_is_synced_only_when_it_has_handled_the_initial_list() -> None:
+    release = asyncio.Event()
+
+    class Slow:
+        handled = 0
+
+        async def handle(self, delta: Delta) -> None:
+            await release.wait()
+            self.handled += 1
+
+    async with running(server("a1", "a2")) as cache:
+        informer = cache.informer(Widget)
+        slow, fast = Slow(), Recorder()
+        slow_registration = informer.add_handler(slow)
+        fast_registration = informer.add_handler(fast)
+        await fast_registration.wait_synced()
+        await asyncio.sleep(5)
+        assert informer.has_synced
+        assert not slow_registration.has_synced
+        assert slow_registration.statistics().queued == 2
+        release.set()
+        await slow_registration.wait_synced()
+        assert slow.handled == 2
+
+
+async def test_late_handler_gets_the_store_as_initial_additions_and_can_be_removed() -> None:
+    api = server("a1")
+    async with running(api) as cache:
+        informer = cache.informer(Widget)
+        await informer.wait_synced()
+        recorder = Recorder()
+        registration = informer.add_handler(recorder)
+        await registration.wait_synced()
+        assert recorder.texts == ["+a1i"]
+        informer.remove_handler(registration)
+        api.put("widgets", "a2")
+        await until(lambda: len(list(informer.entries())) == 2)
+        await asyncio.sleep(1)
+        assert recorder.texts == ["+a1i"]
+
+
+async def test_handler_that_raises_gets_the_event_again_and_later_events_do_not_wait() -> None:
+    api = server("a1", "b1")
+    seen: list[str] = []
+
+    class Moody:
+        failures = 3
+
+        def handle(self, delta: Delta) -> None:
+            if delta.entry.name == "a1" and self.failures:
+                self.failures -= 1
+                raise RuntimeError("not now")
+            seen.append(delta.entry.name)
+
+    async with running(api) as cache:
+        registration = cache.informer(Widget).add_handler(Moody())
+        await until(lambda: len(seen) == 2)
+        assert seen == ["b1", "a1"]
+        assert registration.has_synced
+        assert registration.statistics().failures == 3
+        assert registration.statistics().retrying == 0
+
+
+async def test_resync_reports_every_object_as_updated_without_a_request() -> None:
+    api = server("a1", "a2")
+    async with running(api, CacheOptions(resync_period=100)) as cache:
+        recorder = Recorder()
+        await cache.informer(Widget).add_handler(recorder).wait_synced()
+        calls = len(api.calls)
+        await asyncio.sleep(60)
+        api.bookmark("widgets")
+        await asyncio.sleep(55)
+        assert recorder.texts == ["+a1i", "+a2i", "~a1", "~a2"]
+        update = recorder.deltas[2]
+        assert update.old is update.new
+        assert len(api.calls) == calls
+
+
+async def test_verification_finds_a_lost_event_and_repairs_it() -> None:
+    api = server("a1", "a2")
+    async with running(api, CacheOptions(verify_period=50, silence=0)) as cache:
+        informer = cache.informer(Widget)
+        recorder = Recorder()
+        await informer.add_handler(recorder).wait_synced()
+        await asyncio.sleep(60)
+        assert informer.statistics().differences == 0
+        for watch in api.open("widgets"):
+            api.watches.remove(watch)  # the server forgets to tell us one change …
+            lost = watch
+        api.put("widgets", "a1", spec={"color": "lost"})
+        api.watches.append(lost)
+        api.put("widgets", "b1")  # … and goes on as if nothing had happened
+        await until(lambda: informer.statistics().differences == 1, within=120)
+        await until(lambda: "~a1" in recorder.texts, within=1)
+        assert informer.statistics().shards[0].relists == {"verify": 1}
+
+
+async def test_namespaced_cache_watches_each_namespace_and_refuses_others() -> None:
+    api = server("a1", namespace="one")
+    api.put("widgets", "a1", "two")
+    api.put("widgets", "a1", "three")
+    async with running(api, CacheOptions(namespaces=("one", "two"))) as cache:
+        cache.informer(Widget)
+        assert len(await cache.list(Widget)) == 2
+        assert (await cache.get(Widget, "a1", "two")).metadata.namespace == "two"
+        with pytest.raises(
+            CacheError, match="unable to get: three/a1 because of unknown namespace for the cache"
+        ):
+            await cache.get(Widget, "a1", "three")
+    assert sorted(call.namespace for call in api.calls) == ["one", "two"]
+
+
+async def test_all_other_namespaces_are_watched_by_excluding_the_listed_ones() -> None:
+    api = server("a1", namespace="one")
+    api.put("widgets", "a1", "two")
+    api.put("widgets", "a1", "three")
+    spaces = {"one": Settings(labels="app=x"), "two": Settings(), ALL_NAMESPACES: Settings()}
+    async with running(api, CacheOptions(namespaces=spaces)) as cache:
+        cache.informer(Widget)
+        assert sorted(k.namespace for k in (await cache.list(Widget)).object_keys()) == ["three", "two"]
+    rest = next(call for call in api.calls if not call.namespace)
+    assert rest.query["fieldSelector"] == "metadata.namespace!=one,metadata.namespace!=two"
+
+
+async def test_field_selector_on_the_namespace_becomes_a_namespaced_request() -> None:
+    api = server("a1")
+    options = CacheOptions(by_kind={Widget: KindOptions(fields="metadata.namespace=ns,spec.color=a1")})
+    async with running(api, options) as cache:
+        cache.informer(Widget)
+        await cache.list(Widget)
+        with pytest.raises(CacheError, match="unknown namespace"):
+            await cache.get(Widget, "a1", "other")
+    assert api.calls[0].namespace == "ns"
+    assert api.calls[0].query["fieldSelector"] == "spec.color=a1"
+
+
+def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:
+    strip = rewrite(lambda doc: doc)
+    options = CacheOptions(
+        labels="global=1",
+        silence=5,
+        bookmarks=False,
+        transform=None,
+        namespaces={"a": Settings(labels="space=1", silence=6, resync_period=60)},
+        by_kind={
+            Widget: KindOptions(
+                transform=strip,
+                silence=7,
+                namespaces={"a": Settings(transform=keep_only(["spec"])), "b": Settings()},
+            )
+        },
+    )
+    a, b = options.resolve(WIDGET, is_namespaced=True)
+    assert (a.namespace, str(a.labels), a.silence, a.bookmarks, a.resync_period) == (
+        "a",
+        "space=1",
+        7,
+        False,
+        60,
+    )
+    assert repr(a.transforms[0]).startswith("keep_only")
+    assert (b.namespace, str(b.labels), b.resync_period, b.transforms) == ("b", "global=1", 0, (strip,))
+    (whole,) = options.resolve(WIDGET, is_namespaced=False)
+    assert (whole.namespace, str(whole.labels)) == ("", "global=1")
+
+
+async def test_managed_fields_are_dropped_unless_asked_for() -> None:
+    entries = [{"manager": "m", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]
+    for options, kept in ((None, 0), (CacheOptions(transform=None), 1)):
+        api = FakeApi()
+        api.put("widgets", "a", metadata={"managedFields": entries}, spec={"color": "red"})
+        async with running(api, options) as cache:
+            cache.informer(Widget)
+            widget = await cache.get(Widget, "a", "ns")
+            assert len(widget.metadata.managed_fields) == kept
+            assert widget.spec.color == "red"
+
+
+async def test_read_with_a_minimum_version_waits_for_it() -> None:
+    api = server("a1")
+    api.watch_delay = 5
+    async with running(api) as cache:
+        cache.informer(Widget)
+        old = await cache.get(Widget, "a1", "ns")
+        written = api.put("widgets", "a1", spec={"color": "new"})
+        assert (await cache.get(Widget, "a1", "ns")).spec.color == "a1"
+        new = await cache.get(Widget, "a1", "ns", min_version=written["metadata"]["resourceVersion"])
+        assert new.spec.color == "new"
+        assert (await cache.get(Widget, "a1", "ns", min_version=old)).spec.color == "new"
+
+
+async def test_dynamic_kind_is_discovered_and_waited_for() -> None:
+    api = FakeApi()
+    served = {"value": False}
+    original = api.request
+
+    async def request(method: str, path: str, **options: Any) -> Any:
+        from quarterdeck.client import Response
+
+        if path in ("/api", "/apis"):
+            groups = [{"name": "example.com", "versions": [{"version": "v1"}]}] if served["value"] else []
+            body: Any = {"kind": "APIGroupList", "groups": groups} if path == "/apis" else {"versions": []}
+        elif path == "/apis/example.com/v1":
+            if not served["value"]:
+                return Response(404, b"{}")
+            body = {"resources": [{"name": "widgets", "kind": "Widget", "namespaced": True}]}
+        else:
+            return await original(method, path, **options)
+        import msgspec
+
+        return Response(200, msgspec.json.encode(body))
+
+    api.request = request  # type: ignore[method-assign]
+    api.put("widgets", "a1")
+    async with running(api) as cache:
+        informer = cache.informer(WIDGET)
+        await until(lambda: informer.health.state is HealthState.KIND_MISSING)
+        await asyncio.sleep(60)
+        assert not informer.has_synced
+        served["value"] = True
+        await informer.wait_synced()
+        assert (await cache.get(WIDGET, "a1", "ns")).kind == "Widget"
+
+
+async def test_statistics_tell_objects_bytes_and_age() -> None:
+    async with running(server("a1", "a2")) as cache:
+        informer = cache.informer(Widget)
+        await informer.wait_synced()
+        await asyncio.sleep(10)
+        statistics = cache.statistics()
+        assert statistics.objects == 2
+        assert statistics.bytes == sum(len(entry.raw) for entry in informer.entries())
+        last = statistics.informers[0].last_event
+        assert last is not None
+        assert asyncio.get_running_loop().time() - last == pytest.approx(10)
+        await cache.get(Widget, "a1", "ns")
+        await cache.get(Widget, "a1", "ns")
+        decoding = cache.statistics().informers[0].decoding[0]
+        assert (decoding.hits, decoding.misses, decoding.remembered) == (1, 1, 1)
+
+
+async def test_decoded_objects_are_remembered_within_their_budget() -> None:
+    api = server(*(f"w{i}" for i in range(50)))
+    async with running(api, CacheOptions(remembered_bytes=2000)) as cache:
+        cache.informer(Widget)
+        for widget in await cache.list(Widget):
+            assert widget.spec.replicas == 1
+        decoding = cache.statistics().informers[0].decoding[0]
+        assert decoding.misses == 50
+        assert decoding.remembered_bytes <= 2000
+
+
+@pytest.mark.usefixtures("young_heap")
+async def test_informers_that_come_and_go_leave_no_tasks_and_no_memory() -> None:
+    api = server(*(f"w{i}" for i in range(20)))
+    async with running(api) as cache:
+        await asyncio.sleep(0)
+        tasks = len(asyncio.all_tasks())
+        counts = []
+        for _ in range(30):
+            informer = cache.informer(Widget)
+            informer.declare_index(label("app"))
+            registrations = [informer.add_handler(Recorder()) for _ in range(3)]
+            for registration in registrations:
+                await registration.wait_synced()
+            for registration in registrations:
+                informer.remove_handler(registration)
+            await cache.remove_informer(Widget)
+            del informer, registrations, registration
+            gc.collect()
+            counts.append(len(gc.get_objects()))
+        await asyncio.sleep(0)
+        assert len(asyncio.all_tasks()) == tasks
+        assert not api.open()
+        assert counts[-1] - counts[5] < 500
+
+
+def test_call_knows_its_verb() -> None:
+    assert Call("GET", "/apis/example.com/v1/widgets", "watch=true", (), b"").verb == "watch"
+
+
+async def test_optional_kind_that_is_absent_reads_as_empty_until_it_comes() -> None:
+    api = server("a1")
+    api.missing.add("widgets")
+    async with running(api) as cache:
+        informer = cache.informer(Widget, optional=True)
+        informer.declare_index(label("app"))
+        started = asyncio.get_running_loop().time()
+        assert len(await cache.list(Widget)) == 0
+        with pytest.raises(NotFound):
+            await cache.get(Widget, "a1", "ns")
+        assert len(cache.lookup(Widget, label("app")("x"))) == 0
+        assert asyncio.get_running_loop().time() - started < 1
+        assert not informer.has_synced
+        api.missing.clear()
+        await informer.wait_synced()
+        assert len(await cache.list(Widget)) == 1
+
+
+async def test_absent_kind_that_somebody_needs_is_an_error_to_read() -> None:
+    api = server()
+    api.missing.add("widgets")
+    async with running(api) as cache:
+        informer = cache.informer(Widget, optional=True)
+        assert cache.informer(Widget) is informer
+        assert len(await cache.list(Widget)) == 0
+        cache.informer(Widget, optional=False)
+        with pytest.raises(NotSynced, match="KindMissing"):
+            await cache.list(Widget)
+
+
+async def test_optional_dynamic_kind_that_nobody_serves_reads_as_empty() -> None:
+    async with TestCluster() as cluster:
+        absent = GroupVersionKind("late.example.com", "v1", "Late")
+        cache = Cache(cluster.client, cluster.client.mapper)
+        cache.informer(absent, optional=True)
+        async with asyncio.TaskGroup() as group:
+            task = group.create_task(cache.run())
+            await asyncio.sleep(0)
+            assert len(await cache.list(absent)) == 0
+            assert len(await cache.list(absent, namespace="default")) == 0
+            with pytest.raises(NotFound):
+                await cache.get(absent, "x", "default")
+            task.cancel()

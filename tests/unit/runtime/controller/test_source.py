@@ -1,0 +1,126 @@
+"""Sources: events from outside are not lost, keys belong to their cluster, metadata is enough."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterable
+from typing import Any
+
+import pytest
+
+from quarterdeck.api import Key, ObjectMeta, PartialObjectMetadata
+from quarterdeck.client import Client
+from quarterdeck.errors import ConfigError
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.handler import MapContext, mapped
+from quarterdeck.runtime.controller.source import Channel, ChannelSource, TimerSource
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.manager.cluster import Cluster
+from quarterdeck.runtime.reconcile.context import Context
+from tests.unit.runtime.controlkit import Script, manager_on, serving, until
+from tests.unit.runtime.fakeapi import FakeApi
+from tests.unit.runtime.runtimewidget import Widget
+
+
+def widgets(*names: str, **parts: Any) -> FakeApi:
+    api = FakeApi()
+    for name in names:
+        api.put("widgets", name, spec={"replicas": 1}, **parts)
+    return api
+
+
+def named(name: str) -> Widget:
+    return Widget(metadata=ObjectMeta(name=name, namespace="ns"))
+
+
+async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_later() -> None:
+    api, script, channel = widgets("a", "b"), Script(), Channel()
+    asked: list[str] = []
+
+    def to(context: MapContext, obj: Widget) -> Iterable[Key]:
+        asked.append(obj.metadata.name)
+        if obj.metadata.name == "a" and asked.count("a") < 3:
+            raise KeyError("not yet")
+        return [Key("ns", obj.metadata.name)]
+
+    controller = Builder[Widget](name="outside").source(ChannelSource(channel, mapped(to))).build(script)
+    async with serving(manager_on(api), controller):
+        await until(lambda: channel.has_consumers)
+        await channel.send(named("a"))
+        await channel.send(named("b"))
+        await until(lambda: script.names == ["b"])
+        await until(lambda: script.names == ["b", "a"])
+    assert asked == ["a", "b", "a", "a"]
+
+
+async def test_an_iterable_that_ends_leaves_no_event_behind() -> None:
+    api, script = widgets("a"), Script()
+    asked: list[int] = []
+
+    async def outside() -> AsyncIterator[Widget]:
+        yield named("a")
+
+    async def to(context: MapContext, obj: Widget) -> list[Key]:
+        asked.append(1)
+        await asyncio.sleep(0)
+        if len(asked) == 1:
+            raise ValueError("not yet")
+        return [Key("ns", "a")]
+
+    source = ChannelSource(outside(), mapped(to))
+    async with serving(manager_on(api), Builder[Widget](name="outside").source(source).build(script)):
+        await until(lambda: script.names == ["a"])
+
+
+async def test_keys_of_a_timer_belong_to_the_cluster_it_runs_for() -> None:
+    home, east_api = widgets(), widgets()
+    seen: set[Key] = set()
+
+    async def reconcile(ctx: Context[Any]) -> None:
+        seen.add(ctx.key)
+
+    client = Client.over(east_api, clock=LoopClock(), random=random.Random(1))
+    manager = manager_on(home)
+    timer = TimerSource(1.0, [Key("ns", "tick"), Key("ns", "tock", "west")], at_start=True)
+    async with serving(manager, Builder(name="clock").source(timer).build(reconcile)):
+        await until(lambda: Key("ns", "tick") in seen)
+        await manager.engage(Cluster(client, name="east", owns_client=True))
+        await until(lambda: Key("ns", "tick", "east") in seen)
+        await manager.disengage("east")
+    assert {key.cluster for key in seen if key.name == "tick"} == {"", "east"}
+
+
+async def test_a_controller_of_metadata_fetches_nothing_else() -> None:
+    api = widgets("a", metadata={"labels": {"tier": "one"}})
+    seen: list[Any] = []
+    refused: list[str] = []
+
+    async def reconcile(ctx: Context[Any]) -> None:
+        seen.append(ctx.obj)
+        try:
+            ctx.status.ready = 1
+        except ConfigError as error:
+            refused.append(str(error))
+        if "done" not in ctx.obj.metadata.finalizers:
+            async with ctx.finalizer("done"):
+                assert ctx.obj.metadata.finalizers == ("done",)
+
+    manager = manager_on(api)
+    controller = manager.controller(Widget, only_metadata=True).build(reconcile)
+    async with serving(manager, controller):
+        await until(lambda: len(seen) > 0 and seen[-1].metadata.finalizers == ("done",))
+    assert all(type(obj) is PartialObjectMetadata for obj in seen)
+    assert (seen[0].api_version, seen[0].kind) == ("example.com/v1", "Widget")
+    assert seen[0].metadata.labels == {"tier": "one"}
+    assert refused[0] == "Widget is watched by its metadata only: no status to edit"
+    reads = [call for call in api.calls if call.verb in ("list", "watch")]
+    assert reads
+    assert all("as=PartialObjectMetadata" in call.headers["accept"] for call in reads)
+    assert not any("widgets/status" in rule.resources for rule in controller.rules)
+
+
+def test_metadata_alone_may_be_asked_for_once_like_any_kind() -> None:
+    builder = Builder(name="heads").for_(Widget, only_metadata=True)
+    with pytest.raises(ConfigError, match="should only be called once"):
+        builder.for_(Widget)

@@ -1,0 +1,340 @@
+"""Leader election on the embedded server: who leads, what the Lease says, and when writing ends."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from quarterdeck.api import MicroTime, ObjectMeta, value_or
+from quarterdeck.api.k8s import ConfigMap, Lease
+from quarterdeck.apiserver import ApiServer
+from quarterdeck.client import Client
+from quarterdeck.errors import ConfigError, NotFound
+from quarterdeck.runtime.election import (
+    LeaderElection,
+    LeaderElector,
+    LeaseOverdue,
+    find_namespace,
+    rendezvous,
+    shard_of,
+)
+from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.runtime.reconcile.recording import NotLeading, recording_client
+from tests.unit.runtime.servicekit import Cable, cable_to, client_of, client_over, embedded
+
+pytestmark = pytest.mark.virtual_time
+NAMESPACE = "kube-system"
+
+
+def options(identity: str, **changes: Any) -> LeaderElection:
+    return LeaderElection(name="gangs", namespace=NAMESPACE, identity=identity, **changes)
+
+
+def candidate(cable: Cable, identity: str, **changes: Any) -> LeaderElector:
+    return LeaderElector(
+        client_over(cable), options(identity), clock=LoopClock(), rng=random.Random(identity), **changes
+    )
+
+
+async def lease_of(server: ApiServer) -> Lease:
+    return await client_of(server).get(Lease, "gangs", NAMESPACE)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Nobody:
+    def written(self, call: Any, response: Any) -> None:
+        pass
+
+
+async def test_the_other_leads_within_lease_and_retry_and_the_first_writes_nothing_after_its_deadline() -> (
+    None
+):
+    async with embedded() as server:
+        cable = cable_to(server)
+        first, second = candidate(cable, "first"), candidate(cable_to(server), "second")
+        writer = recording_client(client_over(cable), Nobody(), may_write=first.may_write)
+        landed: list[float] = []
+        refused: list[float] = []
+
+        async def write_for_ever() -> None:
+            """A reconciler that notices nothing; its own connection still works."""
+            healthy = recording_client(client_of(server), Nobody(), may_write=first.may_write)
+            for index in range(10_000):
+                made = ConfigMap(metadata=ObjectMeta(name=f"c-{index}", namespace=NAMESPACE))
+                try:
+                    await healthy.create(made)
+                    landed.append(now())
+                except NotLeading:
+                    refused.append(now())
+                await asyncio.sleep(0.25)
+
+        await first.acquire()
+        assert first.is_leader
+        assert first.may_write()
+        renewing = asyncio.create_task(first.renew())
+        writing = asyncio.create_task(write_for_ever())
+        campaign = asyncio.create_task(second.acquire())
+        await asyncio.sleep(30)
+        assert not campaign.done()
+        cable.is_cut = cable.swallows = True
+        cut_at = now()
+        last_renewal = cable.log[-1][0]
+        await campaign
+        taken_at = now()
+        assert taken_at - cut_at <= 15 + 2 * (1 + 1.2)
+        assert max(landed) <= last_renewal + 10, "a write landed after the renew deadline"
+        assert max(landed) < taken_at
+        assert min(refused) > last_renewal
+        await renewing
+        assert not first.is_leader
+        with pytest.raises(NotLeading):
+            await writer.create(ConfigMap(metadata=ObjectMeta(name="late", namespace=NAMESPACE)))
+        writing.cancel()
+        await asyncio.wait([writing])
+        lease = await lease_of(server)
+        assert lease.spec.holder_identity == "second"
+        assert lease.spec.lease_transitions == 1
+
+
+async def test_lease_record_after_acquire_renew_and_release() -> None:
+    async with embedded() as server:
+        elector = candidate(cable_to(server), "first")
+        started = MicroTime.of_timestamp(LoopClock().time())
+        await elector.acquire()
+        acquired = (await lease_of(server)).spec
+        assert acquired.holder_identity == "first"
+        assert acquired.lease_duration_seconds == 15
+        assert acquired.lease_transitions == 0
+        assert acquired.acquire_time == acquired.renew_time == started
+        text = str((await lease_of(server)).to_dict()["spec"]["renewTime"])
+        assert text.endswith("Z")
+        assert len(text.split(".")[1]) == 7, "micro-time has six digits"
+
+        renewing = asyncio.create_task(elector.renew())
+        await asyncio.sleep(7)
+        renewed = (await lease_of(server)).spec
+        assert renewed.acquire_time == started
+        assert value_or(renewed.renew_time, started) > started
+        assert renewed.lease_transitions == 0
+
+        renewing.cancel()
+        await asyncio.wait([renewing])
+        assert await elector.release()
+        released = (await lease_of(server)).spec
+        assert value_or(released.holder_identity, "") == ""
+        assert released.lease_duration_seconds == 1
+        assert released.lease_transitions == 0
+        assert released.acquire_time == released.renew_time
+
+        second = candidate(cable_to(server), "second")
+        before = now()
+        await second.acquire()
+        assert now() - before < 2, "a released lease is free at once"
+        taken = (await lease_of(server)).spec
+        assert taken.holder_identity == "second"
+        assert taken.lease_transitions == 1
+
+
+async def test_renewing_costs_one_request_each() -> None:
+    async with embedded() as server:
+        cable = cable_to(server)
+        elector = candidate(cable, "first")
+        await elector.acquire()
+        cable.log.clear()
+        renewing = asyncio.create_task(elector.renew())
+        await asyncio.sleep(21)
+        renewing.cancel()
+        await asyncio.wait([renewing])
+        assert {method for _, method, _ in cable.log} == {"PUT"}
+        assert len(cable.log) == 11
+        gaps = [b[0] - a[0] for a, b in zip(cable.log, cable.log[1:], strict=False)]
+        assert gaps == pytest.approx([2.0] * len(gaps))
+
+
+async def test_a_foreign_change_sends_the_leader_through_the_slow_path_and_it_keeps_leading() -> None:
+    async with embedded() as server:
+        metrics = RuntimeMetrics()
+        elector = candidate(cable_to(server), "first", metrics=metrics.election("gangs"))
+        await elector.acquire()
+        assert metrics.registry.value("leader_election_master_status", "gangs") == 1
+        lease = await lease_of(server)
+        labelled = lease.evolve(metadata=lease.metadata.evolve(labels={"touched": "yes"}))
+        await client_of(server).update(labelled)
+        renewing = asyncio.create_task(elector.renew())
+        await asyncio.sleep(1)
+        assert metrics.registry.value("leader_election_slowpath_total", "gangs") == 1
+        kept = await lease_of(server)
+        assert kept.metadata.labels == {"touched": "yes"}
+        assert kept.spec.holder_identity == "first"
+        renewing.cancel()
+        await asyncio.wait([renewing])
+        assert metrics.registry.value("leader_election_master_status", "gangs") == 0
+
+
+async def test_remote_dates_do_not_matter_only_change_does() -> None:
+    """A record renewed in the far past by its date, but seen just now, is valid for its whole duration."""
+    async with embedded() as server:
+        client = client_of(server)
+        holder = options("ghost")
+        old = MicroTime("2001-01-01T00:00:00.000000Z")
+        ghost = LeaderElector(client, holder, clock=LoopClock())
+        await ghost.acquire()
+        lease = await lease_of(server)
+        await client.update(lease.evolve(spec=lease.spec.evolve(renew_time=old, acquire_time=old)))
+        elector = candidate(cable_to(server), "second")
+        before = now()
+        await elector.acquire()
+        assert 15 <= now() - before <= 15 + 2 * 2.2
+
+
+async def test_attempts_are_jittered_between_one_and_two_point_two_retry_periods() -> None:
+    async with embedded() as server:
+        leader = candidate(cable_to(server), "first")
+        await leader.acquire()
+        renewing = asyncio.create_task(leader.renew())
+        cable = cable_to(server)
+        campaign = asyncio.create_task(candidate(cable, "second").acquire())
+        await asyncio.sleep(300)
+        for task in (campaign, renewing):
+            task.cancel()
+            await asyncio.wait([task])
+        gaps = [b[0] - a[0] for a, b in zip(cable.log, cable.log[1:], strict=False)]
+        assert min(gaps) >= 2.0
+        assert max(gaps) <= 2.0 * 2.2
+        assert max(gaps) - min(gaps) > 0.5
+
+
+async def test_a_conflict_while_taking_over_is_a_lost_try() -> None:
+    async with embedded() as server:
+        one, two = candidate(cable_to(server), "one"), candidate(cable_to(server), "two")
+        results = await asyncio.gather(one.try_acquire_or_renew(), two.try_acquire_or_renew())
+        assert sorted(results) == [False, True]
+
+
+async def test_the_fence_closes_although_nobody_renews_or_notices() -> None:
+    async with embedded() as server:
+        elector = candidate(cable_to(server), "first")
+        assert not elector.may_write()
+        await elector.acquire()
+        await asyncio.sleep(10)
+        assert elector.may_write()
+        await asyncio.sleep(0.1)
+        assert not elector.may_write()
+        elector.check()
+        await asyncio.sleep(15)
+        with pytest.raises(LeaseOverdue):
+            elector.check()
+
+
+async def test_losing_and_winning_is_told() -> None:
+    async with embedded() as server:
+        told: list[tuple[str, str]] = []
+        cable = cable_to(server)
+        elector = candidate(cable, "first", tell=lambda lease, note: told.append((lease.metadata.name, note)))
+        await elector.acquire()
+        cable.is_cut = True
+        before = now()
+        await elector.renew()
+        assert now() - before == pytest.approx(10, abs=0.1)
+        assert told == [("gangs", "first became leader"), ("gangs", "first stopped leading")]
+        assert not await elector.release(), "what was lost is not released while the server cannot be reached"
+
+
+async def test_a_candidate_that_never_tried_releases_nothing() -> None:
+    async with embedded() as server:
+        cable = cable_to(server)
+        assert not await candidate(cable, "first").release()
+        assert cable.log == []
+        with pytest.raises(NotFound):
+            await lease_of(server)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "LeaderElectionID must be configured"),
+        ({"lease_duration": 10.0}, "leaseDuration must be greater than renewDeadline"),
+        ({"renew_deadline": 2.4}, "renewDeadline must be greater than retryPeriod"),
+        ({"retry_period": 0.5}, "at least one second"),
+    ],
+)
+async def test_impossible_settings_are_refused(changes: dict[str, Any], message: str) -> None:
+    settings = LeaderElection(**{"name": "gangs", "namespace": "a", **changes})
+    with pytest.raises(ConfigError, match=message):
+        settings.checked()
+
+
+async def test_outside_of_a_cluster_the_namespace_must_be_given(tmp_path: Any) -> None:
+    with pytest.raises(ConfigError, match="unable to find leader election namespace: not running in-cluster"):
+        find_namespace(tmp_path)
+    (tmp_path / "namespace").write_text("gang-system\n")
+    assert find_namespace(tmp_path) == "gang-system"
+
+
+async def test_identities_are_host_and_uuid_and_never_the_same() -> None:
+    made = {LeaderElection(name="a", namespace="b").checked().identity for _ in range(3)}
+    assert len(made) == 3
+    assert all("_" in identity for identity in made)
+
+
+async def test_keys_spread_evenly_and_move_little_when_shards_are_added() -> None:
+    keys = [f"team-{i % 7}/job-{i}" for i in range(4000)]
+    before = [shard_of(key, 4) for key in keys]
+    after = [shard_of(key, 5) for key in keys]
+    sizes = [before.count(shard) for shard in range(4)]
+    assert min(sizes) > 850
+    moved = sum(a != b for a, b in zip(before, after, strict=True))
+    assert moved == after.count(4), "only keys of the new shard move"
+    assert rendezvous("x", ["b", "a"]) == rendezvous("x", ["a", "b"])
+
+
+async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one() -> None:
+    from quarterdeck.runtime.election import ShardedElector
+
+    async with embedded() as server:
+        leading: dict[int, str] = {}
+        cables = {name: cable_to(server) for name in ("a", "b", "c")}
+
+        def start(name: str) -> tuple[ShardedElector, asyncio.Task[None]]:
+            client: Client = client_over(cables[name])
+            elector = ShardedElector(
+                client, options(name, shards=8), clock=LoopClock(), rng=random.Random(name)
+            )
+
+            async def won(shard: int) -> None:
+                assert shard not in leading, "two leaders of one shard"
+                leading[shard] = name
+
+            async def lost(shard: int) -> None:
+                assert leading.pop(shard) == name
+
+            return elector, asyncio.create_task(elector.run(won, lost))
+
+        runs = {name: start(name) for name in cables}
+        await asyncio.sleep(60)
+        held = {name: elector.held for name, (elector, _) in runs.items()}
+        assert sorted(shard for shards in held.values() for shard in shards) == list(range(8))
+        assert all(held.values()), f"one replica has nothing to do: {held}"
+        key = "team/job"
+        assert [name for name, (elector, _) in runs.items() if elector.owns(key)] == [
+            leading[shard_of(key, 8)]
+        ]
+
+        cables["b"].is_cut = True
+        await asyncio.sleep(60)
+        survivors = {name: runs[name][0].held for name in ("a", "c")}
+        assert sorted(shard for shards in survivors.values() for shard in shards) == list(range(8))
+        assert set(held["a"]) <= set(survivors["a"]), "shards of living replicas stay where they are"
+        assert set(held["c"]) <= set(survivors["c"])
+
+        for _, task in runs.values():
+            task.cancel()
+            await asyncio.wait([task])
+        assert leading == {}

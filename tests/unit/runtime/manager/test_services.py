@@ -1,0 +1,129 @@
+"""All services on one manager: they fit its seams, start before controllers and stop after them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quarterdeck.api import ObjectMeta
+from quarterdeck.api.k8s import ConfigMap, Lease, events
+from quarterdeck.apiserver import ApiServer, ServerOptions
+from quarterdeck.client import Client, Config
+from quarterdeck.runtime.certificate import SelfSigned
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.election import LeaderElection, ThreadedElector, election_client
+from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.health import HealthServer, MetricsServer, ping
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.webhook import Validator, WebhookOptions, WebhookServer
+from tests.unit.runtime.servicekit import Gang, Web, client_of, embedded, until
+
+pytestmark = pytest.mark.real_time
+
+
+class Greeter(Reconciler[ConfigMap]):
+    async def reconcile(self, ctx: Context[ConfigMap]) -> None:
+        if ctx.key.name == "greet":
+            ctx.event("Normal", "Greeted", "hello", action="Greet")
+
+
+async def test_a_manager_with_everything(tmp_path: Path) -> None:
+    async with ApiServer(ServerOptions()) as server:
+        path = tmp_path / "kubeconfig"
+        path.write_text(yaml.safe_dump(server.kubeconfig()))
+        config = Config.load(path)
+        metrics = RuntimeMetrics()
+        settings = LeaderElection(name="crew", namespace="kube-system", identity="me")
+        hooks = WebhookServer(
+            WebhookOptions(host="127.0.0.1", port=0),
+            certificates=SelfSigned("hook", "kube-system"),
+            metrics=metrics,
+        )
+        hooks.add(Validator(Gang, lambda admission, gang: None))
+        async with Client.connect(config, observer=metrics.observe_request) as client:
+            hooks.bind(client)
+            async with EventBroadcaster(client, metrics=metrics) as broadcaster:
+                recorder = broadcaster.recorder("greeter")
+                elector = ThreadedElector(
+                    settings, election_client(config, settings), recorder=recorder, metrics=metrics
+                )
+                manager = Manager(
+                    client, leader_election=elector, webhooks=hooks, metrics=metrics, recorder=recorder
+                )
+                health = HealthServer("127.0.0.1:0")
+                health.readiness.add("webhooks", hooks.check)
+                health.liveness.add("lease", elector.check)
+                served = MetricsServer(metrics.registry, "127.0.0.1:0")
+                manager.add(health)
+                manager.add(served)
+                follow_caches(metrics, lambda: {"manager": manager.cache})
+                manager.add(manager.controller(ConfigMap, name="greeter").build(Greeter()))
+                await _run(manager, client, health, served)
+            lease = await client.get(Lease, "crew", "kube-system")
+            assert not lease.spec.holder_identity, "given back at the end"
+            notes = {event.note for event in await client.list(events.Event)}
+            assert {"hello", "me became leader", "me stopped leading"} <= notes
+
+
+async def _run(manager: Manager, client: Client, health: HealthServer, served: MetricsServer) -> None:
+    async with manager:
+        running = asyncio.create_task(manager.serve())
+        await until(lambda: manager.is_leading or running.done(), seconds=20)
+        await client.create(ConfigMap(metadata=ObjectMeta(name="greet", namespace="default")))
+        web = await Web.connect(health.address[1], None)
+        for path in ("/readyz", "/healthz"):
+            assert await web.send("GET", path) == (200, b"ok"), await web.send("GET", f"{path}?verbose")
+        await web.close()
+        text = ""
+        web = await Web.connect(served.address[1], None)
+        async with asyncio.timeout(10):
+            while 'reconcile_total{controller="greeter",result="success"} 0' in text or not text:
+                _, body = await web.send("GET", "/metrics")
+                text = body.decode()
+        await web.close()
+        for expected in (
+            'leader_election_master_status{name="crew"} 1',
+            'quarterdeck_informer_synced{kind="ConfigMap"} 1',
+            'informer_store_resource_version{name="manager",group="",version="v1",resource="configmaps"}',
+            'rest_client_requests_total{code="200",method="GET"',
+            'workqueue_adds_total{name="greeter",controller="greeter"}',
+        ):
+            assert expected in text, expected
+        manager.request_stop()
+        await running
+
+
+def check_types(manager: Any) -> None:
+    """The services are what the manager's protocols ask for; read by the type checker."""
+    from quarterdeck.runtime.contract import Elector, Recorder
+    from quarterdeck.runtime.manager.manager import ManagerMetrics
+    from quarterdeck.runtime.manager.runnable import Runnable
+
+    metrics: ManagerMetrics = RuntimeMetrics()
+    settings = LeaderElection(name="x")
+    elector: Elector = ThreadedElector(settings, lambda: manager.client)
+    recorder: Recorder = EventBroadcaster(manager.client).recorder("x")
+    runnables: list[Runnable] = [WebhookServer(), HealthServer(), MetricsServer(RuntimeMetrics().registry)]
+    del metrics, elector, recorder, runnables
+
+
+async def test_a_health_server_has_the_checks_of_its_manager() -> None:
+    async with embedded() as server:
+        client = client_of(server)
+        manager = Manager(client)
+        plain, bare, strange = HealthServer("0"), HealthServer("0", built_in=False), HealthServer("0")
+        plain.readiness.add_all(manager.checks.readiness())  # by hand is allowed, too
+        strange.readiness.add("caches", ping)
+        manager.add(plain)
+        manager.add(bare)
+        assert plain.readiness.names == ("caches", "informers")
+        assert plain.liveness.names == ("event-loop", "watches")
+        assert bare.readiness.names == bare.liveness.names == ("ping",)
+        with pytest.raises(ValueError, match='health check "caches" exists already'):
+            manager.add(strange)

@@ -1,0 +1,167 @@
+"""Permissions derived from declarations, rendered as roles, held against what was done."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from quarterdeck.api import ObjectMeta
+from quarterdeck.api.k8s.core import ConfigMap
+from quarterdeck.api.k8s.pod import Pod
+from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleBinding, RoleRef, Subject
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.operator.rbac import (
+    ELECTION_RULES,
+    EVENT_RULES,
+    Rule,
+    compare,
+    merge_rules,
+    missing_permissions,
+    roles,
+)
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.recording import Permission, WriteLog, recording_client
+from quarterdeck.testing import TestCluster
+from tests.unit.runtime.controlkit import Script, manager_on, serving, until
+from tests.unit.runtime.fakeapi import FakeApi
+from tests.unit.runtime.runtimewidget import Widget
+
+
+async def cleanup(ctx: Context[Any]) -> None:
+    return None
+
+
+def rows(rules: tuple[Rule, ...]) -> list[tuple[str, str, str]]:
+    return [(",".join(r.groups), ",".join(r.resources), ",".join(r.verbs)) for r in rules]
+
+
+def test_rules_follow_from_declarations() -> None:
+    controller = (
+        Builder(Widget)
+        .owns(ConfigMap)
+        .watches(Pod)
+        .finalizer("f/x", cleanup)
+        .rbac(Rule(groups=("",), resources=("pods/eviction",), verbs=("create",)))
+        .build(Script())
+    )
+    assert rows(controller.rules) == [
+        ("", "configmaps", "create,delete,get,list,patch,watch"),
+        ("", "pods", "get,list,watch"),
+        ("", "pods/eviction", "create"),
+        ("example.com", "widgets", "get,list,patch,watch"),
+        ("example.com", "widgets/finalizers", "update"),
+        ("example.com", "widgets/status", "patch,update"),
+    ]
+
+
+def test_controller_that_owns_nothing_and_finalizes_nothing_needs_little() -> None:
+    assert rows(Builder(Widget).build(Script()).rules) == [
+        ("example.com", "widgets", "get,list,watch"),
+        ("example.com", "widgets/status", "patch,update"),
+    ]
+
+
+def test_roles_are_per_namespace_when_the_cache_is() -> None:
+    rules = (*Builder(Widget).build(Script()).rules, *EVENT_RULES, Rule(urls=("/metrics",), verbs=("get",)))
+    lease = Rule(
+        groups=ELECTION_RULES[0].groups,
+        resources=ELECTION_RULES[0].resources,
+        verbs=ELECTION_RULES[0].verbs,
+        namespace="system",
+    )
+    made = roles("widgets", (*rules, lease), namespaces=("a", "b"))
+    assert [(r.kind, r.metadata.namespace) for r in made] == [
+        ("ClusterRole", ""),
+        ("Role", "a"),
+        ("Role", "b"),
+        ("Role", "system"),
+    ]
+    assert made[0].rules[0].non_resource_urls == ("/metrics",)
+    assert made[1].rules == made[2].rules
+    (cluster,) = roles("widgets", Builder(Widget).build(Script()).rules)
+    assert cluster.kind == "ClusterRole"
+    assert cluster.rules[0].resources == ("widgets",)
+
+
+def test_merging_is_stable_and_groups_resources_with_equal_verbs() -> None:
+    one = Rule(groups=("g",), resources=("b", "a"), verbs=("list",))
+    two = Rule(groups=("g",), resources=("a", "b"), verbs=("get",))
+    assert merge_rules([one, two]) == merge_rules([two, one])
+    assert rows(merge_rules([one, two])) == [("g", "a,b", "get,list")]
+
+
+def test_used_and_declared_permissions_are_compared() -> None:
+    declared = [Rule(groups=("",), resources=("configmaps", "secrets"), verbs=("get", "patch", "create"))]
+    used = [Permission("", "configmaps", "patch"), Permission("", "pods", "delete")]
+    result = compare(declared, used)
+    assert [str(p) for p in result.missing] == ["delete pods"]
+    assert [str(p) for p in result.unused] == ["create secrets", "patch secrets"]
+
+
+async def test_writes_of_a_controller_are_seen_as_permissions() -> None:
+    api = FakeApi()
+    api.put("widgets", "a")
+    log = WriteLog()
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        await ctx.apply(ConfigMap(metadata=ObjectMeta(name="c", namespace="ns")), owner=ctx.obj)
+        ctx.status.ready = 1
+
+    manager = manager_on(api)
+    spied = recording_client(manager.client, log)
+    from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+
+    watched = Manager(spied, options=ManagerOptions(watch_loop=False))
+    controller = Builder(Widget).owns(ConfigMap).build(Script(reconcile))
+    async with serving(watched, controller):
+        await until(lambda: len(log.used) == 2)
+    result = compare(controller.rules, log.used)
+    assert result.missing == ()
+    assert result.unused == ()
+
+
+async def test_self_check_names_the_missing_verbs() -> None:
+    api = FakeApi()
+    allowed = {("list", "widgets"), ("get", "widgets")}
+
+    original = api.create
+
+    def review(call: Any, collection: Any) -> Any:
+        if call.resource != "selfsubjectaccessreviews":
+            return original(call, collection)
+        import msgspec
+
+        document = msgspec.json.decode(call.body)
+        asked = document["spec"]["resourceAttributes"]
+        ok = (asked["verb"], asked["resource"]) in allowed and not asked.get("subresource")
+        return 201, {**document, "status": {"allowed": ok}}
+
+    api.create = review  # type: ignore[method-assign]
+    manager = manager_on(api)
+    missing = await missing_permissions(manager.client, Builder(Widget).build(Script()).rules)
+    assert [str(p) for p in missing] == [
+        "watch widgets.example.com",
+        "patch widgets/status.example.com",
+        "update widgets/status.example.com",
+    ]
+    await asyncio.sleep(0)
+
+
+async def test_self_check_asks_about_named_objects_and_urls(cluster: TestCluster) -> None:
+    rules = [
+        Rule(groups=("",), resources=("secrets",), verbs=("get",), resource_names=("key",)),
+        Rule(groups=("",), resources=("configmaps",), verbs=("get", "list"), namespace="default"),
+        Rule(urls=("/metrics",), verbs=("get",)),
+    ]
+    client = cluster.as_user("operator")
+    assert [str(each) for each in await missing_permissions(client, rules)] == [
+        *("get secrets", "get configmaps", "list configmaps", "get /metrics")
+    ]
+    subject = Subject(kind="User", name="operator", api_group="rbac.authorization.k8s.io")
+    for role in roles("operator", rules):
+        await cluster.client.create(role)
+        reference = RoleRef(api_group="rbac.authorization.k8s.io", kind=role.kind, name="operator")
+        binding = ClusterRoleBinding if role.kind == "ClusterRole" else RoleBinding
+        made = ObjectMeta(name="operator", namespace=role.metadata.namespace)
+        await cluster.client.create(binding(metadata=made, role_ref=reference, subjects=(subject,)))
+    assert await missing_permissions(client, rules) == []

@@ -1,0 +1,497 @@
+"""What a reconcile can do: status, conditions, finalizers, apply, upserts, children."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, UnsetType
+from quarterdeck.api.k8s.core import ConfigMap
+from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
+from quarterdeck.errors import Conflict, Terminal
+from quarterdeck.errors import Requeue as RequeueError
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.reconcile.application import AppliedMemory, holds
+from quarterdeck.runtime.reconcile.children import diff_children
+from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.upsert import UpsertResult, covers, create_or_patch, create_or_update
+from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
+from tests.unit.runtime.fakeapi import FakeApi, status
+from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+
+
+def widgets(*names: str, **fields: Any) -> FakeApi:
+    api = FakeApi()
+    for name in names:
+        api.put("widgets", name, **fields)
+    return api
+
+
+def stored(api: FakeApi, resource: str, name: str) -> dict[str, Any]:
+    return api.objects[resource]["ns", name]
+
+
+class Events:
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str, str]] = []
+
+    def event(self, regarding: Any, type: str, reason: str, action: str, note: str, **_: Any) -> None:
+        self.seen.append((type, reason, note))
+
+
+# -- status ------------------------------------------------------------------------------------------
+
+
+async def test_status_is_written_once_and_only_if_it_differs() -> None:
+    api = widgets("a")
+
+    def edit(ctx: Context[Widget]) -> None:
+        ctx.status.ready = 1
+        ctx.status.ready = 3
+        ctx.conditions.set("Ready", True, reason="AllUp", message="3 of 3")
+
+    script = Script(edit)
+    async with serving(manager_on(api), Builder(Widget).build(script)):
+        await until(lambda: len(script.runs) == 2)  # the status write itself wakes the key once
+        await asyncio.sleep(5)
+        assert len(script.runs) == 2
+    assert api.count("patch widgets") == 1
+    written = stored(api, "widgets", "a")["status"]
+    assert written["ready"] == 3
+    assert written["observedGeneration"] == 1
+    (condition,) = written["conditions"]
+    assert condition["lastTransitionTime"].startswith("2030-01-01")
+    assert (condition["status"], condition["reason"], condition["observedGeneration"]) == ("True", "AllUp", 1)
+
+
+async def test_status_of_a_failed_reconcile_is_written_too() -> None:
+    api = widgets("a")
+
+    def fail(ctx: Context[Widget]) -> None:
+        ctx.conditions.set("Ready", False, reason="Broken")
+        raise Conflict("not now")
+
+    async with serving(manager_on(api), Builder(Widget).build(Script(fail))):
+        await until(lambda: stored(api, "widgets", "a").get("status"))
+    assert stored(api, "widgets", "a")["status"]["conditions"][0]["reason"] == "Broken"
+
+
+async def test_fail_sets_a_condition_emits_an_event_and_rests() -> None:
+    api, events = widgets("a"), Events()
+    script = Script(lambda ctx: ctx.fail("BadSpec", "replicas must be odd"))
+    async with serving(manager_on(api, recorder=events), Builder(Widget).build(script)):
+        await until(lambda: stored(api, "widgets", "a").get("status"))
+        await asyncio.sleep(1000)
+        assert len(script.runs) <= 2  # once more for its own status write
+    condition = stored(api, "widgets", "a")["status"]["conditions"][0]
+    assert (condition["type"], condition["status"], condition["reason"]) == ("Ready", "False", "BadSpec")
+    assert events.seen[0] == ("Warning", "BadSpec", "replicas must be odd")
+
+
+async def test_a_status_written_in_the_middle_of_a_run_is_seen_in_its_object() -> None:
+    api = widgets("a")
+
+    async def work(ctx: Context[Widget]) -> tuple[str, int, str]:
+        before = ctx.obj.metadata.resource_version
+        ctx.status.ready = 4
+        assert await ctx.write_status()
+        status = ctx.obj.status
+        assert not isinstance(status, UnsetType)
+        assert not await ctx.write_status()
+        return before, status.ready, ctx.obj.metadata.resource_version
+
+    [(before, ready, after)] = await run_in_context(api, work)
+    assert ready == 4
+    assert int(after) > int(before)
+
+
+async def test_status_of_an_object_that_went_away_is_no_error() -> None:
+    api = widgets("a")
+
+    def edit(ctx: Context[Widget]) -> None:
+        ctx.status.ready = 1
+        api.remove("widgets", "a")
+
+    script = Script(edit)
+    async with serving(manager_on(api), Builder(Widget).build(script)):
+        await until(lambda: script.gone == [Key("ns", "a")])
+        assert len(script.runs) == 1
+
+
+async def test_conditions_may_be_looked_at_while_they_are_edited() -> None:
+    api, found = widgets("a"), list[Any]()
+
+    def edit(ctx: Context[Widget]) -> None:
+        found.append(ctx.conditions.find("Ready"))
+        ctx.conditions.set("Ready", False, reason="Waiting")
+        found.append(ctx.conditions.find("Ready"))
+
+    script = Script(edit)
+    async with serving(manager_on(api), Builder(Widget).build(script)):
+        await until(lambda: len(found) >= 2)
+    assert found[0] is None
+    assert (found[1].status, found[1].reason) == ("False", "Waiting")
+
+
+# -- finalizers --------------------------------------------------------------------------------------
+
+
+async def test_declared_finalizer_is_added_runs_its_cleanup_and_is_removed() -> None:
+    api = widgets("a")
+    cleaned: list[str] = []
+
+    async def cleanup(ctx: Context[Widget]) -> Result | None:
+        cleaned.append(ctx.key.name)
+        return Requeue(5) if len(cleaned) == 1 else None
+
+    script = Script()
+    controller = Builder(Widget).finalizer("example.com/clean", cleanup).build(script)
+    async with serving(manager_on(api), controller):
+        await until(
+            lambda: stored(api, "widgets", "a")["metadata"].get("finalizers") == ["example.com/clean"]
+        )
+        api.delete(_call("widgets", "a"), api.objects["widgets"], stored(api, "widgets", "a"))
+        runs = len(script.runs)
+        await until(lambda: cleaned == ["a"])
+        assert stored(api, "widgets", "a")["metadata"]["finalizers"]
+        await until(lambda: ("ns", "a") not in api.objects["widgets"])
+        assert cleaned == ["a", "a"]
+        assert len(script.runs) <= runs + 1
+
+
+def _call(resource: str, name: str) -> Any:
+    from tests.unit.runtime.fakeapi import Call
+
+    return Call("DELETE", f"/apis/example.com/v1/namespaces/ns/{resource}/{name}", "", (), b"")
+
+
+async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go() -> None:
+    api = widgets(
+        "a", metadata={"finalizers": ["f/bad", "f/good"], "deletionTimestamp": "2030-01-01T00:00:00Z"}
+    )
+    tries: list[int] = []
+
+    async def bad(ctx: Context[Widget]) -> None:
+        tries.append(1)
+        if len(tries) < 3:
+            raise Conflict("cannot clean")
+
+    async def good(ctx: Context[Widget]) -> None:
+        return None
+
+    controller = Builder(Widget).finalizer("f/bad", bad).finalizer("f/good", good).build(Script())
+    async with serving(manager_on(api), controller):
+        await until(lambda: stored(api, "widgets", "a")["metadata"]["finalizers"] == ["f/bad"])
+        await until(lambda: ("ns", "a") not in api.objects["widgets"])
+    assert len(tries) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "runs"),
+    [
+        (Terminal("never"), ["terminal"], 1),
+        (KeyError("bug"), ["panic"], 2),
+        (Conflict("slow"), [], 2),
+        (RequeueError(5, "later"), ["requeue later"], 2),
+    ],
+)
+async def test_what_a_cleanup_raises_means_what_it_means_in_a_reconcile(
+    error: Exception, told: list[str], runs: int
+) -> None:
+    api, spy = widgets("a"), Spy()
+    api.put("widgets", "a", metadata={"finalizers": ["f/x"], "deletionTimestamp": "2030-01-01T00:00:00Z"})
+    tries: list[int] = []
+
+    async def cleanup(ctx: Context[Widget]) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise error
+
+    controller = Builder(Widget).finalizer("f/x", cleanup).build(Script())
+    async with serving(manager_on(api, metrics=spy), controller):
+        await until(lambda: len(spy.results) >= runs)
+        await asyncio.sleep(60)
+    assert (len(tries), spy.told) == (runs, told)
+    assert spy.results[0] == ("requeue_after" if isinstance(error, RequeueError) else "error")
+    assert (("ns", "a") in api.objects["widgets"]) == (runs == 1)
+
+
+async def test_two_controllers_never_erase_each_others_finalizer() -> None:
+    api = widgets("a")
+
+    async def cleanup(ctx: Context[Widget]) -> None:
+        return None
+
+    controllers = [
+        Builder(Widget, name=n).finalizer(f"f/{n}", cleanup).build(Script()) for n in ("x", "y", "z")
+    ]
+    async with serving(manager_on(api), *controllers):
+        await until(
+            lambda: (
+                sorted(stored(api, "widgets", "a")["metadata"].get("finalizers", [])) == ["f/x", "f/y", "f/z"]
+            )
+        )
+
+
+async def test_finalizer_scope_adds_on_the_way_in_and_removes_on_the_way_out() -> None:
+    api = widgets("a")
+    cleaned: list[str] = []
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        async with ctx.finalizer("f/scope") as scope:
+            if scope.is_deleting:
+                if not cleaned:
+                    cleaned.append("begun")
+                    scope.keep()
+                else:
+                    cleaned.append("done")
+
+    async with serving(manager_on(api), Builder(Widget).build(Script(reconcile))) as manager:
+        await until(lambda: stored(api, "widgets", "a")["metadata"].get("finalizers") == ["f/scope"])
+        api.delete(_call("widgets", "a"), api.objects["widgets"], stored(api, "widgets", "a"))
+        await until(lambda: cleaned == ["begun"])
+        manager.controllers[0].queue.add(Key("ns", "a"))
+        await until(lambda: ("ns", "a") not in api.objects["widgets"])
+    assert cleaned == ["begun", "done"]
+
+
+# -- apply -------------------------------------------------------------------------------------------
+
+
+def config(value: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name="c", namespace="ns"), data={"value": value})
+
+
+async def test_apply_is_sent_once_and_again_only_when_something_differs() -> None:
+    api = widgets("a")
+    wanted = ["1"]
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        applied = await ctx.apply(config(wanted[0]), owner=ctx.obj)
+        assert applied.data["value"] == wanted[0]
+
+    script = Script(reconcile)
+    controller = Builder(Widget).owns(ConfigMap).build(script)
+    async with serving(manager_on(api), controller) as manager:
+
+        async def run_again() -> None:
+            await until(manager.is_idle)
+            count = len(script.runs)
+            controller.queue.add(Key("ns", "a"))
+            await until(lambda: len(script.runs) > count)
+            await until(manager.is_idle)
+
+        await until(lambda: api.count("apply configmaps") == 1)
+        await run_again()
+        assert api.count("apply configmaps") == 1
+        annotated = stored(api, "configmaps", "c")
+        api.put(
+            "configmaps",
+            "c",
+            data=annotated["data"],
+            metadata={**annotated["metadata"], "annotations": {"x": "y"}},
+        )
+        await run_again()
+        assert api.count("apply configmaps") == 1  # somebody else's field is no difference
+        api.put("configmaps", "c", data={"value": "drift"}, metadata=annotated["metadata"])
+        await until(lambda: api.count("apply configmaps") == 2)
+        await until(lambda: stored(api, "configmaps", "c")["data"]["value"] == "1")
+        await run_again()
+        wanted[0] = "2"
+        await run_again()
+        assert api.count("apply configmaps") == 3
+    call = next(call for call in api.calls if call.verb == "apply")
+    assert call.query == {"force": "true", "fieldManager": "widget"}
+    (reference,) = stored(api, "configmaps", "c")["metadata"]["ownerReferences"]
+    assert (reference["kind"], reference["controller"]) == ("Widget", True)
+
+
+async def test_dynamic_objects_can_be_applied_with_an_owner() -> None:
+    api = widgets("a")
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d", "namespace": "ns"}}
+        await ctx.apply(DynamicObject(document), owner=ctx.obj)
+
+    manager = manager_on(api)
+    manager.client.mapper._by_kind.update(_config_map_mapping())
+    manager.client.mapper._is_complete = True
+    async with serving(manager, Builder(Widget).build(Script(reconcile))):
+        await until(lambda: ("ns", "d") in api.objects.get("configmaps", {}))
+    assert stored(api, "configmaps", "d")["metadata"]["ownerReferences"][0]["name"] == "a"
+
+
+def _config_map_mapping() -> dict[Any, Any]:
+    from quarterdeck.client import ResourceMapping
+
+    info = ConfigMap.type_info
+    return {info.gvk: ResourceMapping(info.gvk, info.gvr, True)}
+
+
+def test_memory_of_applies_is_bounded_and_knows_incarnations() -> None:
+    memory = AppliedMemory(limit=2)
+    for i in range(5):
+        obj = config(str(i)).evolve(metadata=ObjectMeta(name=f"c{i}", namespace="ns"))
+        memory.applied(obj, obj.evolve(metadata=obj.metadata.evolve(uid="u", resource_version="1")))
+    assert len(memory) == 2
+    assert not memory.is_unchanged(config("1"), None)
+
+
+@pytest.mark.parametrize(
+    ("present", "wanted", "held"),
+    [
+        ({"a": 1, "b": 2}, {"a": 1}, True),
+        ({"a": 1}, {"a": 1, "b": 2}, False),
+        ({"l": [{"n": "x", "default": 1}]}, {"l": [{"n": "x"}]}, True),
+        ({"l": [1, 2]}, {"l": [1]}, False),
+        ({"a": True}, {"a": 1}, False),
+        ({"a": None}, {"a": {}}, False),
+    ],
+)
+def test_document_holds_another_if_every_value_is_there(present: Any, wanted: Any, held: bool) -> None:
+    assert holds(present, wanted) is held
+
+
+async def test_prune_deletes_controlled_objects_that_are_not_kept() -> None:
+    api = widgets("a")
+    uid = stored(api, "widgets", "a")["metadata"]["uid"]
+    mine = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": uid, "controller": True}
+    for name, owners in (("keep", [mine]), ("old", [mine]), ("foreign", [])):
+        api.put("configmaps", name, metadata={"ownerReferences": owners})
+    pruned: list[Any] = []
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        pruned.append(await ctx.prune(ConfigMap, keep={"keep"}))
+
+    async with serving(manager_on(api), Builder(Widget).owns(ConfigMap).build(Script(reconcile))):
+        await until(lambda: pruned)
+    assert pruned[0] == (Key("ns", "old"),)
+    assert sorted(name for _, name in api.objects["configmaps"]) == ["foreign", "keep"]
+
+
+# -- upserts and children ----------------------------------------------------------------------------
+
+
+async def run_in_context(api: FakeApi, work: Any) -> list[Any]:
+    results: list[Any] = []
+
+    async def reconcile(ctx: Context[Widget]) -> None:
+        if not results:
+            results.append(await work(ctx))
+
+    async with serving(manager_on(api), Builder(Widget).owns(ConfigMap).owns(Pod).build(Script(reconcile))):
+        await until(lambda: results)
+    return results
+
+
+async def test_create_or_update_creates_updates_and_leaves_alone() -> None:
+    api = widgets("a")
+    done: list[Any] = []
+
+    async def work(ctx: Context[Widget]) -> Any:
+        name = ConfigMap(metadata=ObjectMeta(name="c", namespace="ns"))
+
+        def change(draft: Any) -> None:
+            draft.data["x"] = "1"
+
+        for _ in range(2):
+            done.append((await create_or_update(ctx, name, change)).result)
+        done.append((await create_or_update(ctx, name, lambda draft: draft.data.update(x="2"))).result)
+
+        def rename(draft: Any) -> None:
+            draft.metadata.name = "other"
+
+        with pytest.raises(ValueError, match="MutateFn cannot mutate object name"):
+            await create_or_update(ctx, name, rename)
+        return True
+
+    await run_in_context(api, work)
+    assert done == [UpsertResult.CREATED, UpsertResult.UNCHANGED, UpsertResult.UPDATED]
+
+
+async def test_create_or_patch_writes_object_and_status_separately() -> None:
+    api = widgets("a", spec={"replicas": 1})
+    done: list[Any] = []
+
+    async def work(ctx: Context[Widget]) -> Any:
+        def both(draft: Any) -> None:
+            draft.spec.replicas = 4
+            draft.status.ready = 4
+
+        def only_status(draft: Any) -> None:
+            draft.status.ready = 5
+
+        for change in (both, both, only_status):
+            done.append((await create_or_patch(ctx, ctx.obj, change)).result)
+        return True
+
+    await run_in_context(api, work)
+    assert done == [
+        UpsertResult.UPDATED_STATUS,
+        UpsertResult.UNCHANGED,
+        UpsertResult.UPDATED_STATUS_ONLY,
+    ]
+
+
+def test_fields_the_server_filled_in_are_no_difference() -> None:
+    wanted = PodSpec(containers=[Container(name="c", image="i")])
+    present = wanted.evolve(
+        restart_policy="Always",
+        containers=[
+            Container(name="c", image="i", image_pull_policy="Always", termination_message_path="/dev")
+        ],
+    )
+    assert covers(present, wanted)
+    assert not covers(present, PodSpec(containers=[Container(name="c", image="other")]))
+    assert not covers(present, PodSpec(containers=[]).evolve(containers=[wanted.containers[0]] * 2))
+    assert not covers(config("1"), config("1").evolve(data={}).evolve(data={"value": "2"}))
+
+
+def test_children_are_compared_by_name_and_by_what_is_desired() -> None:
+    def child(name: str, replicas: int, **metadata: Any) -> Widget:
+        return Widget(
+            metadata=ObjectMeta(name=name, namespace="ns", **metadata), spec=WidgetSpec(replicas=replicas)
+        )
+
+    going = child("going", 1, deletion_timestamp=_time())
+    diff = diff_children(
+        [child("new", 1), child("same", 1), child("changed", 2)],
+        [child("same", 1, uid="u", generation=3), child("changed", 1), child("old", 1), going],
+    )
+    assert [c.metadata.name for c in diff.create] == ["new"]
+    assert [(d.metadata.name, a.spec.replicas) for d, a in diff.update] == [("changed", 1)]
+    assert [c.metadata.name for c in diff.delete] == ["old"]
+    assert [c.metadata.name for c in diff.unchanged] == ["same"]
+    with pytest.raises(ValueError, match="two desired children"):
+        diff_children([child("x", 1), child("x", 2)], [])
+
+
+def _time() -> Any:
+    from quarterdeck.api import Time
+
+    return Time("2030-01-01T00:00:00Z")
+
+
+async def test_blocking_and_heavy_functions_leave_the_loop() -> None:
+    api = widgets("a")
+    assert UNSET is not None
+
+    async def work(ctx: Context[Widget]) -> Any:
+        return await ctx.run_blocking(pow, 2, 10), await ctx.run_cpu(pow, 3, 3)
+
+    assert await run_in_context(api, work) == [(1024, 27)]
+
+
+async def test_refused_status_write_fails_the_reconcile_and_is_retried() -> None:
+    api = widgets("a")
+    api.refuse("patch widgets", status(500, "InternalError"), times=1)
+
+    def edit(ctx: Context[Widget]) -> None:
+        ctx.status.ready = 2
+
+    async with serving(manager_on(api), Builder(Widget).build(Script(edit))):
+        await until(lambda: stored(api, "widgets", "a").get("status"))
+    assert api.count("patch widgets") == 2
