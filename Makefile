@@ -7,7 +7,7 @@ ARGS ?=
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check bench docs cases kube conformance format
+.PHONY: help demo up test check bench docs cases kubernetes kube conformance format
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -31,11 +31,12 @@ up: $(STAMP) ## embedded server, controllers and operators in one process
 test: $(STAMP) ## all tests
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-check: $(STAMP) ## format, lint, types, import contracts
+check: $(STAMP) ## format, lint, types, import contracts, generated types
 	@$(BIN)/ruff format --check src tests tools benchmarks examples
 	@$(BIN)/ruff check src tests tools benchmarks examples
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python tools/k8s/generate.py --check
 
 format: $(STAMP)
 	@$(BIN)/ruff format src tests tools benchmarks examples
@@ -49,6 +50,9 @@ docs: $(STAMP) ## rebuild generated pages, run the examples in the docs
 
 cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json" [KUBECONFIG=file]
 	@$(BIN)/python -m tests.harness $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS) $(FILES)
+
+kubernetes: $(STAMP) ## types and data of a release of Kubernetes: make kubernetes [VERSION=v1.36.3]
+	@$(BIN)/python tools/k8s/generate.py $(if $(VERSION),--version $(VERSION),--refresh)
 
 kube: ## build the real kube-apiserver, etcd, kubectl and Go peers, once, into a cache
 	@bash tools/kube/build.sh $(ARGS)

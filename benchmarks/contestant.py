@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from quarterdeck.api.k8s import KUBERNETES_VERSION
+
 
 def _built(*path: str) -> Path | None:
     base = os.environ.get("QUARTERDECK_CACHE") or Path.home() / ".cache" / "quarterdeck"
-    program = Path(base, "kube", "v1.36.3", *path)
+    program = Path(base, "kube", KUBERNETES_VERSION, *path)
     return program if program.exists() else None
 
 

@@ -11,13 +11,14 @@
 # that needs these programs is optional and skips without them.
 set -eu
 
-version=v1.36.3
+version=$(sed -n 's/^\tk8s.io\/kubernetes //p' "$(dirname "$0")/go.mod")
+minor=$(echo "$version" | cut -d. -f2)
 controller_runtime=v0.24.1
 controller_runtime_sum=h1:miPEwrmirImAvgME1L9qebGHrOnGJoVmVdtOU9fRfo4=
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${QUARTERDECK_CACHE:-$HOME/.cache/quarterdeck}/kube/$version
 package=k8s.io/component-base/version
-ldflags="-s -w -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=36"
+ldflags="-s -w -X $package.gitVersion=$version -X $package.gitMajor=1 -X $package.gitMinor=$minor"
 
 if ! command -v go >/dev/null 2>&1; then
     echo "kube: Go is not installed; skipping the build of the real Kubernetes programs"

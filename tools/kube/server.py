@@ -29,6 +29,7 @@ import datetime
 import ipaddress
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -47,7 +48,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-VERSION: Final = "v1.36.3"
+GO_MOD: Final = Path(__file__).parent / "go.mod"
+VERSION: Final = dict(re.findall(r"^\t(\S+) (v\S+)$", GO_MOD.read_text(), re.MULTILINE))["k8s.io/kubernetes"]
+"""The release of Kubernetes: go.mod is the one place that says it."""
 READY_TIMEOUT: Final = 90.0
 # After this long a stopping program is killed: its data is thrown away, so nothing is lost.
 STOP_TIMEOUT: Final = 5.0

@@ -21,6 +21,8 @@ from typing import Any, Self
 
 import msgspec
 
+from quarterdeck.api.k8s import KUBERNETES_VERSION
+
 from .admission.chain import AdmissionChain
 from .app import App, Peer
 from .auth import (
@@ -67,7 +69,6 @@ from .storage import Durability, Event, Store
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
-KUBERNETES_VERSION = "v1.36.3"
 _COMPACTION_PERIOD = 300.0
 _DRAIN_SECONDS = 5.0
 _SYSTEM = UserInfo("system:apiserver", groups=("system:masters",))
@@ -417,13 +418,14 @@ def version_document() -> Json:
 
     from quarterdeck import __version__
 
+    major, minor, _ = KUBERNETES_VERSION.removeprefix("v").split(".")
     return {
-        "major": "1",
-        "minor": "36",
-        "emulationMajor": "1",
-        "emulationMinor": "36",
-        "minCompatibilityMajor": "1",
-        "minCompatibilityMinor": "35",
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
         "gitVersion": f"{KUBERNETES_VERSION}+quarterdeck",
         "gitCommit": f"quarterdeck-{__version__}",
         "gitTreeState": "clean",

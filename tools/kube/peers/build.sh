@@ -4,8 +4,8 @@
 # Without Go it says so and succeeds: benchmarks then print our figures only.
 set -eu
 
-version=v1.36.3
 here=$(cd "$(dirname "$0")" && pwd)
+version=$(sed -n 's/^\tk8s.io\/kubernetes //p' "$here/../go.mod")
 cache=${QUARTERDECK_CACHE:-$HOME/.cache/quarterdeck}/kube/$version/peers
 
 if ! command -v go >/dev/null 2>&1; then

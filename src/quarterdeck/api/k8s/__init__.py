@@ -1,7 +1,9 @@
 """The built-in kinds of Kubernetes 1.36 as classes.
 
-One module per API group (the core group is split by topic); the names used most are re-exported here.
-The classes declare every field of k8s.io/api v0.36.3, so that decoding stays in C; see
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+
+One module per API group (the core group is split by topic). The names used most can be imported from here; a
+module is loaded when a name of it is. The classes declare every field, so that decoding stays in C; see
 ``docs/adr/0002-object-model.md`` for why they are generated source and not a model package.
 
 ``Event`` is the one of ``events.k8s.io``; the legacy one is ``CoreEvent``. All fields are optional in
@@ -9,143 +11,154 @@ Python, which lets one class serve objects and apply configurations alike; what 
 the ``Required`` markers and in the server.
 """
 
-from quarterdeck.api.k8s.admission import (
-    AdmissionRequest,
-    AdmissionResponse,
-    AdmissionReview,
-    ConversionRequest,
-    ConversionResponse,
-    ConversionReview,
-)
-from quarterdeck.api.k8s.admissionregistration import (
-    MutatingAdmissionPolicy,
-    MutatingAdmissionPolicyBinding,
-    MutatingWebhook,
-    MutatingWebhookConfiguration,
-    RuleWithOperations,
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-    ValidatingWebhook,
-    ValidatingWebhookConfiguration,
-    WebhookClientConfig,
-)
-from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
-from quarterdeck.api.k8s.apps import (
-    ControllerRevision,
-    DaemonSet,
-    Deployment,
-    DeploymentSpec,
-    ReplicaSet,
-    ReplicaSetSpec,
-    StatefulSet,
-    StatefulSetSpec,
-)
-from quarterdeck.api.k8s.authentication import SelfSubjectReview, TokenRequest, TokenReview, UserInfo
-from quarterdeck.api.k8s.authorization import (
-    LocalSubjectAccessReview,
-    SelfSubjectAccessReview,
-    SelfSubjectRulesReview,
-    SubjectAccessReview,
-)
-from quarterdeck.api.k8s.autoscaling import (
-    CrossVersionObjectReference,
-    HorizontalPodAutoscaler,
-    HorizontalPodAutoscalerSpec,
-    MetricSpec,
-)
-from quarterdeck.api.k8s.batch import CronJob, Job, JobCondition, JobSpec, JobStatus, JobTemplateSpec
-from quarterdeck.api.k8s.certificates import CertificateSigningRequest
-from quarterdeck.api.k8s.coordination import Lease, LeaseSpec
-from quarterdeck.api.k8s.core import (
-    ConfigMap,
-    LimitRange,
-    Namespace,
-    ReplicationController,
-    ResourceQuota,
-    Secret,
-    ServiceAccount,
-)
-from quarterdeck.api.k8s.core import Event as CoreEvent
-from quarterdeck.api.k8s.discovery import Endpoint, EndpointSlice
-from quarterdeck.api.k8s.events import Event, EventSeries
-from quarterdeck.api.k8s.networking import Ingress, IngressClass, NetworkPolicy
-from quarterdeck.api.k8s.node import Node, NodeCondition, NodeSpec, NodeStatus
-from quarterdeck.api.k8s.placement import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PodAffinity,
-    PodAffinityTerm,
-    PodAntiAffinity,
-    PreferredSchedulingTerm,
-    Taint,
-    Toleration,
-    TopologySpreadConstraint,
-    WeightedPodAffinityTerm,
-)
-from quarterdeck.api.k8s.pod import (
-    Binding,
-    Container,
-    ContainerPort,
-    ContainerStatus,
-    EnvVar,
-    EnvVarSource,
-    Pod,
-    PodCondition,
-    PodSchedulingGate,
-    PodSpec,
-    PodStatus,
-    PodTemplate,
-    PodTemplateSpec,
-    Probe,
-    ResourceRequirements,
-    SecurityContext,
-    VolumeMount,
-)
-from quarterdeck.api.k8s.policy import Eviction, PodDisruptionBudget
-from quarterdeck.api.k8s.rbac import (
-    ClusterRole,
-    ClusterRoleBinding,
-    PolicyRule,
-    Role,
-    RoleBinding,
-    RoleRef,
-    Subject,
-)
-from quarterdeck.api.k8s.reference import (
-    ConfigMapKeySelector,
-    LocalObjectReference,
-    ObjectFieldSelector,
-    ObjectReference,
-    SecretKeySelector,
-)
-from quarterdeck.api.k8s.resource import (
-    DeviceClass,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceClaimTemplateSpec,
-    ResourceSlice,
-)
-from quarterdeck.api.k8s.scale import Scale as ScaleSubresource
-from quarterdeck.api.k8s.scheduling import PriorityClass
-from quarterdeck.api.k8s.service import Endpoints, Service, ServicePort, ServiceSpec
-from quarterdeck.api.k8s.storage import CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment
-from quarterdeck.api.k8s.volume import (
-    ConfigMapVolumeSource,
-    EmptyDirVolumeSource,
-    KeyToPath,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    SecretVolumeSource,
-    Volume,
-)
-from quarterdeck.api.resource import Resource
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from quarterdeck.api.scheme import Scheme
 
+if TYPE_CHECKING:
+    from quarterdeck.api.k8s.admission import (
+        AdmissionRequest,
+        AdmissionResponse,
+        AdmissionReview,
+        ConversionRequest,
+        ConversionResponse,
+        ConversionReview,
+    )
+    from quarterdeck.api.k8s.admissionregistration import (
+        MutatingAdmissionPolicy,
+        MutatingAdmissionPolicyBinding,
+        MutatingWebhook,
+        MutatingWebhookConfiguration,
+        RuleWithOperations,
+        ValidatingAdmissionPolicy,
+        ValidatingAdmissionPolicyBinding,
+        ValidatingWebhook,
+        ValidatingWebhookConfiguration,
+        WebhookClientConfig,
+    )
+    from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
+    from quarterdeck.api.k8s.apps import (
+        ControllerRevision,
+        DaemonSet,
+        Deployment,
+        DeploymentSpec,
+        ReplicaSet,
+        ReplicaSetSpec,
+        StatefulSet,
+        StatefulSetSpec,
+    )
+    from quarterdeck.api.k8s.authentication import SelfSubjectReview, TokenRequest, TokenReview, UserInfo
+    from quarterdeck.api.k8s.authorization import (
+        LocalSubjectAccessReview,
+        SelfSubjectAccessReview,
+        SelfSubjectRulesReview,
+        SubjectAccessReview,
+    )
+    from quarterdeck.api.k8s.autoscaling import (
+        CrossVersionObjectReference,
+        HorizontalPodAutoscaler,
+        HorizontalPodAutoscalerSpec,
+        MetricSpec,
+    )
+    from quarterdeck.api.k8s.batch import CronJob, Job, JobCondition, JobSpec, JobStatus, JobTemplateSpec
+    from quarterdeck.api.k8s.certificates import CertificateSigningRequest
+    from quarterdeck.api.k8s.coordination import Lease, LeaseSpec
+    from quarterdeck.api.k8s.core import (
+        ConfigMap,
+        LimitRange,
+        Namespace,
+        ReplicationController,
+        ResourceQuota,
+        Secret,
+        ServiceAccount,
+    )
+    from quarterdeck.api.k8s.core import Event as CoreEvent
+    from quarterdeck.api.k8s.discovery import Endpoint, EndpointSlice
+    from quarterdeck.api.k8s.events import Event, EventSeries
+    from quarterdeck.api.k8s.networking import Ingress, IngressClass, NetworkPolicy
+    from quarterdeck.api.k8s.node import Node, NodeCondition, NodeSpec, NodeStatus
+    from quarterdeck.api.k8s.placement import (
+        Affinity,
+        NodeAffinity,
+        NodeSelector,
+        NodeSelectorRequirement,
+        NodeSelectorTerm,
+        PodAffinity,
+        PodAffinityTerm,
+        PodAntiAffinity,
+        PreferredSchedulingTerm,
+        Taint,
+        Toleration,
+        TopologySpreadConstraint,
+        WeightedPodAffinityTerm,
+    )
+    from quarterdeck.api.k8s.pod import (
+        Binding,
+        Container,
+        ContainerPort,
+        ContainerStatus,
+        EnvVar,
+        EnvVarSource,
+        Pod,
+        PodCondition,
+        PodSchedulingGate,
+        PodSpec,
+        PodStatus,
+        PodTemplate,
+        PodTemplateSpec,
+        Probe,
+        ResourceRequirements,
+        SecurityContext,
+        VolumeMount,
+    )
+    from quarterdeck.api.k8s.policy import Eviction, PodDisruptionBudget
+    from quarterdeck.api.k8s.rbac import (
+        ClusterRole,
+        ClusterRoleBinding,
+        PolicyRule,
+        Role,
+        RoleBinding,
+        RoleRef,
+        Subject,
+    )
+    from quarterdeck.api.k8s.reference import (
+        ConfigMapKeySelector,
+        LocalObjectReference,
+        ObjectFieldSelector,
+        ObjectReference,
+        SecretKeySelector,
+    )
+    from quarterdeck.api.k8s.resource import (
+        DeviceClass,
+        ResourceClaim,
+        ResourceClaimTemplate,
+        ResourceClaimTemplateSpec,
+        ResourceSlice,
+    )
+    from quarterdeck.api.k8s.scale import Scale as ScaleSubresource
+    from quarterdeck.api.k8s.scheduling import PriorityClass
+    from quarterdeck.api.k8s.service import Endpoints, Service, ServicePort, ServiceSpec
+    from quarterdeck.api.k8s.storage import (
+        CSIDriver,
+        CSINode,
+        CSIStorageCapacity,
+        StorageClass,
+        VolumeAttachment,
+    )
+    from quarterdeck.api.k8s.volume import (
+        ConfigMapVolumeSource,
+        EmptyDirVolumeSource,
+        KeyToPath,
+        PersistentVolume,
+        PersistentVolumeClaim,
+        PersistentVolumeClaimSpec,
+        SecretVolumeSource,
+        Volume,
+    )
+
 __all__ = [
+    "KUBERNETES_VERSION",
     "AdmissionRequest",
     "AdmissionResponse",
     "AdmissionReview",
@@ -282,72 +295,231 @@ __all__ = [
     "k8s_scheme",
 ]
 
-_KINDS: tuple[type[Resource], ...] = (
-    Binding,
-    Pod,
-    PodTemplate,
-    Node,
-    Service,
-    Endpoints,
-    ConfigMap,
-    LimitRange,
-    Namespace,
-    ReplicationController,
-    ResourceQuota,
-    Secret,
-    ServiceAccount,
-    CoreEvent,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    ControllerRevision,
-    DaemonSet,
-    Deployment,
-    ReplicaSet,
-    StatefulSet,
-    CronJob,
-    Job,
-    ClusterRole,
-    ClusterRoleBinding,
-    Role,
-    RoleBinding,
-    Lease,
-    Event,
-    EndpointSlice,
-    Eviction,
-    PodDisruptionBudget,
-    HorizontalPodAutoscaler,
-    ScaleSubresource,
-    PriorityClass,
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    StorageClass,
-    VolumeAttachment,
-    DeviceClass,
-    ResourceClaim,
-    ResourceClaimTemplate,
-    ResourceSlice,
-    Ingress,
-    IngressClass,
-    NetworkPolicy,
-    SelfSubjectReview,
-    TokenRequest,
-    TokenReview,
-    LocalSubjectAccessReview,
-    SelfSubjectAccessReview,
-    SelfSubjectRulesReview,
-    SubjectAccessReview,
-    CertificateSigningRequest,
-    MutatingAdmissionPolicy,
-    MutatingAdmissionPolicyBinding,
-    MutatingWebhookConfiguration,
-    ValidatingAdmissionPolicy,
-    ValidatingAdmissionPolicyBinding,
-    ValidatingWebhookConfiguration,
-    CustomResourceDefinition,
+KUBERNETES_VERSION: Final = "v1.36.3"
+"""The release whose types these are; the embedded server says it is this one."""
+
+_PLACES: Final = {
+    "AdmissionRequest": "admission.AdmissionRequest",
+    "AdmissionResponse": "admission.AdmissionResponse",
+    "AdmissionReview": "admission.AdmissionReview",
+    "Affinity": "placement.Affinity",
+    "Binding": "pod.Binding",
+    "CSIDriver": "storage.CSIDriver",
+    "CSINode": "storage.CSINode",
+    "CSIStorageCapacity": "storage.CSIStorageCapacity",
+    "CertificateSigningRequest": "certificates.CertificateSigningRequest",
+    "ClusterRole": "rbac.ClusterRole",
+    "ClusterRoleBinding": "rbac.ClusterRoleBinding",
+    "ConfigMap": "core.ConfigMap",
+    "ConfigMapKeySelector": "reference.ConfigMapKeySelector",
+    "ConfigMapVolumeSource": "volume.ConfigMapVolumeSource",
+    "Container": "pod.Container",
+    "ContainerPort": "pod.ContainerPort",
+    "ContainerStatus": "pod.ContainerStatus",
+    "ControllerRevision": "apps.ControllerRevision",
+    "ConversionRequest": "admission.ConversionRequest",
+    "ConversionResponse": "admission.ConversionResponse",
+    "ConversionReview": "admission.ConversionReview",
+    "CoreEvent": "core.Event",
+    "CronJob": "batch.CronJob",
+    "CrossVersionObjectReference": "autoscaling.CrossVersionObjectReference",
+    "CustomResourceDefinition": "apiextensions.CustomResourceDefinition",
+    "DaemonSet": "apps.DaemonSet",
+    "Deployment": "apps.Deployment",
+    "DeploymentSpec": "apps.DeploymentSpec",
+    "DeviceClass": "resource.DeviceClass",
+    "EmptyDirVolumeSource": "volume.EmptyDirVolumeSource",
+    "Endpoint": "discovery.Endpoint",
+    "EndpointSlice": "discovery.EndpointSlice",
+    "Endpoints": "service.Endpoints",
+    "EnvVar": "pod.EnvVar",
+    "EnvVarSource": "pod.EnvVarSource",
+    "Event": "events.Event",
+    "EventSeries": "events.EventSeries",
+    "Eviction": "policy.Eviction",
+    "HorizontalPodAutoscaler": "autoscaling.HorizontalPodAutoscaler",
+    "HorizontalPodAutoscalerSpec": "autoscaling.HorizontalPodAutoscalerSpec",
+    "Ingress": "networking.Ingress",
+    "IngressClass": "networking.IngressClass",
+    "Job": "batch.Job",
+    "JobCondition": "batch.JobCondition",
+    "JobSpec": "batch.JobSpec",
+    "JobStatus": "batch.JobStatus",
+    "JobTemplateSpec": "batch.JobTemplateSpec",
+    "KeyToPath": "volume.KeyToPath",
+    "Lease": "coordination.Lease",
+    "LeaseSpec": "coordination.LeaseSpec",
+    "LimitRange": "core.LimitRange",
+    "LocalObjectReference": "reference.LocalObjectReference",
+    "LocalSubjectAccessReview": "authorization.LocalSubjectAccessReview",
+    "MetricSpec": "autoscaling.MetricSpec",
+    "MutatingAdmissionPolicy": "admissionregistration.MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding": "admissionregistration.MutatingAdmissionPolicyBinding",
+    "MutatingWebhook": "admissionregistration.MutatingWebhook",
+    "MutatingWebhookConfiguration": "admissionregistration.MutatingWebhookConfiguration",
+    "Namespace": "core.Namespace",
+    "NetworkPolicy": "networking.NetworkPolicy",
+    "Node": "node.Node",
+    "NodeAffinity": "placement.NodeAffinity",
+    "NodeCondition": "node.NodeCondition",
+    "NodeSelector": "placement.NodeSelector",
+    "NodeSelectorRequirement": "placement.NodeSelectorRequirement",
+    "NodeSelectorTerm": "placement.NodeSelectorTerm",
+    "NodeSpec": "node.NodeSpec",
+    "NodeStatus": "node.NodeStatus",
+    "ObjectFieldSelector": "reference.ObjectFieldSelector",
+    "ObjectReference": "reference.ObjectReference",
+    "PersistentVolume": "volume.PersistentVolume",
+    "PersistentVolumeClaim": "volume.PersistentVolumeClaim",
+    "PersistentVolumeClaimSpec": "volume.PersistentVolumeClaimSpec",
+    "Pod": "pod.Pod",
+    "PodAffinity": "placement.PodAffinity",
+    "PodAffinityTerm": "placement.PodAffinityTerm",
+    "PodAntiAffinity": "placement.PodAntiAffinity",
+    "PodCondition": "pod.PodCondition",
+    "PodDisruptionBudget": "policy.PodDisruptionBudget",
+    "PodSchedulingGate": "pod.PodSchedulingGate",
+    "PodSpec": "pod.PodSpec",
+    "PodStatus": "pod.PodStatus",
+    "PodTemplate": "pod.PodTemplate",
+    "PodTemplateSpec": "pod.PodTemplateSpec",
+    "PolicyRule": "rbac.PolicyRule",
+    "PreferredSchedulingTerm": "placement.PreferredSchedulingTerm",
+    "PriorityClass": "scheduling.PriorityClass",
+    "Probe": "pod.Probe",
+    "ReplicaSet": "apps.ReplicaSet",
+    "ReplicaSetSpec": "apps.ReplicaSetSpec",
+    "ReplicationController": "core.ReplicationController",
+    "ResourceClaim": "resource.ResourceClaim",
+    "ResourceClaimTemplate": "resource.ResourceClaimTemplate",
+    "ResourceClaimTemplateSpec": "resource.ResourceClaimTemplateSpec",
+    "ResourceQuota": "core.ResourceQuota",
+    "ResourceRequirements": "pod.ResourceRequirements",
+    "ResourceSlice": "resource.ResourceSlice",
+    "Role": "rbac.Role",
+    "RoleBinding": "rbac.RoleBinding",
+    "RoleRef": "rbac.RoleRef",
+    "RuleWithOperations": "admissionregistration.RuleWithOperations",
+    "ScaleSubresource": "scale.Scale",
+    "Secret": "core.Secret",
+    "SecretKeySelector": "reference.SecretKeySelector",
+    "SecretVolumeSource": "volume.SecretVolumeSource",
+    "SecurityContext": "pod.SecurityContext",
+    "SelfSubjectAccessReview": "authorization.SelfSubjectAccessReview",
+    "SelfSubjectReview": "authentication.SelfSubjectReview",
+    "SelfSubjectRulesReview": "authorization.SelfSubjectRulesReview",
+    "Service": "service.Service",
+    "ServiceAccount": "core.ServiceAccount",
+    "ServicePort": "service.ServicePort",
+    "ServiceSpec": "service.ServiceSpec",
+    "StatefulSet": "apps.StatefulSet",
+    "StatefulSetSpec": "apps.StatefulSetSpec",
+    "StorageClass": "storage.StorageClass",
+    "Subject": "rbac.Subject",
+    "SubjectAccessReview": "authorization.SubjectAccessReview",
+    "Taint": "placement.Taint",
+    "TokenRequest": "authentication.TokenRequest",
+    "TokenReview": "authentication.TokenReview",
+    "Toleration": "placement.Toleration",
+    "TopologySpreadConstraint": "placement.TopologySpreadConstraint",
+    "UserInfo": "authentication.UserInfo",
+    "ValidatingAdmissionPolicy": "admissionregistration.ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding": "admissionregistration.ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhook": "admissionregistration.ValidatingWebhook",
+    "ValidatingWebhookConfiguration": "admissionregistration.ValidatingWebhookConfiguration",
+    "Volume": "volume.Volume",
+    "VolumeAttachment": "storage.VolumeAttachment",
+    "VolumeMount": "pod.VolumeMount",
+    "WebhookClientConfig": "admissionregistration.WebhookClientConfig",
+    "WeightedPodAffinityTerm": "placement.WeightedPodAffinityTerm",
+}
+"""What can be imported from here -> module and name."""
+
+_KINDS: Final = (
+    "admissionregistration.MutatingAdmissionPolicy",
+    "admissionregistration.MutatingAdmissionPolicyBinding",
+    "admissionregistration.MutatingWebhookConfiguration",
+    "admissionregistration.ValidatingAdmissionPolicy",
+    "admissionregistration.ValidatingAdmissionPolicyBinding",
+    "admissionregistration.ValidatingWebhookConfiguration",
+    "apiextensions.CustomResourceDefinition",
+    "apps.ControllerRevision",
+    "apps.DaemonSet",
+    "apps.Deployment",
+    "apps.ReplicaSet",
+    "apps.StatefulSet",
+    "authentication.SelfSubjectReview",
+    "authentication.TokenRequest",
+    "authentication.TokenReview",
+    "authorization.LocalSubjectAccessReview",
+    "authorization.SelfSubjectAccessReview",
+    "authorization.SelfSubjectRulesReview",
+    "authorization.SubjectAccessReview",
+    "autoscaling.HorizontalPodAutoscaler",
+    "batch.CronJob",
+    "batch.Job",
+    "certificates.CertificateSigningRequest",
+    "coordination.Lease",
+    "core.ConfigMap",
+    "core.Event",
+    "core.LimitRange",
+    "core.Namespace",
+    "core.ReplicationController",
+    "core.ResourceQuota",
+    "core.Secret",
+    "core.ServiceAccount",
+    "discovery.EndpointSlice",
+    "events.Event",
+    "networking.Ingress",
+    "networking.IngressClass",
+    "networking.NetworkPolicy",
+    "node.Node",
+    "pod.Binding",
+    "pod.Pod",
+    "pod.PodTemplate",
+    "policy.Eviction",
+    "policy.PodDisruptionBudget",
+    "rbac.ClusterRole",
+    "rbac.ClusterRoleBinding",
+    "rbac.Role",
+    "rbac.RoleBinding",
+    "resource.DeviceClass",
+    "resource.ResourceClaim",
+    "resource.ResourceClaimTemplate",
+    "resource.ResourceSlice",
+    "scale.Scale",
+    "scheduling.PriorityClass",
+    "service.Endpoints",
+    "service.Service",
+    "storage.CSIDriver",
+    "storage.CSINode",
+    "storage.CSIStorageCapacity",
+    "storage.StorageClass",
+    "storage.VolumeAttachment",
+    "volume.PersistentVolume",
+    "volume.PersistentVolumeClaim",
 )
 
 
 def k8s_scheme() -> Scheme:
     """A new scheme with every built-in kind."""
-    return Scheme(_KINDS)
+    return Scheme(_load(kind) for kind in _KINDS)
+
+
+def _load(place: str) -> Any:
+    module, _, name = place.partition(".")
+    return getattr(import_module(f"{__name__}.{module}"), name)
+
+
+# A type checker reads the imports above; with this function it would believe in every name.
+if not TYPE_CHECKING:
+
+    def __getattr__(name):
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = globals()[name] = _load(_PLACES[name])
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

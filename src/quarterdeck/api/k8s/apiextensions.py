@@ -1,6 +1,7 @@
 """Custom resource definitions.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -33,8 +34,6 @@ __all__ = [
 
 
 class CustomResourceDefinitionNames(Model):
-    """CustomResourceDefinitionNames indicates the names to serve this CustomResourceDefinition."""
-
     plural: Annotated[str, Required()] = omitempty("")
     singular: str = omitempty("")
     short_names: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -44,35 +43,27 @@ class CustomResourceDefinitionNames(Model):
 
 
 class CustomResourceValidation(Model):
-    """List of validation methods for CustomResources."""
-
     open_apiv3_schema: Annotated[Maybe[JsonObjectField], Preserve()] = field(
         name="openAPIV3Schema", default=UNSET
     )
 
 
 class CustomResourceSubresourceStatus(Model):
-    """How to serve the status subresource for CustomResources."""
+    pass
 
 
 class CustomResourceSubresourceScale(Model):
-    """How to serve the scale subresource for CustomResources."""
-
     spec_replicas_path: Annotated[str, Required()] = omitempty("")
     status_replicas_path: Annotated[str, Required()] = omitempty("")
     label_selector_path: Maybe[str] = UNSET
 
 
 class CustomResourceSubresources(Model):
-    """Status and scale subresources for CustomResources."""
-
     status: Maybe[CustomResourceSubresourceStatus] = UNSET
     scale: Maybe[CustomResourceSubresourceScale] = UNSET
 
 
 class CustomResourceColumnDefinition(Model):
-    """CustomResourceColumnDefinition specifies a column for server side printing."""
-
     name: Annotated[str, Required()] = omitempty("")
     type: Annotated[str, Required()] = omitempty("")
     format: str = omitempty("")
@@ -82,14 +73,10 @@ class CustomResourceColumnDefinition(Model):
 
 
 class SelectableField(Model):
-    """SelectableField specifies the JSON path of a field that may be used with field selectors."""
-
     json_path: Annotated[str, Required()] = omitempty("")
 
 
 class CustomResourceDefinitionVersion(Model):
-    """Version for CRD."""
-
     name: Annotated[str, Required()] = omitempty("")
     served: Annotated[Maybe[bool], Required()] = UNSET
     storage: Annotated[Maybe[bool], Required()] = UNSET
@@ -102,8 +89,6 @@ class CustomResourceDefinitionVersion(Model):
 
 
 class ServiceReference(Model):
-    """Reference to Service.legacy.k8s.io."""
-
     namespace: Annotated[str, Required()] = omitempty("")
     name: Annotated[str, Required()] = omitempty("")
     path: Maybe[str] = UNSET
@@ -111,30 +96,22 @@ class ServiceReference(Model):
 
 
 class WebhookClientConfig(Model):
-    """Information to make a TLS connection with the webhook."""
-
     url: Maybe[str] = UNSET
     service: Maybe[ServiceReference] = UNSET
     ca_bundle: Maybe[bytes] = UNSET
 
 
 class WebhookConversion(Model):
-    """How to call a conversion webhook."""
-
     client_config: Maybe[WebhookClientConfig] = UNSET
     conversion_review_versions: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
 
 
 class CustomResourceConversion(Model):
-    """How to convert different versions of a CR."""
-
     strategy: Annotated[str, Required()] = omitempty("")
     webhook: Maybe[WebhookConversion] = UNSET
 
 
 class CustomResourceDefinitionSpec(Model):
-    """How a user wants their resource to appear."""
-
     group: Annotated[str, Required()] = omitempty("")
     names: Annotated[CustomResourceDefinitionNames, Required()] = omitempty(CustomResourceDefinitionNames())
     scope: Annotated[str, Required()] = omitempty("")
@@ -144,8 +121,6 @@ class CustomResourceDefinitionSpec(Model):
 
 
 class CustomResourceDefinitionCondition(Model):
-    """Details for the current condition of this pod."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_transition_time: OptionalTime = UNSET
@@ -155,8 +130,6 @@ class CustomResourceDefinitionCondition(Model):
 
 
 class CustomResourceDefinitionStatus(Model):
-    """CustomResourceDefinitionStatus indicates the state of the CustomResourceDefinition."""
-
     conditions: Annotated[Seq[CustomResourceDefinitionCondition], ListMap("type")] = omitempty(())
     accepted_names: CustomResourceDefinitionNames = omitempty(CustomResourceDefinitionNames())
     stored_versions: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -167,11 +140,10 @@ class CustomResourceDefinition(
     Resource,
     group="apiextensions.k8s.io",
     version="v1",
+    plural="customresourcedefinitions",
     scope="Cluster",
     short_names=["crd", "crds"],
     status=True,
 ):
-    """Resource that should be exposed on the API server."""
-
     spec: Annotated[CustomResourceDefinitionSpec, Required()] = omitempty(CustomResourceDefinitionSpec())
     status: CustomResourceDefinitionStatus = omitempty(CustomResourceDefinitionStatus())

@@ -1,6 +1,7 @@
 """Workloads: Deployment, ReplicaSet, StatefulSet, DaemonSet.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -46,22 +47,16 @@ __all__ = [
 
 
 class RollingUpdateDeployment(Model):
-    """Spec to control the desired behavior of rolling update."""
-
     max_unavailable: Maybe[IntOrString] = UNSET
     max_surge: Maybe[IntOrString] = UNSET
 
 
 class DeploymentStrategy(Model):
-    """How to replace existing pods with new ones."""
-
     type: str = omitempty("")
     rolling_update: Maybe[RollingUpdateDeployment] = UNSET
 
 
 class DeploymentSpec(Model):
-    """Specification of the desired behavior of the Deployment."""
-
     replicas: Annotated[Maybe[int], Int32] = UNSET
     selector: Annotated[Maybe[LabelSelector], Required()] = UNSET
     template: Annotated[PodTemplateSpec, Required()] = omitempty(PodTemplateSpec())
@@ -73,8 +68,6 @@ class DeploymentSpec(Model):
 
 
 class DeploymentCondition(Model):
-    """State of a deployment at a certain point."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_update_time: OptionalTime = UNSET
@@ -84,8 +77,6 @@ class DeploymentCondition(Model):
 
 
 class DeploymentStatus(Model):
-    """Most recently observed status of the Deployment."""
-
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     replicas: Annotated[Maybe[int], Int32] = UNSET
     updated_replicas: Annotated[Maybe[int], Int32] = UNSET
@@ -97,16 +88,14 @@ class DeploymentStatus(Model):
     collision_count: Annotated[Maybe[int], Int32] = UNSET
 
 
-class Deployment(Resource, group="apps", version="v1", short_names=["deploy"], status=True):
-    """Deployment enables declarative updates for Pods and ReplicaSets."""
-
+class Deployment(
+    Resource, group="apps", version="v1", plural="deployments", short_names=["deploy"], status=True
+):
     spec: DeploymentSpec = omitempty(DeploymentSpec())
     status: DeploymentStatus = omitempty(DeploymentStatus())
 
 
 class ReplicaSetSpec(Model):
-    """Specification of a ReplicaSet."""
-
     replicas: Annotated[Maybe[int], Int32] = UNSET
     min_ready_seconds: Annotated[Maybe[int], Int32] = UNSET
     selector: Annotated[Maybe[LabelSelector], Required()] = UNSET
@@ -114,8 +103,6 @@ class ReplicaSetSpec(Model):
 
 
 class ReplicaSetCondition(Model):
-    """State of a replica set at a certain point."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_transition_time: OptionalTime = UNSET
@@ -124,8 +111,6 @@ class ReplicaSetCondition(Model):
 
 
 class ReplicaSetStatus(Model):
-    """Current status of a ReplicaSet."""
-
     replicas: Annotated[Maybe[int], Int32, Required()] = UNSET
     fully_labeled_replicas: Annotated[Maybe[int], Int32] = UNSET
     ready_replicas: Annotated[Maybe[int], Int32] = UNSET
@@ -135,43 +120,31 @@ class ReplicaSetStatus(Model):
     conditions: Annotated[Seq[ReplicaSetCondition], ListMap("type")] = omitempty(())
 
 
-class ReplicaSet(Resource, group="apps", version="v1", short_names=["rs"], status=True):
-    """ReplicaSet ensures that a specified number of pod replicas are running at any given time."""
-
+class ReplicaSet(Resource, group="apps", version="v1", plural="replicasets", short_names=["rs"], status=True):
     spec: ReplicaSetSpec = omitempty(ReplicaSetSpec())
     status: ReplicaSetStatus = omitempty(ReplicaSetStatus())
 
 
 class RollingUpdateStatefulSetStrategy(Model):
-    """Used to communicate parameter for RollingUpdateStatefulSetStrategyType."""
-
     partition: Annotated[Maybe[int], Int32] = UNSET
     max_unavailable: Maybe[IntOrString] = UNSET
 
 
 class StatefulSetUpdateStrategy(Model):
-    """StatefulSetUpdateStrategy indicates the strategy that the StatefulSet controller will use to …"""
-
     type: str = omitempty("")
     rolling_update: Maybe[RollingUpdateStatefulSetStrategy] = UNSET
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(Model):
-    """Policy used for PVCs created from the StatefulSet VolumeClaimTemplates."""
-
     when_deleted: str = omitempty("")
     when_scaled: str = omitempty("")
 
 
 class StatefulSetOrdinals(Model):
-    """Policy used for replica ordinal assignment in this StatefulSet."""
-
     start: Annotated[Maybe[int], Int32] = UNSET
 
 
 class StatefulSetSpec(Model):
-    """A StatefulSetSpec is the specification of a StatefulSet."""
-
     replicas: Annotated[Maybe[int], Int32] = UNSET
     selector: Annotated[Maybe[LabelSelector], Required()] = UNSET
     template: Annotated[PodTemplateSpec, Required()] = omitempty(PodTemplateSpec())
@@ -186,8 +159,6 @@ class StatefulSetSpec(Model):
 
 
 class StatefulSetCondition(Model):
-    """State of a statefulset at a certain point."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_transition_time: OptionalTime = UNSET
@@ -196,8 +167,6 @@ class StatefulSetCondition(Model):
 
 
 class StatefulSetStatus(Model):
-    """Current state of a StatefulSet."""
-
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     replicas: Annotated[Maybe[int], Int32, Required()] = UNSET
     ready_replicas: Annotated[Maybe[int], Int32] = UNSET
@@ -210,30 +179,24 @@ class StatefulSetStatus(Model):
     available_replicas: Annotated[Maybe[int], Int32] = UNSET
 
 
-class StatefulSet(Resource, group="apps", version="v1", short_names=["sts"], status=True):
-    """Set of pods with consistent identities."""
-
+class StatefulSet(
+    Resource, group="apps", version="v1", plural="statefulsets", short_names=["sts"], status=True
+):
     spec: StatefulSetSpec = omitempty(StatefulSetSpec())
     status: StatefulSetStatus = omitempty(StatefulSetStatus())
 
 
 class RollingUpdateDaemonSet(Model):
-    """Spec to control the desired behavior of daemon set rolling update."""
-
     max_unavailable: Maybe[IntOrString] = UNSET
     max_surge: Maybe[IntOrString] = UNSET
 
 
 class DaemonSetUpdateStrategy(Model):
-    """Struct used to control the update strategy for a DaemonSet."""
-
     type: str = omitempty("")
     rolling_update: Maybe[RollingUpdateDaemonSet] = UNSET
 
 
 class DaemonSetSpec(Model):
-    """Specification of a daemon set."""
-
     selector: Annotated[Maybe[LabelSelector], Required()] = UNSET
     template: Annotated[PodTemplateSpec, Required()] = omitempty(PodTemplateSpec())
     update_strategy: DaemonSetUpdateStrategy = omitempty(DaemonSetUpdateStrategy())
@@ -242,8 +205,6 @@ class DaemonSetSpec(Model):
 
 
 class DaemonSetCondition(Model):
-    """State of a DaemonSet at a certain point."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_transition_time: OptionalTime = UNSET
@@ -252,8 +213,6 @@ class DaemonSetCondition(Model):
 
 
 class DaemonSetStatus(Model):
-    """Current status of a daemon set."""
-
     current_number_scheduled: Annotated[Maybe[int], Int32, Required()] = UNSET
     number_misscheduled: Annotated[Maybe[int], Int32, Required()] = UNSET
     desired_number_scheduled: Annotated[Maybe[int], Int32, Required()] = UNSET
@@ -266,15 +225,11 @@ class DaemonSetStatus(Model):
     conditions: Annotated[Seq[DaemonSetCondition], ListMap("type")] = omitempty(())
 
 
-class DaemonSet(Resource, group="apps", version="v1", short_names=["ds"], status=True):
-    """Configuration of a daemon set."""
-
+class DaemonSet(Resource, group="apps", version="v1", plural="daemonsets", short_names=["ds"], status=True):
     spec: DaemonSetSpec = omitempty(DaemonSetSpec())
     status: DaemonSetStatus = omitempty(DaemonSetStatus())
 
 
-class ControllerRevision(Resource, group="apps", version="v1"):
-    """ControllerRevision implements an immutable snapshot of state data."""
-
+class ControllerRevision(Resource, group="apps", version="v1", plural="controllerrevisions"):
     data: Annotated[Maybe[JsonObjectField], Preserve()] = UNSET
     revision: Annotated[Maybe[int], Int64, Required()] = UNSET

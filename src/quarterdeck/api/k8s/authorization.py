@@ -1,6 +1,7 @@
 """Who may do what: access reviews.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -33,30 +34,22 @@ __all__ = [
 
 
 class FieldSelectorRequirement(Model):
-    """Selector that contains values, a key, and an operator that relates the key and values."""
-
     key: Annotated[str, Required()] = omitempty("")
     operator: Annotated[str, Required()] = omitempty("")
     values: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class FieldSelectorAttributes(Model):
-    """FieldSelectorAttributes indicates a field limited access."""
-
     raw_selector: str = omitempty("")
     requirements: Annotated[Seq[FieldSelectorRequirement], Atomic()] = omitempty(())
 
 
 class LabelSelectorAttributes(Model):
-    """LabelSelectorAttributes indicates a label limited access."""
-
     raw_selector: str = omitempty("")
     requirements: Annotated[Seq[LabelSelectorRequirement], Atomic()] = omitempty(())
 
 
 class ResourceAttributes(Model):
-    """ResourceAttributes includes the authorization attributes available for resource requests to the …"""
-
     namespace: str = omitempty("")
     verb: str = omitempty("")
     group: str = omitempty("")
@@ -69,15 +62,11 @@ class ResourceAttributes(Model):
 
 
 class NonResourceAttributes(Model):
-    """NonResourceAttributes includes the authorization attributes available for non-resource requests …"""
-
     path: str = omitempty("")
     verb: str = omitempty("")
 
 
 class SubjectAccessReviewSpec(Model):
-    """Description of the access request."""
-
     resource_attributes: Maybe[ResourceAttributes] = UNSET
     non_resource_attributes: Maybe[NonResourceAttributes] = UNSET
     user: str = omitempty("")
@@ -87,51 +76,43 @@ class SubjectAccessReviewSpec(Model):
 
 
 class SubjectAccessReviewStatus(Model):
-    """SubjectAccessReviewStatus."""
-
     allowed: Annotated[Maybe[bool], Required()] = UNSET
     denied: Maybe[bool] = UNSET
     reason: str = omitempty("")
     evaluation_error: str = omitempty("")
 
 
-class SubjectAccessReview(Resource, group="authorization.k8s.io", version="v1", scope="Cluster"):
-    """SubjectAccessReview checks whether or not a user or group can perform an action."""
-
+class SubjectAccessReview(
+    Resource, group="authorization.k8s.io", version="v1", plural="subjectaccessreviews", scope="Cluster"
+):
     spec: Annotated[SubjectAccessReviewSpec, Required()] = omitempty(SubjectAccessReviewSpec())
     status: SubjectAccessReviewStatus = omitempty(SubjectAccessReviewStatus())
 
 
 class SelfSubjectAccessReviewSpec(Model):
-    """Description of the access request."""
-
     resource_attributes: Maybe[ResourceAttributes] = UNSET
     non_resource_attributes: Maybe[NonResourceAttributes] = UNSET
 
 
-class SelfSubjectAccessReview(Resource, group="authorization.k8s.io", version="v1", scope="Cluster"):
-    """SelfSubjectAccessReview checks whether or the current user can perform an action."""
-
+class SelfSubjectAccessReview(
+    Resource, group="authorization.k8s.io", version="v1", plural="selfsubjectaccessreviews", scope="Cluster"
+):
     spec: Annotated[SelfSubjectAccessReviewSpec, Required()] = omitempty(SelfSubjectAccessReviewSpec())
     status: SubjectAccessReviewStatus = omitempty(SubjectAccessReviewStatus())
 
 
-class LocalSubjectAccessReview(Resource, group="authorization.k8s.io", version="v1"):
-    """LocalSubjectAccessReview checks whether or not a user or group can perform an action in a given …"""
-
+class LocalSubjectAccessReview(
+    Resource, group="authorization.k8s.io", version="v1", plural="localsubjectaccessreviews"
+):
     spec: Annotated[SubjectAccessReviewSpec, Required()] = omitempty(SubjectAccessReviewSpec())
     status: SubjectAccessReviewStatus = omitempty(SubjectAccessReviewStatus())
 
 
 class SelfSubjectRulesReviewSpec(Model):
-    """Specification for SelfSubjectRulesReview."""
-
     namespace: str = omitempty("")
 
 
 class ResourceRule(Model):
-    """List of actions the subject is allowed to perform on resources."""
-
     verbs: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     api_groups: Annotated[Seq[str], Atomic()] = omitempty(())
     resources: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -139,23 +120,19 @@ class ResourceRule(Model):
 
 
 class NonResourceRule(Model):
-    """Information that describes a rule for the non-resource."""
-
     verbs: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     non_resource_urls: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class SubjectRulesReviewStatus(Model):
-    """Result of a rules check."""
-
     resource_rules: Annotated[Seq[ResourceRule], Atomic(), Required()] = omitempty(())
     non_resource_rules: Annotated[Seq[NonResourceRule], Atomic(), Required()] = omitempty(())
     incomplete: Annotated[Maybe[bool], Required()] = UNSET
     evaluation_error: str = omitempty("")
 
 
-class SelfSubjectRulesReview(Resource, group="authorization.k8s.io", version="v1", scope="Cluster"):
-    """SelfSubjectRulesReview enumerates the set of actions the current user can perform within a …"""
-
+class SelfSubjectRulesReview(
+    Resource, group="authorization.k8s.io", version="v1", plural="selfsubjectrulesreviews", scope="Cluster"
+):
     spec: Annotated[SelfSubjectRulesReviewSpec, Required()] = omitempty(SelfSubjectRulesReviewSpec())
     status: SubjectRulesReviewStatus = omitempty(SubjectRulesReviewStatus())

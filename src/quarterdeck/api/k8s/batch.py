@@ -1,6 +1,7 @@
 """Jobs and cron jobs.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -35,50 +36,36 @@ __all__ = [
 
 
 class PodFailurePolicyOnExitCodesRequirement(Model):
-    """Requirement for handling a failed pod based on its container exit codes."""
-
     container_name: Maybe[str] = UNSET
     operator: Annotated[str, Required()] = omitempty("")
     values: Annotated[Seq[int], ListSet(), Required()] = omitempty(())
 
 
 class PodFailurePolicyOnPodConditionsPattern(Model):
-    """Pattern for matching an actual pod condition type."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: str = omitempty("")
 
 
 class PodFailurePolicyRule(Model):
-    """How a pod failure is handled when the requirements are met."""
-
     action: Annotated[str, Required()] = omitempty("")
     on_exit_codes: Maybe[PodFailurePolicyOnExitCodesRequirement] = UNSET
     on_pod_conditions: Annotated[Seq[PodFailurePolicyOnPodConditionsPattern], Atomic()] = omitempty(())
 
 
 class PodFailurePolicy(Model):
-    """How failed pods influence the backoffLimit."""
-
     rules: Annotated[Seq[PodFailurePolicyRule], Atomic(), Required()] = omitempty(())
 
 
 class SuccessPolicyRule(Model):
-    """Rule for declaring a Job as succeeded."""
-
     succeeded_indexes: Maybe[str] = UNSET
     succeeded_count: Annotated[Maybe[int], Int32] = UNSET
 
 
 class SuccessPolicy(Model):
-    """When a Job can be declared as succeeded based on the success of some indexes."""
-
     rules: Annotated[Seq[SuccessPolicyRule], Atomic(), Required()] = omitempty(())
 
 
 class JobSpec(Model):
-    """How the job execution will look like."""
-
     parallelism: Annotated[Maybe[int], Int32] = UNSET
     completions: Annotated[Maybe[int], Int32] = UNSET
     active_deadline_seconds: Annotated[Maybe[int], Int64] = UNSET
@@ -98,8 +85,6 @@ class JobSpec(Model):
 
 
 class JobCondition(Model):
-    """Current state of a job."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_probe_time: OptionalTime = UNSET
@@ -109,15 +94,11 @@ class JobCondition(Model):
 
 
 class UncountedTerminatedPods(Model):
-    """UIDs of Pods that have terminated but haven't been accounted in Job status counters."""
-
     succeeded: Annotated[Seq[str], ListSet()] = omitempty(())
     failed: Annotated[Seq[str], ListSet()] = omitempty(())
 
 
 class JobStatus(Model):
-    """Current state of a Job."""
-
     conditions: Annotated[Seq[JobCondition], Atomic()] = omitempty(())
     start_time: Maybe[Time] = UNSET
     completion_time: Maybe[Time] = UNSET
@@ -131,23 +112,17 @@ class JobStatus(Model):
     ready: Annotated[Maybe[int], Int32] = UNSET
 
 
-class Job(Resource, group="batch", version="v1", status=True):
-    """Configuration of a single job."""
-
+class Job(Resource, group="batch", version="v1", plural="jobs", status=True):
     spec: JobSpec = omitempty(JobSpec())
     status: JobStatus = omitempty(JobStatus())
 
 
 class JobTemplateSpec(Model):
-    """Data a Job should have when created from a template."""
-
     metadata: ObjectMeta = omitempty(ObjectMeta())
     spec: JobSpec = omitempty(JobSpec())
 
 
 class CronJobSpec(Model):
-    """How the job execution will look like and when it will actually run."""
-
     schedule: Annotated[str, Required()] = omitempty("")
     time_zone: Maybe[str] = UNSET
     starting_deadline_seconds: Annotated[Maybe[int], Int64] = UNSET
@@ -159,15 +134,11 @@ class CronJobSpec(Model):
 
 
 class CronJobStatus(Model):
-    """Current state of a cron job."""
-
     active: Annotated[Seq[ObjectReference], Atomic()] = omitempty(())
     last_schedule_time: Maybe[Time] = UNSET
     last_successful_time: Maybe[Time] = UNSET
 
 
-class CronJob(Resource, group="batch", version="v1", short_names=["cj"], status=True):
-    """Configuration of a single cron job."""
-
+class CronJob(Resource, group="batch", version="v1", plural="cronjobs", short_names=["cj"], status=True):
     spec: Annotated[CronJobSpec, Required()] = omitempty(CronJobSpec())
     status: CronJobStatus = omitempty(CronJobStatus())

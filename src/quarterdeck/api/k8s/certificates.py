@@ -1,6 +1,7 @@
 """Certificate signing requests.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ __all__ = [
 
 
 class CertificateSigningRequestSpec(Model):
-    """Certificate request."""
-
     request: Annotated[Maybe[bytes], Required()] = UNSET
     signer_name: Annotated[str, Required()] = omitempty("")
     expiration_seconds: Annotated[Maybe[int], Int32] = UNSET
@@ -34,8 +33,6 @@ class CertificateSigningRequestSpec(Model):
 
 
 class CertificateSigningRequestCondition(Model):
-    """Condition of a CertificateSigningRequest object."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     reason: str = omitempty("")
@@ -45,16 +42,18 @@ class CertificateSigningRequestCondition(Model):
 
 
 class CertificateSigningRequestStatus(Model):
-    """Conditions used to indicate approved/denied/failed status of the request, and the issued …"""
-
     conditions: Annotated[Seq[CertificateSigningRequestCondition], ListMap("type")] = omitempty(())
     certificate: Maybe[bytes] = UNSET
 
 
 class CertificateSigningRequest(
-    Resource, group="certificates.k8s.io", version="v1", scope="Cluster", short_names=["csr"], status=True
+    Resource,
+    group="certificates.k8s.io",
+    version="v1",
+    plural="certificatesigningrequests",
+    scope="Cluster",
+    short_names=["csr"],
+    status=True,
 ):
-    """CertificateSigningRequest objects provide a mechanism to obtain x509 certificates by submitting …"""
-
     spec: Annotated[CertificateSigningRequestSpec, Required()] = omitempty(CertificateSigningRequestSpec())
     status: CertificateSigningRequestStatus = omitempty(CertificateSigningRequestStatus())

@@ -1,6 +1,7 @@
 """Leases: leader election and node heartbeats.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -16,8 +17,6 @@ __all__ = ["Lease", "LeaseSpec"]
 
 
 class LeaseSpec(Model):
-    """Specification of a Lease."""
-
     holder_identity: Maybe[str] = UNSET
     lease_duration_seconds: Annotated[Maybe[int], Int32] = UNSET
     acquire_time: Maybe[MicroTime] = UNSET
@@ -28,6 +27,4 @@ class LeaseSpec(Model):
 
 
 class Lease(Resource, group="coordination.k8s.io", version="v1", plural="leases"):
-    """Lease concept."""
-
     spec: LeaseSpec = omitempty(LeaseSpec())

@@ -1,6 +1,7 @@
 """The other kinds of the core group: namespaces, configuration, accounts, quotas, legacy events.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -42,14 +43,10 @@ __all__ = [
 
 
 class NamespaceSpec(Model):
-    """Attributes on a Namespace."""
-
     finalizers: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class NamespaceCondition(Model):
-    """Details about state of namespace."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_transition_time: OptionalTime = UNSET
@@ -58,83 +55,63 @@ class NamespaceCondition(Model):
 
 
 class NamespaceStatus(Model):
-    """Information about the current status of a Namespace."""
-
     phase: str = omitempty("")
     conditions: Annotated[Seq[NamespaceCondition], ListMap("type")] = omitempty(())
 
 
-class Namespace(Resource, version="v1", scope="Cluster", short_names=["ns"], status=True):
-    """Namespace provides a scope for Names."""
-
+class Namespace(
+    Resource, version="v1", plural="namespaces", scope="Cluster", short_names=["ns"], status=True
+):
     spec: NamespaceSpec = omitempty(NamespaceSpec())
     status: NamespaceStatus = omitempty(NamespaceStatus())
 
 
-class ConfigMap(Resource, version="v1", short_names=["cm"]):
-    """Configuration data for pods to consume."""
-
+class ConfigMap(Resource, version="v1", plural="configmaps", short_names=["cm"]):
     immutable: Maybe[bool] = UNSET
     data: Map[str, str] = omitempty(EMPTY_MAP)
     binary_data: Map[str, bytes] = omitempty(EMPTY_MAP)
 
 
-class Secret(Resource, version="v1"):
-    """Secret data of a certain type."""
-
+class Secret(Resource, version="v1", plural="secrets"):
     immutable: Maybe[bool] = UNSET
     data: Map[str, bytes] = omitempty(EMPTY_MAP)
     string_data: Map[str, str] = omitempty(EMPTY_MAP)
     type: str = omitempty("")
 
 
-class ServiceAccount(Resource, version="v1", short_names=["sa"]):
-    """ServiceAccount binds together: * a name, understood by users, and perhaps by peripheral systems, …"""
-
+class ServiceAccount(Resource, version="v1", plural="serviceaccounts", short_names=["sa"]):
     secrets: Annotated[Seq[ObjectReference], ListMap("name")] = omitempty(())
     image_pull_secrets: Annotated[Seq[LocalObjectReference], Atomic()] = omitempty(())
     automount_service_account_token: Maybe[bool] = UNSET
 
 
 class ScopedResourceSelectorRequirement(Model):
-    """A scoped-resource selector requirement is a selector that contains values, a scope name, and an …"""
-
     scope_name: Annotated[str, Required()] = omitempty("")
     operator: Annotated[str, Required()] = omitempty("")
     values: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class ScopeSelector(Model, rules=[Atomic()]):
-    """A scope selector represents the AND of the selectors represented by the scoped-resource selector …"""
-
     match_expressions: Annotated[Seq[ScopedResourceSelectorRequirement], Atomic()] = omitempty(())
 
 
 class ResourceQuotaSpec(Model):
-    """Desired hard limits to enforce for Quota."""
-
     hard: Map[str, Quantity] = omitempty(EMPTY_MAP)
     scopes: Annotated[Seq[str], Atomic()] = omitempty(())
     scope_selector: Maybe[ScopeSelector] = UNSET
 
 
 class ResourceQuotaStatus(Model):
-    """Enforced hard limits and observed use."""
-
     hard: Map[str, Quantity] = omitempty(EMPTY_MAP)
     used: Map[str, Quantity] = omitempty(EMPTY_MAP)
 
 
-class ResourceQuota(Resource, version="v1", short_names=["quota"], status=True):
-    """ResourceQuota sets aggregate quota restrictions enforced per namespace."""
-
+class ResourceQuota(Resource, version="v1", plural="resourcequotas", short_names=["quota"], status=True):
     spec: ResourceQuotaSpec = omitempty(ResourceQuotaSpec())
     status: ResourceQuotaStatus = omitempty(ResourceQuotaStatus())
 
 
 class LimitRangeItem(Model):
-    """Min/max usage limit for any resource that matches on kind."""
-
     type: Annotated[str, Required()] = omitempty("")
     max: Map[str, Quantity] = omitempty(EMPTY_MAP)
     min: Map[str, Quantity] = omitempty(EMPTY_MAP)
@@ -144,20 +121,14 @@ class LimitRangeItem(Model):
 
 
 class LimitRangeSpec(Model):
-    """Min/max usage limit for resources that match on kind."""
-
     limits: Annotated[Seq[LimitRangeItem], Atomic(), Required()] = omitempty(())
 
 
-class LimitRange(Resource, version="v1", short_names=["limits"]):
-    """LimitRange sets resource usage limits for each kind of resource in a Namespace."""
-
+class LimitRange(Resource, version="v1", plural="limitranges", short_names=["limits"]):
     spec: LimitRangeSpec = omitempty(LimitRangeSpec())
 
 
 class ReplicationControllerSpec(Model):
-    """Specification of a replication controller."""
-
     replicas: Annotated[Maybe[int], Int32, Default(1)] = UNSET
     min_ready_seconds: Annotated[Maybe[int], Int32, Default(0)] = UNSET
     selector: Annotated[Map[str, str], Atomic()] = omitempty(EMPTY_MAP)
@@ -165,8 +136,6 @@ class ReplicationControllerSpec(Model):
 
 
 class ReplicationControllerCondition(Model):
-    """State of a replication controller at a certain point."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_transition_time: OptionalTime = UNSET
@@ -175,8 +144,6 @@ class ReplicationControllerCondition(Model):
 
 
 class ReplicationControllerStatus(Model):
-    """Current status of a replication controller."""
-
     replicas: Annotated[Maybe[int], Int32, Required()] = UNSET
     fully_labeled_replicas: Annotated[Maybe[int], Int32] = UNSET
     ready_replicas: Annotated[Maybe[int], Int32] = UNSET
@@ -185,30 +152,24 @@ class ReplicationControllerStatus(Model):
     conditions: Annotated[Seq[ReplicationControllerCondition], ListMap("type")] = omitempty(())
 
 
-class ReplicationController(Resource, version="v1", short_names=["rc"], status=True):
-    """Configuration of a replication controller."""
-
+class ReplicationController(
+    Resource, version="v1", plural="replicationcontrollers", short_names=["rc"], status=True
+):
     spec: ReplicationControllerSpec = omitempty(ReplicationControllerSpec())
     status: ReplicationControllerStatus = omitempty(ReplicationControllerStatus())
 
 
 class EventSource(Model):
-    """Information for an event."""
-
     component: str = omitempty("")
     host: str = omitempty("")
 
 
 class EventSeries(Model):
-    """EventSeries contain information on series of events, i.e."""
-
     count: Annotated[Maybe[int], Int32] = UNSET
     last_observed_time: OptionalMicroTime = UNSET
 
 
-class Event(Resource, version="v1", short_names=["ev"]):
-    """Report of an event somewhere in the cluster."""
-
+class Event(Resource, version="v1", plural="events", short_names=["ev"]):
     involved_object: Annotated[ObjectReference, Required()] = omitempty(ObjectReference())
     reason: str = omitempty("")
     message: str = omitempty("")

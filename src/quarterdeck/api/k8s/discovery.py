@@ -1,6 +1,7 @@
 """Endpoint slices.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -24,35 +25,25 @@ __all__ = [
 
 
 class EndpointConditions(Model):
-    """Current condition of an endpoint."""
-
     ready: Maybe[bool] = UNSET
     serving: Maybe[bool] = UNSET
     terminating: Maybe[bool] = UNSET
 
 
 class ForZone(Model):
-    """ForZone provides information about which zones should consume this endpoint."""
-
     name: Annotated[str, Required()] = omitempty("")
 
 
 class ForNode(Model):
-    """ForNode provides information about which nodes should consume this endpoint."""
-
     name: Annotated[str, Required()] = omitempty("")
 
 
 class EndpointHints(Model):
-    """EndpointHints provides hints describing how an endpoint should be consumed."""
-
     for_zones: Annotated[Seq[ForZone], Atomic()] = omitempty(())
     for_nodes: Annotated[Seq[ForNode], Atomic()] = omitempty(())
 
 
 class Endpoint(Model):
-    """Single logical 'backend' implementing a service."""
-
     addresses: Annotated[Seq[str], ListSet(), Required()] = omitempty(())
     conditions: EndpointConditions = omitempty(EndpointConditions())
     hostname: Maybe[str] = UNSET
@@ -64,17 +55,13 @@ class Endpoint(Model):
 
 
 class EndpointPort(Model, rules=[Atomic()]):
-    """Port used by an EndpointSlice."""
-
     name: Maybe[str] = UNSET
     protocol: Maybe[str] = UNSET
     port: Annotated[Maybe[int], Int32] = UNSET
     app_protocol: Maybe[str] = UNSET
 
 
-class EndpointSlice(Resource, group="discovery.k8s.io", version="v1"):
-    """Set of service endpoints."""
-
+class EndpointSlice(Resource, group="discovery.k8s.io", version="v1", plural="endpointslices"):
     address_type: Annotated[str, Required()] = omitempty("")
     endpoints: Annotated[Seq[Endpoint], Atomic()] = omitempty(())
     ports: Annotated[Seq[EndpointPort], Atomic()] = omitempty(())

@@ -1,6 +1,7 @@
 """Events of the new API (events.k8s.io).
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -18,15 +19,11 @@ __all__ = ["Event", "EventSeries"]
 
 
 class EventSeries(Model):
-    """EventSeries contain information on series of events, i.e."""
-
     count: Annotated[Maybe[int], Int32, Required()] = UNSET
     last_observed_time: Annotated[OptionalMicroTime, Required()] = UNSET
 
 
-class Event(Resource, group="events.k8s.io", version="v1", short_names=["ev"]):
-    """Report of an event somewhere in the cluster."""
-
+class Event(Resource, group="events.k8s.io", version="v1", plural="events", short_names=["ev"]):
     event_time: Annotated[OptionalMicroTime, Required()] = UNSET
     series: Maybe[EventSeries] = UNSET
     reporting_controller: str = omitempty("")

@@ -1,6 +1,7 @@
 """Nodes.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -36,8 +37,6 @@ __all__ = [
 
 
 class ConfigMapNodeConfigSource(Model):
-    """Information to reference a ConfigMap as a config source for the Node."""
-
     namespace: Annotated[str, Required()] = omitempty("")
     name: Annotated[str, Required()] = omitempty("")
     uid: str = omitempty("")
@@ -46,14 +45,10 @@ class ConfigMapNodeConfigSource(Model):
 
 
 class NodeConfigSource(Model):
-    """NodeConfigSource specifies a source of node configuration."""
-
     config_map: Maybe[ConfigMapNodeConfigSource] = UNSET
 
 
 class NodeSpec(Model):
-    """Attributes that a node is created with."""
-
     pod_cidr: str = omitempty("")
     pod_cidrs: Annotated[Seq[str], ListSet()] = omitempty(())
     provider_id: str = omitempty("")
@@ -64,8 +59,6 @@ class NodeSpec(Model):
 
 
 class NodeCondition(Model):
-    """Condition information for a node."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_heartbeat_time: OptionalTime = UNSET
@@ -75,33 +68,23 @@ class NodeCondition(Model):
 
 
 class NodeAddress(Model):
-    """Information for the node's address."""
-
     type: Annotated[str, Required()] = omitempty("")
     address: Annotated[str, Required()] = omitempty("")
 
 
 class DaemonEndpoint(Model):
-    """Information about a single Daemon endpoint."""
-
     port: Annotated[Maybe[int], Int32, Required()] = field(name="Port", default=UNSET)
 
 
 class NodeDaemonEndpoints(Model):
-    """NodeDaemonEndpoints lists ports opened by daemons running on the Node."""
-
     kubelet_endpoint: DaemonEndpoint = omitempty(DaemonEndpoint())
 
 
 class NodeSwapStatus(Model):
-    """Swap memory information."""
-
     capacity: Annotated[Maybe[int], Int64] = UNSET
 
 
 class NodeSystemInfo(Model):
-    """Set of ids/uuids to uniquely identify the node."""
-
     machine_id: Annotated[str, Required()] = omitempty("")
     system_uuid: Annotated[str, Required()] = omitempty("")
     boot_id: Annotated[str, Required()] = omitempty("")
@@ -116,22 +99,16 @@ class NodeSystemInfo(Model):
 
 
 class ContainerImage(Model):
-    """Describe a container image."""
-
     names: Annotated[Seq[str], Atomic()] = omitempty(())
     size_bytes: Annotated[Maybe[int], Int64] = UNSET
 
 
 class AttachedVolume(Model):
-    """Volume attached to a node."""
-
     name: Annotated[str, Required()] = omitempty("")
     device_path: Annotated[str, Required()] = omitempty("")
 
 
 class NodeConfigStatus(Model):
-    """Status of the config assigned by Node.Spec.ConfigSource."""
-
     assigned: Maybe[NodeConfigSource] = UNSET
     active: Maybe[NodeConfigSource] = UNSET
     last_known_good: Maybe[NodeConfigSource] = UNSET
@@ -139,28 +116,20 @@ class NodeConfigStatus(Model):
 
 
 class NodeRuntimeHandlerFeatures(Model):
-    """Set of features implemented by the runtime handler."""
-
     recursive_read_only_mounts: Maybe[bool] = UNSET
     user_namespaces: Maybe[bool] = UNSET
 
 
 class NodeRuntimeHandler(Model):
-    """Set of runtime handler information."""
-
     name: str = omitempty("")
     features: Maybe[NodeRuntimeHandlerFeatures] = UNSET
 
 
 class NodeFeatures(Model):
-    """Set of features implemented by the CRI implementation."""
-
     supplemental_groups_policy: Maybe[bool] = UNSET
 
 
 class NodeStatus(Model):
-    """Information about the current status of a node."""
-
     capacity: Map[str, Quantity] = omitempty(EMPTY_MAP)
     allocatable: Map[str, Quantity] = omitempty(EMPTY_MAP)
     phase: str = omitempty("")
@@ -177,8 +146,6 @@ class NodeStatus(Model):
     declared_features: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
-class Node(Resource, version="v1", scope="Cluster", short_names=["no"], status=True):
-    """Worker node in Kubernetes."""
-
+class Node(Resource, version="v1", plural="nodes", scope="Cluster", short_names=["no"], status=True):
     spec: NodeSpec = omitempty(NodeSpec())
     status: NodeStatus = omitempty(NodeStatus())

@@ -1,6 +1,7 @@
 """Where pods may run: node selectors, affinity, taints, tolerations, spreading.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -32,36 +33,26 @@ __all__ = [
 
 
 class NodeSelectorRequirement(Model):
-    """A node selector requirement is a selector that contains values, a key, and an operator that …"""
-
     key: Annotated[str, Required()] = omitempty("")
     operator: Annotated[str, Required()] = omitempty("")
     values: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class NodeSelectorTerm(Model, rules=[Atomic()]):
-    """A null or empty node selector term matches no objects."""
-
     match_expressions: Annotated[Seq[NodeSelectorRequirement], Atomic()] = omitempty(())
     match_fields: Annotated[Seq[NodeSelectorRequirement], Atomic()] = omitempty(())
 
 
 class NodeSelector(Model, rules=[Atomic()]):
-    """A node selector represents the union of the results of one or more label queries over a set of …"""
-
     node_selector_terms: Annotated[Seq[NodeSelectorTerm], Atomic(), Required()] = omitempty(())
 
 
 class PreferredSchedulingTerm(Model):
-    """An empty preferred scheduling term matches all objects with implicit weight 0 (i.e."""
-
     weight: Annotated[Maybe[int], Int32, Required()] = UNSET
     preference: Annotated[NodeSelectorTerm, Required()] = omitempty(NodeSelectorTerm())
 
 
 class NodeAffinity(Model):
-    """Node affinity is a group of node affinity scheduling rules."""
-
     required_during_scheduling_ignored_during_execution: Maybe[NodeSelector] = UNSET
     preferred_during_scheduling_ignored_during_execution: Annotated[
         Seq[PreferredSchedulingTerm], Atomic()
@@ -69,8 +60,6 @@ class NodeAffinity(Model):
 
 
 class PodAffinityTerm(Model):
-    """Defines a set of pods (namely those matching the labelSelector relative to the given …"""
-
     label_selector: Maybe[LabelSelector] = UNSET
     namespaces: Annotated[Seq[str], Atomic()] = omitempty(())
     topology_key: Annotated[str, Required()] = omitempty("")
@@ -80,15 +69,11 @@ class PodAffinityTerm(Model):
 
 
 class WeightedPodAffinityTerm(Model):
-    """The weights of all of the matched WeightedPodAffinityTerm fields are added per-node to find the …"""
-
     weight: Annotated[Maybe[int], Int32, Required()] = UNSET
     pod_affinity_term: Annotated[PodAffinityTerm, Required()] = omitempty(PodAffinityTerm())
 
 
 class PodAffinity(Model):
-    """Pod affinity is a group of inter pod affinity scheduling rules."""
-
     required_during_scheduling_ignored_during_execution: Annotated[Seq[PodAffinityTerm], Atomic()] = (
         omitempty(())
     )
@@ -98,8 +83,6 @@ class PodAffinity(Model):
 
 
 class PodAntiAffinity(Model):
-    """Pod anti affinity is a group of inter pod anti affinity scheduling rules."""
-
     required_during_scheduling_ignored_during_execution: Annotated[Seq[PodAffinityTerm], Atomic()] = (
         omitempty(())
     )
@@ -109,16 +92,12 @@ class PodAntiAffinity(Model):
 
 
 class Affinity(Model):
-    """Group of affinity scheduling rules."""
-
     node_affinity: Maybe[NodeAffinity] = UNSET
     pod_affinity: Maybe[PodAffinity] = UNSET
     pod_anti_affinity: Maybe[PodAntiAffinity] = UNSET
 
 
 class Toleration(Model):
-    """The pod this Toleration is attached to tolerates any taint that matches the triple …"""
-
     key: str = omitempty("")
     operator: str = omitempty("")
     value: str = omitempty("")
@@ -127,8 +106,6 @@ class Toleration(Model):
 
 
 class Taint(Model):
-    """The node this Taint is attached to has the 'effect' on any pod that does not tolerate the Taint."""
-
     key: Annotated[str, Required()] = omitempty("")
     value: str = omitempty("")
     effect: Annotated[str, Required()] = omitempty("")
@@ -136,8 +113,6 @@ class Taint(Model):
 
 
 class TopologySpreadConstraint(Model):
-    """TopologySpreadConstraint specifies how to spread matching pods among the given topology."""
-
     max_skew: Annotated[Maybe[int], Int32, Required()] = UNSET
     topology_key: Annotated[str, Required()] = omitempty("")
     when_unsatisfiable: Annotated[str, Required()] = omitempty("")
@@ -149,13 +124,9 @@ class TopologySpreadConstraint(Model):
 
 
 class TopologySelectorLabelRequirement(Model):
-    """A topology selector requirement is a selector that matches given label."""
-
     key: Annotated[str, Required()] = omitempty("")
     values: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
 
 
 class TopologySelectorTerm(Model, rules=[Atomic()]):
-    """A topology selector term represents the result of label queries."""
-
     match_label_expressions: Annotated[Seq[TopologySelectorLabelRequirement], Atomic()] = omitempty(())

@@ -1,6 +1,7 @@
 """Pods: containers, probes, security, status, and the template other kinds embed.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -96,8 +97,6 @@ __all__ = [
 
 
 class ContainerPort(Model):
-    """Network port in a single container."""
-
     name: str = omitempty("")
     host_port: Annotated[Maybe[int], Int32] = UNSET
     container_port: Annotated[Maybe[int], Int32, Required()] = UNSET
@@ -106,30 +105,22 @@ class ContainerPort(Model):
 
 
 class ConfigMapEnvSource(Model):
-    """ConfigMapEnvSource selects a ConfigMap to populate the environment variables with."""
-
     name: Annotated[str, Default("")] = omitempty("")
     optional: Maybe[bool] = UNSET
 
 
 class SecretEnvSource(Model):
-    """SecretEnvSource selects a Secret to populate the environment variables with."""
-
     name: Annotated[str, Default("")] = omitempty("")
     optional: Maybe[bool] = UNSET
 
 
 class EnvFromSource(Model):
-    """Source of a set of ConfigMaps or Secrets."""
-
     prefix: str = omitempty("")
     config_map_ref: Maybe[ConfigMapEnvSource] = UNSET
     secret_ref: Maybe[SecretEnvSource] = UNSET
 
 
 class EnvVarSource(Model):
-    """Source for the value of an EnvVar."""
-
     field_ref: Maybe[ObjectFieldSelector] = UNSET
     resource_field_ref: Maybe[ResourceFieldSelector] = UNSET
     config_map_key_ref: Maybe[ConfigMapKeySelector] = UNSET
@@ -138,52 +129,38 @@ class EnvVarSource(Model):
 
 
 class EnvVar(Model):
-    """N environment variable present in a Container."""
-
     name: Annotated[str, Required()] = omitempty("")
     value: str = omitempty("")
     value_from: Maybe[EnvVarSource] = UNSET
 
 
 class ResourceClaim(Model):
-    """ResourceClaim references one entry in PodSpec.ResourceClaims."""
-
     name: Annotated[str, Required()] = omitempty("")
     request: str = omitempty("")
 
 
 class ResourceRequirements(Model):
-    """Compute resource requirements."""
-
     limits: Map[str, Quantity] = omitempty(EMPTY_MAP)
     requests: Map[str, Quantity] = omitempty(EMPTY_MAP)
     claims: Annotated[Seq[ResourceClaim], ListMap("name")] = omitempty(())
 
 
 class ContainerResizePolicy(Model):
-    """Resource resize policy for the container."""
-
     resource_name: Annotated[str, Required()] = omitempty("")
     restart_policy: Annotated[str, Required()] = omitempty("")
 
 
 class ContainerRestartRuleOnExitCodes(Model):
-    """Condition for handling an exited container based on its exit codes."""
-
     operator: Annotated[str, Required()] = omitempty("")
     values: Annotated[Seq[int], ListSet()] = omitempty(())
 
 
 class ContainerRestartRule(Model):
-    """How a container exit is handled."""
-
     action: Annotated[str, Required()] = omitempty("")
     exit_codes: Maybe[ContainerRestartRuleOnExitCodes] = UNSET
 
 
 class VolumeMount(Model):
-    """Mounting of a Volume within a container."""
-
     name: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
     recursive_read_only: Maybe[str] = UNSET
@@ -194,28 +171,20 @@ class VolumeMount(Model):
 
 
 class VolumeDevice(Model):
-    """VolumeDevice describes a mapping of a raw block device within a container."""
-
     name: Annotated[str, Required()] = omitempty("")
     device_path: Annotated[str, Required()] = omitempty("")
 
 
 class ExecAction(Model):
-    """'run in container' action."""
-
     command: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class HTTPHeader(Model):
-    """Custom header to be used in HTTP probes."""
-
     name: Annotated[str, Required()] = omitempty("")
     value: Annotated[str, Required()] = omitempty("")
 
 
 class HTTPGetAction(Model):
-    """N action based on HTTP Get requests."""
-
     path: str = omitempty("")
     port: Annotated[Maybe[IntOrString], Required()] = UNSET
     host: str = omitempty("")
@@ -224,22 +193,16 @@ class HTTPGetAction(Model):
 
 
 class TCPSocketAction(Model):
-    """N action based on opening a socket."""
-
     port: Annotated[Maybe[IntOrString], Required()] = UNSET
     host: str = omitempty("")
 
 
 class GRPCAction(Model):
-    """GRPCAction specifies an action involving a GRPC service."""
-
     port: Annotated[Maybe[int], Int32, Required()] = UNSET
     service: Annotated[Maybe[str], Default("")] = UNSET
 
 
 class Probe(Model):
-    """Health check to be performed against a container to determine whether it is alive or ready to …"""
-
     exec: Maybe[ExecAction] = UNSET
     http_get: Maybe[HTTPGetAction] = UNSET
     tcp_socket: Maybe[TCPSocketAction] = UNSET
@@ -253,14 +216,10 @@ class Probe(Model):
 
 
 class SleepAction(Model):
-    """'sleep' action."""
-
     seconds: Annotated[Maybe[int], Int64, Required()] = UNSET
 
 
 class LifecycleHandler(Model):
-    """Specific action that should be taken in a lifecycle hook."""
-
     exec: Maybe[ExecAction] = UNSET
     http_get: Maybe[HTTPGetAction] = UNSET
     tcp_socket: Maybe[TCPSocketAction] = UNSET
@@ -268,23 +227,17 @@ class LifecycleHandler(Model):
 
 
 class Lifecycle(Model):
-    """Ctions that the management system should take in response to container lifecycle events."""
-
     post_start: Maybe[LifecycleHandler] = UNSET
     pre_stop: Maybe[LifecycleHandler] = UNSET
     stop_signal: Maybe[str] = UNSET
 
 
 class Capabilities(Model):
-    """Adds and removes POSIX capabilities from running containers."""
-
     add: Annotated[Seq[str], Atomic()] = omitempty(())
     drop: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class SELinuxOptions(Model):
-    """Labels to be applied to the container."""
-
     user: str = omitempty("")
     role: str = omitempty("")
     type: str = omitempty("")
@@ -292,8 +245,6 @@ class SELinuxOptions(Model):
 
 
 class WindowsSecurityContextOptions(Model):
-    """WindowsSecurityContextOptions contain Windows-specific options and credentials."""
-
     gmsa_credential_spec_name: Maybe[str] = UNSET
     gmsa_credential_spec: Maybe[str] = UNSET
     run_as_user_name: Maybe[str] = UNSET
@@ -301,22 +252,16 @@ class WindowsSecurityContextOptions(Model):
 
 
 class SeccompProfile(Model):
-    """Pod/container's seccomp profile settings."""
-
     type: Annotated[str, Required()] = omitempty("")
     localhost_profile: Maybe[str] = UNSET
 
 
 class AppArmorProfile(Model):
-    """Pod or container's AppArmor settings."""
-
     type: Annotated[str, Required()] = omitempty("")
     localhost_profile: Maybe[str] = UNSET
 
 
 class SecurityContext(Model):
-    """Security configuration that will be applied to a container."""
-
     capabilities: Maybe[Capabilities] = UNSET
     privileged: Maybe[bool] = UNSET
     se_linux_options: Maybe[SELinuxOptions] = UNSET
@@ -332,8 +277,6 @@ class SecurityContext(Model):
 
 
 class Container(Model):
-    """A single application container that you want to run within a pod."""
-
     name: Annotated[str, Required()] = omitempty("")
     image: str = omitempty("")
     command: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -362,8 +305,6 @@ class Container(Model):
 
 
 class EphemeralContainer(Model):
-    """An EphemeralContainer is a temporary container that you may add to an existing Pod for …"""
-
     name: Annotated[str, Required()] = omitempty("")
     image: str = omitempty("")
     command: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -393,15 +334,11 @@ class EphemeralContainer(Model):
 
 
 class Sysctl(Model):
-    """Kernel parameter to be set."""
-
     name: Annotated[str, Required()] = omitempty("")
     value: Annotated[str, Required()] = omitempty("")
 
 
 class PodSecurityContext(Model):
-    """Pod-level security attributes and common container settings."""
-
     se_linux_options: Maybe[SELinuxOptions] = UNSET
     windows_options: Maybe[WindowsSecurityContextOptions] = UNSET
     run_as_user: Annotated[Maybe[int], Int64] = UNSET
@@ -418,62 +355,44 @@ class PodSecurityContext(Model):
 
 
 class HostAlias(Model):
-    """Mapping between IP and hostnames that will be injected as an entry in the pod's hosts file."""
-
     ip: Annotated[str, Required()] = omitempty("")
     hostnames: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
 class PodDNSConfigOption(Model):
-    """DNS resolver options of a pod."""
-
     name: str = omitempty("")
     value: Maybe[str] = UNSET
 
 
 class PodDNSConfig(Model):
-    """DNS parameters of a pod in addition to those generated from DNSPolicy."""
-
     nameservers: Annotated[Seq[str], Atomic()] = omitempty(())
     searches: Annotated[Seq[str], Atomic()] = omitempty(())
     options: Annotated[Seq[PodDNSConfigOption], Atomic()] = omitempty(())
 
 
 class PodReadinessGate(Model):
-    """Reference to a pod condition."""
-
     condition_type: Annotated[str, Required()] = omitempty("")
 
 
 class PodOS(Model):
-    """OS parameters of a pod."""
-
     name: Annotated[str, Required()] = omitempty("")
 
 
 class PodSchedulingGate(Model):
-    """Ssociated to a Pod to guard its scheduling."""
-
     name: Annotated[str, Required()] = omitempty("")
 
 
 class PodResourceClaim(Model):
-    """PodResourceClaim references exactly one ResourceClaim, either directly or by naming a …"""
-
     name: Annotated[str, Required()] = omitempty("")
     resource_claim_name: Maybe[str] = UNSET
     resource_claim_template_name: Maybe[str] = UNSET
 
 
 class PodSchedulingGroup(Model):
-    """PodSchedulingGroup identifies the runtime scheduling group instance that a Pod belongs to."""
-
     pod_group_name: Maybe[str] = UNSET
 
 
 class PodSpec(Model):
-    """Description of a pod."""
-
     volumes: Annotated[Seq[Volume], ListMap("name")] = omitempty(())
     init_containers: Annotated[Seq[Container], ListMap("name")] = omitempty(())
     containers: Annotated[Seq[Container], ListMap("name"), Required()] = omitempty(())
@@ -521,8 +440,6 @@ class PodSpec(Model):
 
 
 class PodCondition(Model):
-    """Details for the current condition of this pod."""
-
     type: Annotated[str, Required()] = omitempty("")
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     status: Annotated[str, Required()] = omitempty("")
@@ -533,33 +450,23 @@ class PodCondition(Model):
 
 
 class HostIP(Model):
-    """Single IP address allocated to the host."""
-
     ip: Annotated[str, Required()] = omitempty("")
 
 
 class PodIP(Model):
-    """Single IP address allocated to the pod."""
-
     ip: Annotated[str, Required()] = omitempty("")
 
 
 class ContainerStateWaiting(Model):
-    """Waiting state of a container."""
-
     reason: str = omitempty("")
     message: str = omitempty("")
 
 
 class ContainerStateRunning(Model):
-    """Running state of a container."""
-
     started_at: OptionalTime = UNSET
 
 
 class ContainerStateTerminated(Model):
-    """Terminated state of a container."""
-
     exit_code: Annotated[Maybe[int], Int32, Required()] = UNSET
     signal: Annotated[Maybe[int], Int32] = UNSET
     reason: str = omitempty("")
@@ -570,28 +477,20 @@ class ContainerStateTerminated(Model):
 
 
 class ContainerState(Model):
-    """Possible state of container."""
-
     waiting: Maybe[ContainerStateWaiting] = UNSET
     running: Maybe[ContainerStateRunning] = UNSET
     terminated: Maybe[ContainerStateTerminated] = UNSET
 
 
 class ImageVolumeStatus(Model):
-    """Image-based volume status."""
-
     image_ref: Annotated[str, Required()] = omitempty("")
 
 
 class VolumeStatus(Model):
-    """Status of a mounted volume."""
-
     image: Maybe[ImageVolumeStatus] = UNSET
 
 
 class VolumeMountStatus(Model):
-    """VolumeMountStatus shows status of volume mounts."""
-
     name: Annotated[str, Required()] = omitempty("")
     mount_path: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -600,37 +499,27 @@ class VolumeMountStatus(Model):
 
 
 class LinuxContainerUser(Model):
-    """User identity information in Linux containers."""
-
     uid: Annotated[Maybe[int], Int64, Required()] = UNSET
     gid: Annotated[Maybe[int], Int64, Required()] = UNSET
     supplemental_groups: Annotated[Seq[int], Atomic()] = omitempty(())
 
 
 class ContainerUser(Model):
-    """User identity information."""
-
     linux: Maybe[LinuxContainerUser] = UNSET
 
 
 class ResourceHealth(Model):
-    """Health of a resource."""
-
     resource_id: Annotated[str, Required()] = omitempty("")
     health: str = omitempty("")
     message: Maybe[str] = UNSET
 
 
 class ResourceStatus(Model):
-    """Status of a single resource allocated to a Pod."""
-
     name: Annotated[str, Required()] = omitempty("")
     resources: Annotated[Seq[ResourceHealth], ListMap("resourceID")] = omitempty(())
 
 
 class ContainerStatus(Model):
-    """Details for the current status of this container."""
-
     name: Annotated[str, Required()] = omitempty("")
     state: ContainerState = omitempty(ContainerState())
     last_state: ContainerState = omitempty(ContainerState())
@@ -649,38 +538,28 @@ class ContainerStatus(Model):
 
 
 class PodResourceClaimStatus(Model):
-    """Stored in the PodStatus for each PodResourceClaim which references a ResourceClaimTemplate."""
-
     name: Annotated[str, Required()] = omitempty("")
     resource_claim_name: Maybe[str] = UNSET
 
 
 class ContainerExtendedResourceRequest(Model):
-    """ContainerExtendedResourceRequest has the mapping of container name, extended resource name to …"""
-
     container_name: Annotated[str, Required()] = omitempty("")
     resource_name: Annotated[str, Required()] = omitempty("")
     request_name: Annotated[str, Required()] = omitempty("")
 
 
 class PodExtendedResourceClaimStatus(Model):
-    """Stored in the PodStatus for the extended resource requests backed by DRA."""
-
     request_mappings: Annotated[Seq[ContainerExtendedResourceRequest], Atomic(), Required()] = omitempty(())
     resource_claim_name: Annotated[str, Required()] = omitempty("")
 
 
 class NodeAllocatableResourceClaimStatus(Model):
-    """Status of node allocatable resources allocated via DRA."""
-
     resource_claim_name: Annotated[str, Required()] = omitempty("")
     containers: Annotated[Seq[str], ListSet()] = omitempty(())
     resources: Annotated[Map[str, Quantity], Required()] = omitempty(EMPTY_MAP)
 
 
 class PodStatus(Model):
-    """Information about the status of a pod."""
-
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     phase: str = omitempty("")
     conditions: Annotated[Seq[PodCondition], ListMap("type")] = omitempty(())
@@ -706,27 +585,19 @@ class PodStatus(Model):
     )
 
 
-class Pod(Resource, version="v1", short_names=["po"], status=True):
-    """Collection of containers that can run on a host."""
-
+class Pod(Resource, version="v1", plural="pods", short_names=["po"], status=True):
     spec: PodSpec = omitempty(PodSpec())
     status: PodStatus = omitempty(PodStatus())
 
 
 class PodTemplateSpec(Model):
-    """Data a pod should have when created from a template."""
-
     metadata: ObjectMeta = omitempty(ObjectMeta())
     spec: PodSpec = omitempty(PodSpec())
 
 
-class PodTemplate(Resource, version="v1"):
-    """Template for creating copies of a predefined pod."""
-
+class PodTemplate(Resource, version="v1", plural="podtemplates"):
     template: PodTemplateSpec = omitempty(PodTemplateSpec())
 
 
-class Binding(Resource, version="v1"):
-    """Binding ties one object to another; for example, a pod is bound to a node by a scheduler."""
-
+class Binding(Resource, version="v1", plural="bindings"):
     target: Annotated[ObjectReference, Required()] = omitempty(ObjectReference())

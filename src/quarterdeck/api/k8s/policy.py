@@ -1,6 +1,7 @@
 """Disruption budgets and evictions.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ __all__ = ["Eviction", "PodDisruptionBudget", "PodDisruptionBudgetSpec", "PodDis
 
 
 class PodDisruptionBudgetSpec(Model):
-    """Description of a PodDisruptionBudget."""
-
     min_available: Maybe[IntOrString] = UNSET
     selector: Maybe[LabelSelector] = UNSET
     max_unavailable: Maybe[IntOrString] = UNSET
@@ -27,8 +26,6 @@ class PodDisruptionBudgetSpec(Model):
 
 
 class PodDisruptionBudgetStatus(Model):
-    """Information about the status of a PodDisruptionBudget."""
-
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     disrupted_pods: Map[str, Time] = omitempty(EMPTY_MAP)
     disruptions_allowed: Annotated[Maybe[int], Int32] = UNSET
@@ -38,14 +35,12 @@ class PodDisruptionBudgetStatus(Model):
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 
 
-class PodDisruptionBudget(Resource, group="policy", version="v1", short_names=["pdb"], status=True):
-    """N object to define the max disruption that can be caused to a collection of pods."""
-
+class PodDisruptionBudget(
+    Resource, group="policy", version="v1", plural="poddisruptionbudgets", short_names=["pdb"], status=True
+):
     spec: PodDisruptionBudgetSpec = omitempty(PodDisruptionBudgetSpec())
     status: PodDisruptionBudgetStatus = omitempty(PodDisruptionBudgetStatus())
 
 
 class Eviction(Resource, group="policy", version="v1", plural="pods/eviction"):
-    """Eviction evicts a pod from its node subject to certain policies and safety constraints."""
-
     delete_options: Maybe[DeleteOptions] = UNSET

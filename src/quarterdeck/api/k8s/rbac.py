@@ -1,6 +1,7 @@
 """Roles and bindings.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -25,8 +26,6 @@ __all__ = [
 
 
 class PolicyRule(Model):
-    """Information that describes a policy rule, but does not contain information about who the rule …"""
-
     verbs: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     api_groups: Annotated[Seq[str], Atomic()] = omitempty(())
     resources: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -34,28 +33,22 @@ class PolicyRule(Model):
     non_resource_urls: Annotated[Seq[str], Atomic()] = omitempty(())
 
 
-class Role(Resource, group="rbac.authorization.k8s.io", version="v1"):
-    """Namespaced, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding."""
-
+class Role(Resource, group="rbac.authorization.k8s.io", version="v1", plural="roles"):
     rules: Annotated[Seq[PolicyRule], Atomic()] = omitempty(())
 
 
 class AggregationRule(Model):
-    """How to locate ClusterRoles to aggregate into the ClusterRole."""
-
     cluster_role_selectors: Annotated[Seq[LabelSelector], Atomic()] = omitempty(())
 
 
-class ClusterRole(Resource, group="rbac.authorization.k8s.io", version="v1", scope="Cluster"):
-    """Cluster level, logical grouping of PolicyRules that can be referenced as a unit by a RoleBinding …"""
-
+class ClusterRole(
+    Resource, group="rbac.authorization.k8s.io", version="v1", plural="clusterroles", scope="Cluster"
+):
     rules: Annotated[Seq[PolicyRule], Atomic()] = omitempty(())
     aggregation_rule: Maybe[AggregationRule] = UNSET
 
 
 class Subject(Model, rules=[Atomic()]):
-    """Reference to the object or user identities a role binding applies to."""
-
     kind: Annotated[str, Required()] = omitempty("")
     api_group: str = omitempty("")
     name: Annotated[str, Required()] = omitempty("")
@@ -63,22 +56,18 @@ class Subject(Model, rules=[Atomic()]):
 
 
 class RoleRef(Model, rules=[Atomic()]):
-    """Information that points to the role being used."""
-
     api_group: str = omitempty("")
     kind: Annotated[str, Required()] = omitempty("")
     name: Annotated[str, Required()] = omitempty("")
 
 
-class RoleBinding(Resource, group="rbac.authorization.k8s.io", version="v1"):
-    """RoleBinding references a role, but does not contain it."""
-
+class RoleBinding(Resource, group="rbac.authorization.k8s.io", version="v1", plural="rolebindings"):
     subjects: Annotated[Seq[Subject], Atomic()] = omitempty(())
     role_ref: Annotated[RoleRef, Required()] = omitempty(RoleRef())
 
 
-class ClusterRoleBinding(Resource, group="rbac.authorization.k8s.io", version="v1", scope="Cluster"):
-    """ClusterRoleBinding references a ClusterRole, but not contain it."""
-
+class ClusterRoleBinding(
+    Resource, group="rbac.authorization.k8s.io", version="v1", plural="clusterrolebindings", scope="Cluster"
+):
     subjects: Annotated[Seq[Subject], Atomic()] = omitempty(())
     role_ref: Annotated[RoleRef, Required()] = omitempty(RoleRef())

@@ -1,6 +1,7 @@
 """References between core objects: by name, by key, by field.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -26,14 +27,10 @@ __all__ = [
 
 
 class LocalObjectReference(Model, rules=[Atomic()]):
-    """Enough information to let you locate the referenced object inside the same namespace."""
-
     name: Annotated[str, Default("")] = omitempty("")
 
 
 class ObjectReference(Model, rules=[Atomic()]):
-    """Enough information to let you inspect or modify the referred object."""
-
     kind: str = omitempty("")
     namespace: str = omitempty("")
     name: str = omitempty("")
@@ -44,23 +41,17 @@ class ObjectReference(Model, rules=[Atomic()]):
 
 
 class SecretReference(Model, rules=[Atomic()]):
-    """Secret Reference."""
-
     name: str = omitempty("")
     namespace: str = omitempty("")
 
 
 class TypedLocalObjectReference(Model, rules=[Atomic()]):
-    """Enough information to let you locate the typed referenced object inside the same namespace."""
-
     api_group: Maybe[str] = UNSET
     kind: Annotated[str, Required()] = omitempty("")
     name: Annotated[str, Required()] = omitempty("")
 
 
 class TypedObjectReference(Model):
-    """Enough information to let you locate the typed referenced object."""
-
     api_group: Maybe[str] = UNSET
     kind: Annotated[str, Required()] = omitempty("")
     name: Annotated[str, Required()] = omitempty("")
@@ -68,24 +59,18 @@ class TypedObjectReference(Model):
 
 
 class ConfigMapKeySelector(Model, rules=[Atomic()]):
-    """Selects a key from a ConfigMap."""
-
     name: Annotated[str, Default("")] = omitempty("")
     key: Annotated[str, Required()] = omitempty("")
     optional: Maybe[bool] = UNSET
 
 
 class SecretKeySelector(Model, rules=[Atomic()]):
-    """SecretKeySelector selects a key of a Secret."""
-
     name: Annotated[str, Default("")] = omitempty("")
     key: Annotated[str, Required()] = omitempty("")
     optional: Maybe[bool] = UNSET
 
 
 class FileKeySelector(Model, rules=[Atomic()]):
-    """FileKeySelector selects a key of the env file."""
-
     volume_name: Annotated[str, Required()] = omitempty("")
     path: Annotated[str, Required()] = omitempty("")
     key: Annotated[str, Required()] = omitempty("")
@@ -93,15 +78,11 @@ class FileKeySelector(Model, rules=[Atomic()]):
 
 
 class ObjectFieldSelector(Model, rules=[Atomic()]):
-    """ObjectFieldSelector selects an APIVersioned field of an object."""
-
     api_version: str = omitempty("")
     field_path: Annotated[str, Required()] = omitempty("")
 
 
 class ResourceFieldSelector(Model, rules=[Atomic()]):
-    """Container resources (cpu, memory) and their output format."""
-
     container_name: str = omitempty("")
     resource: Annotated[str, Required()] = omitempty("")
     divisor: Maybe[Quantity] = UNSET

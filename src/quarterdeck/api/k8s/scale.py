@@ -1,6 +1,7 @@
 """The scale subresource (autoscaling/v1).
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -15,20 +16,14 @@ __all__ = ["Scale", "ScaleSpec", "ScaleStatus"]
 
 
 class ScaleSpec(Model):
-    """Attributes of a scale subresource."""
-
     replicas: Annotated[Maybe[int], Int32, Default(0)] = UNSET
 
 
 class ScaleStatus(Model):
-    """Current status of a scale subresource."""
-
     replicas: Annotated[Maybe[int], Int32, Required()] = UNSET
     selector: str = omitempty("")
 
 
 class Scale(Resource, group="autoscaling", version="v1", plural="scales"):
-    """Scaling request for a resource."""
-
     spec: ScaleSpec = omitempty(ScaleSpec())
     status: ScaleStatus = omitempty(ScaleStatus())

@@ -1,6 +1,7 @@
 """Priority classes.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ from quarterdeck.api.resource import Resource
 __all__ = ["PriorityClass"]
 
 
-class PriorityClass(Resource, group="scheduling.k8s.io", version="v1", scope="Cluster", short_names=["pc"]):
-    """Mapping from a priority class name to the priority integer value."""
-
+class PriorityClass(
+    Resource,
+    group="scheduling.k8s.io",
+    version="v1",
+    plural="priorityclasses",
+    scope="Cluster",
+    short_names=["pc"],
+):
     value: Annotated[Maybe[int], Int32] = UNSET
     global_default: Maybe[bool] = UNSET
     description: str = omitempty("")

@@ -1,6 +1,7 @@
 """Services and the legacy Endpoints.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ __all__ = [
 
 
 class ServicePort(Model):
-    """Information on service's port."""
-
     name: str = omitempty("")
     protocol: Annotated[str, Default("TCP")] = omitempty("")
     app_protocol: Maybe[str] = UNSET
@@ -43,20 +42,14 @@ class ServicePort(Model):
 
 
 class ClientIPConfig(Model):
-    """Configurations of Client IP based session affinity."""
-
     timeout_seconds: Annotated[Maybe[int], Int32] = UNSET
 
 
 class SessionAffinityConfig(Model):
-    """Configurations of session affinity."""
-
     client_ip: Maybe[ClientIPConfig] = UNSET
 
 
 class ServiceSpec(Model):
-    """Attributes that a user creates on a service."""
-
     ports: Annotated[Seq[ServicePort], ListMap("port", "protocol")] = omitempty(())
     selector: Annotated[Map[str, str], Atomic()] = omitempty(EMPTY_MAP)
     cluster_ip: str = omitempty("")
@@ -80,16 +73,12 @@ class ServiceSpec(Model):
 
 
 class PortStatus(Model):
-    """Error condition of a service port."""
-
     port: Annotated[Maybe[int], Int32, Required()] = UNSET
     protocol: Annotated[str, Required()] = omitempty("")
     error: Maybe[str] = UNSET
 
 
 class LoadBalancerIngress(Model):
-    """Status of a load-balancer ingress point: traffic intended for the service should be sent to an …"""
-
     ip: str = omitempty("")
     hostname: str = omitempty("")
     ip_mode: Maybe[str] = UNSET
@@ -97,28 +86,20 @@ class LoadBalancerIngress(Model):
 
 
 class LoadBalancerStatus(Model):
-    """Status of a load-balancer."""
-
     ingress: Annotated[Seq[LoadBalancerIngress], Atomic()] = omitempty(())
 
 
 class ServiceStatus(Model):
-    """Current status of a service."""
-
     load_balancer: LoadBalancerStatus = omitempty(LoadBalancerStatus())
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 
 
-class Service(Resource, version="v1", short_names=["svc"], status=True):
-    """Named abstraction of software service (for example, mysql) consisting of local port (for example …"""
-
+class Service(Resource, version="v1", plural="services", short_names=["svc"], status=True):
     spec: ServiceSpec = omitempty(ServiceSpec())
     status: ServiceStatus = omitempty(ServiceStatus())
 
 
 class EndpointAddress(Model, rules=[Atomic()]):
-    """Tuple that describes single IP address."""
-
     ip: Annotated[str, Required()] = omitempty("")
     hostname: str = omitempty("")
     node_name: Maybe[str] = UNSET
@@ -126,8 +107,6 @@ class EndpointAddress(Model, rules=[Atomic()]):
 
 
 class EndpointPort(Model, rules=[Atomic()]):
-    """Tuple that describes a single port."""
-
     name: str = omitempty("")
     port: Annotated[Maybe[int], Int32, Required()] = UNSET
     protocol: str = omitempty("")
@@ -135,14 +114,10 @@ class EndpointPort(Model, rules=[Atomic()]):
 
 
 class EndpointSubset(Model):
-    """Group of addresses with a common set of ports."""
-
     addresses: Annotated[Seq[EndpointAddress], Atomic()] = omitempty(())
     not_ready_addresses: Annotated[Seq[EndpointAddress], Atomic()] = omitempty(())
     ports: Annotated[Seq[EndpointPort], Atomic()] = omitempty(())
 
 
 class Endpoints(Resource, version="v1", plural="endpoints", short_names=["ep"]):
-    """Collection of endpoints that implement the actual service."""
-
     subsets: Annotated[Seq[EndpointSubset], Atomic()] = omitempty(())

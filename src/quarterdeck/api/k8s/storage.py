@@ -1,6 +1,7 @@
 """Storage classes and CSI objects.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -34,9 +35,14 @@ __all__ = [
 ]
 
 
-class StorageClass(Resource, group="storage.k8s.io", version="v1", scope="Cluster", short_names=["sc"]):
-    """Parameters for a class of storage for which PersistentVolumes can be dynamically provisioned."""
-
+class StorageClass(
+    Resource,
+    group="storage.k8s.io",
+    version="v1",
+    plural="storageclasses",
+    scope="Cluster",
+    short_names=["sc"],
+):
     provisioner: Annotated[str, Required()] = omitempty("")
     parameters: Map[str, str] = omitempty(EMPTY_MAP)
     reclaim_policy: Maybe[str] = UNSET
@@ -47,14 +53,10 @@ class StorageClass(Resource, group="storage.k8s.io", version="v1", scope="Cluste
 
 
 class VolumeNodeResources(Model):
-    """Set of resource limits for scheduling of volumes."""
-
     count: Annotated[Maybe[int], Int32] = UNSET
 
 
 class CSINodeDriver(Model):
-    """Information about the specification of one CSI driver installed on a node."""
-
     name: Annotated[str, Required()] = omitempty("")
     node_id: Annotated[str, Required()] = omitempty("")
     topology_keys: Annotated[Seq[str], Atomic()] = omitempty(())
@@ -62,27 +64,19 @@ class CSINodeDriver(Model):
 
 
 class CSINodeSpec(Model):
-    """Information about the specification of all CSI drivers installed on a node."""
-
     drivers: Annotated[Seq[CSINodeDriver], ListMap("name"), Required()] = omitempty(())
 
 
-class CSINode(Resource, group="storage.k8s.io", version="v1", scope="Cluster"):
-    """Information about all CSI drivers installed on a node."""
-
+class CSINode(Resource, group="storage.k8s.io", version="v1", plural="csinodes", scope="Cluster"):
     spec: Annotated[CSINodeSpec, Required()] = omitempty(CSINodeSpec())
 
 
 class TokenRequest(Model):
-    """Parameters of a service account token."""
-
     audience: Annotated[str, Required()] = omitempty("")
     expiration_seconds: Annotated[Maybe[int], Int64] = UNSET
 
 
 class CSIDriverSpec(Model):
-    """Specification of a CSIDriver."""
-
     attach_required: Maybe[bool] = UNSET
     pod_info_on_mount: Maybe[bool] = UNSET
     volume_lifecycle_modes: Annotated[Seq[str], ListSet()] = omitempty(())
@@ -96,54 +90,42 @@ class CSIDriverSpec(Model):
     prevent_pod_scheduling_if_missing: Maybe[bool] = UNSET
 
 
-class CSIDriver(Resource, group="storage.k8s.io", version="v1", scope="Cluster"):
-    """CSIDriver captures information about a Container Storage Interface (CSI) volume driver deployed …"""
-
+class CSIDriver(Resource, group="storage.k8s.io", version="v1", plural="csidrivers", scope="Cluster"):
     spec: Annotated[CSIDriverSpec, Required()] = omitempty(CSIDriverSpec())
 
 
 class VolumeAttachmentSource(Model):
-    """Volume that should be attached."""
-
     persistent_volume_name: Maybe[str] = UNSET
     inline_volume_spec: Maybe[PersistentVolumeSpec] = UNSET
 
 
 class VolumeAttachmentSpec(Model):
-    """Specification of a VolumeAttachment request."""
-
     attacher: Annotated[str, Required()] = omitempty("")
     source: Annotated[VolumeAttachmentSource, Required()] = omitempty(VolumeAttachmentSource())
     node_name: Annotated[str, Required()] = omitempty("")
 
 
 class VolumeError(Model):
-    """VolumeError captures an error encountered during a volume operation."""
-
     time: OptionalTime = UNSET
     message: str = omitempty("")
     error_code: Annotated[Maybe[int], Int32] = UNSET
 
 
 class VolumeAttachmentStatus(Model):
-    """Status of a VolumeAttachment request."""
-
     attached: Annotated[Maybe[bool], Required()] = UNSET
     attachment_metadata: Map[str, str] = omitempty(EMPTY_MAP)
     attach_error: Maybe[VolumeError] = UNSET
     detach_error: Maybe[VolumeError] = UNSET
 
 
-class VolumeAttachment(Resource, group="storage.k8s.io", version="v1", scope="Cluster", status=True):
-    """VolumeAttachment captures the intent to attach or detach the specified volume to/from the …"""
-
+class VolumeAttachment(
+    Resource, group="storage.k8s.io", version="v1", plural="volumeattachments", scope="Cluster", status=True
+):
     spec: Annotated[VolumeAttachmentSpec, Required()] = omitempty(VolumeAttachmentSpec())
     status: VolumeAttachmentStatus = omitempty(VolumeAttachmentStatus())
 
 
-class CSIStorageCapacity(Resource, group="storage.k8s.io", version="v1"):
-    """CSIStorageCapacity stores the result of one CSI GetCapacity call."""
-
+class CSIStorageCapacity(Resource, group="storage.k8s.io", version="v1", plural="csistoragecapacities"):
     node_topology: Maybe[LabelSelector] = UNSET
     storage_class_name: Annotated[str, Required()] = omitempty("")
     capacity: Maybe[Quantity] = UNSET

@@ -1,6 +1,7 @@
 """Volumes: every source a pod can mount, persistent volumes and claims.
 
-Fields follow k8s.io/api v0.36.3; what a newer server adds survives as unknown fields.
+Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
+What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations
@@ -91,22 +92,16 @@ __all__ = [
 
 
 class HostPathVolumeSource(Model):
-    """Represents a host path mapped into a pod."""
-
     path: Annotated[str, Required()] = omitempty("")
     type: Maybe[str] = UNSET
 
 
 class EmptyDirVolumeSource(Model):
-    """Represents an empty directory for a pod."""
-
     medium: str = omitempty("")
     size_limit: Maybe[Quantity] = UNSET
 
 
 class GCEPersistentDiskVolumeSource(Model):
-    """Represents a Persistent Disk resource in Google Compute Engine."""
-
     pd_name: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     partition: Annotated[Maybe[int], Int32] = UNSET
@@ -114,8 +109,6 @@ class GCEPersistentDiskVolumeSource(Model):
 
 
 class AWSElasticBlockStoreVolumeSource(Model):
-    """Represents a Persistent Disk resource in AWS."""
-
     volume_id: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     partition: Annotated[Maybe[int], Int32] = UNSET
@@ -123,24 +116,18 @@ class AWSElasticBlockStoreVolumeSource(Model):
 
 
 class GitRepoVolumeSource(Model):
-    """Represents a volume that is populated with the contents of a git repository."""
-
     repository: Annotated[str, Required()] = omitempty("")
     revision: str = omitempty("")
     directory: str = omitempty("")
 
 
 class KeyToPath(Model):
-    """Maps a string key to a path within a volume."""
-
     key: Annotated[str, Required()] = omitempty("")
     path: Annotated[str, Required()] = omitempty("")
     mode: Annotated[Maybe[int], Int32] = UNSET
 
 
 class SecretVolumeSource(Model):
-    """Adapts a Secret into a volume."""
-
     secret_name: str = omitempty("")
     items: Annotated[Seq[KeyToPath], Atomic()] = omitempty(())
     default_mode: Annotated[Maybe[int], Int32] = UNSET
@@ -148,16 +135,12 @@ class SecretVolumeSource(Model):
 
 
 class NFSVolumeSource(Model):
-    """Represents an NFS mount that lasts the lifetime of a pod."""
-
     server: Annotated[str, Required()] = omitempty("")
     path: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
 
 
 class ISCSIVolumeSource(Model):
-    """Represents an ISCSI disk."""
-
     target_portal: Annotated[str, Required()] = omitempty("")
     iqn: Annotated[str, Required()] = omitempty("")
     lun: Annotated[Maybe[int], Int32, Required()] = UNSET
@@ -172,23 +155,17 @@ class ISCSIVolumeSource(Model):
 
 
 class GlusterfsVolumeSource(Model):
-    """Represents a Glusterfs mount that lasts the lifetime of a pod."""
-
     endpoints: Annotated[str, Required()] = omitempty("")
     path: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
 
 
 class PersistentVolumeClaimVolumeSource(Model):
-    """PersistentVolumeClaimVolumeSource references the user's PVC in the same namespace."""
-
     claim_name: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
 
 
 class RBDVolumeSource(Model):
-    """Represents a Rados Block Device mount that lasts the lifetime of a pod."""
-
     monitors: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     image: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
@@ -200,8 +177,6 @@ class RBDVolumeSource(Model):
 
 
 class FlexVolumeSource(Model):
-    """FlexVolume represents a generic volume resource that is provisioned/attached using an exec based …"""
-
     driver: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     secret_ref: Maybe[LocalObjectReference] = UNSET
@@ -210,8 +185,6 @@ class FlexVolumeSource(Model):
 
 
 class CinderVolumeSource(Model):
-    """Represents a cinder volume resource in Openstack."""
-
     volume_id: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -219,8 +192,6 @@ class CinderVolumeSource(Model):
 
 
 class CephFSVolumeSource(Model):
-    """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not …"""
-
     monitors: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     path: str = omitempty("")
     user: str = omitempty("")
@@ -230,15 +201,11 @@ class CephFSVolumeSource(Model):
 
 
 class FlockerVolumeSource(Model):
-    """Represents a Flocker volume mounted by the Flocker agent."""
-
     dataset_name: str = omitempty("")
     dataset_uuid: str = omitempty("")
 
 
 class DownwardAPIVolumeFile(Model):
-    """Information to create the file containing the pod field."""
-
     path: Annotated[str, Required()] = omitempty("")
     field_ref: Maybe[ObjectFieldSelector] = UNSET
     resource_field_ref: Maybe[ResourceFieldSelector] = UNSET
@@ -246,15 +213,11 @@ class DownwardAPIVolumeFile(Model):
 
 
 class DownwardAPIVolumeSource(Model):
-    """Volume containing downward API info."""
-
     items: Annotated[Seq[DownwardAPIVolumeFile], Atomic()] = omitempty(())
     default_mode: Annotated[Maybe[int], Int32] = UNSET
 
 
 class FCVolumeSource(Model):
-    """Represents a Fibre Channel volume."""
-
     target_wwns: Annotated[Seq[str], Atomic()] = omitempty(())
     lun: Annotated[Maybe[int], Int32] = UNSET
     fs_type: str = omitempty("")
@@ -263,16 +226,12 @@ class FCVolumeSource(Model):
 
 
 class AzureFileVolumeSource(Model):
-    """AzureFile represents an Azure File Service mount on the host and bind mount to the pod."""
-
     secret_name: Annotated[str, Required()] = omitempty("")
     share_name: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
 
 
 class ConfigMapVolumeSource(Model):
-    """Adapts a ConfigMap into a volume."""
-
     name: Annotated[str, Default("")] = omitempty("")
     items: Annotated[Seq[KeyToPath], Atomic()] = omitempty(())
     default_mode: Annotated[Maybe[int], Int32] = UNSET
@@ -280,8 +239,6 @@ class ConfigMapVolumeSource(Model):
 
 
 class VsphereVirtualDiskVolumeSource(Model):
-    """Represents a vSphere volume resource."""
-
     volume_path: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     storage_policy_name: str = omitempty("")
@@ -289,8 +246,6 @@ class VsphereVirtualDiskVolumeSource(Model):
 
 
 class QuobyteVolumeSource(Model):
-    """Represents a Quobyte mount that lasts the lifetime of a pod."""
-
     registry: Annotated[str, Required()] = omitempty("")
     volume: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -300,56 +255,42 @@ class QuobyteVolumeSource(Model):
 
 
 class AzureDiskVolumeSource(Model):
-    """AzureDisk represents an Azure Data Disk mount on the host and bind mount to the pod."""
-
     disk_name: Annotated[str, Required()] = omitempty("")
     disk_uri: Annotated[str, Required()] = omitempty("")
-    caching_mode: Maybe[str] = UNSET
+    caching_mode: Annotated[Maybe[str], Default("ReadWrite")] = UNSET
     fs_type: Annotated[Maybe[str], Default("ext4")] = UNSET
     read_only: Annotated[Maybe[bool], Default(False)] = UNSET
-    kind: Maybe[str] = UNSET
+    kind: Annotated[Maybe[str], Default("Shared")] = UNSET
 
 
 class PhotonPersistentDiskVolumeSource(Model):
-    """Represents a Photon Controller persistent disk resource."""
-
     pd_id: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
 
 
 class SecretProjection(Model):
-    """Adapts a secret into a projected volume."""
-
     name: Annotated[str, Default("")] = omitempty("")
     items: Annotated[Seq[KeyToPath], Atomic()] = omitempty(())
     optional: Maybe[bool] = UNSET
 
 
 class DownwardAPIProjection(Model):
-    """Represents downward API info for projecting into a projected volume."""
-
     items: Annotated[Seq[DownwardAPIVolumeFile], Atomic()] = omitempty(())
 
 
 class ConfigMapProjection(Model):
-    """Adapts a ConfigMap into a projected volume."""
-
     name: Annotated[str, Default("")] = omitempty("")
     items: Annotated[Seq[KeyToPath], Atomic()] = omitempty(())
     optional: Maybe[bool] = UNSET
 
 
 class ServiceAccountTokenProjection(Model):
-    """Projected service account token volume."""
-
     audience: str = omitempty("")
     expiration_seconds: Annotated[Maybe[int], Int64] = UNSET
     path: Annotated[str, Required()] = omitempty("")
 
 
 class ClusterTrustBundleProjection(Model):
-    """How to select a set of ClusterTrustBundle objects and project their contents into the pod …"""
-
     name: Maybe[str] = UNSET
     signer_name: Maybe[str] = UNSET
     label_selector: Maybe[LabelSelector] = UNSET
@@ -358,8 +299,6 @@ class ClusterTrustBundleProjection(Model):
 
 
 class PodCertificateProjection(Model):
-    """PodCertificateProjection provides a private key and X.509 certificate in the pod filesystem."""
-
     signer_name: Annotated[str, Required()] = omitempty("")
     key_type: Annotated[str, Required()] = omitempty("")
     max_expiration_seconds: Annotated[Maybe[int], Int32] = UNSET
@@ -370,8 +309,6 @@ class PodCertificateProjection(Model):
 
 
 class VolumeProjection(Model):
-    """Projection that may be projected along with other supported volume types."""
-
     secret: Maybe[SecretProjection] = UNSET
     downward_api: Maybe[DownwardAPIProjection] = field(name="downwardAPI", default=UNSET)
     config_map: Maybe[ConfigMapProjection] = UNSET
@@ -381,23 +318,17 @@ class VolumeProjection(Model):
 
 
 class ProjectedVolumeSource(Model):
-    """Represents a projected volume source."""
-
     sources: Annotated[Seq[VolumeProjection], Atomic()] = omitempty(())
     default_mode: Annotated[Maybe[int], Int32] = UNSET
 
 
 class PortworxVolumeSource(Model):
-    """Portworx volume resource."""
-
     volume_id: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     read_only: Maybe[bool] = UNSET
 
 
 class ScaleIOVolumeSource(Model):
-    """Persistent ScaleIO volume."""
-
     gateway: Annotated[str, Required()] = omitempty("")
     system: Annotated[str, Required()] = omitempty("")
     secret_ref: Annotated[Maybe[LocalObjectReference], Required()] = UNSET
@@ -411,8 +342,6 @@ class ScaleIOVolumeSource(Model):
 
 
 class StorageOSVolumeSource(Model):
-    """Represents a StorageOS persistent volume resource."""
-
     volume_name: str = omitempty("")
     volume_namespace: str = omitempty("")
     fs_type: str = omitempty("")
@@ -421,8 +350,6 @@ class StorageOSVolumeSource(Model):
 
 
 class CSIVolumeSource(Model):
-    """Represents a source location of a volume to mount, managed by an external CSI driver."""
-
     driver: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
     fs_type: Maybe[str] = UNSET
@@ -431,15 +358,11 @@ class CSIVolumeSource(Model):
 
 
 class VolumeResourceRequirements(Model):
-    """Storage resource requirements for a volume."""
-
     limits: Map[str, Quantity] = omitempty(EMPTY_MAP)
     requests: Map[str, Quantity] = omitempty(EMPTY_MAP)
 
 
 class PersistentVolumeClaimSpec(Model):
-    """Common attributes of storage devices and allows a Source for provider-specific attributes."""
-
     access_modes: Annotated[Seq[str], Atomic()] = omitempty(())
     selector: Maybe[LabelSelector] = UNSET
     resources: VolumeResourceRequirements = omitempty(VolumeResourceRequirements())
@@ -452,28 +375,20 @@ class PersistentVolumeClaimSpec(Model):
 
 
 class PersistentVolumeClaimTemplate(Model):
-    """Used to produce PersistentVolumeClaim objects as part of an EphemeralVolumeSource."""
-
     metadata: ObjectMeta = omitempty(ObjectMeta())
     spec: Annotated[PersistentVolumeClaimSpec, Required()] = omitempty(PersistentVolumeClaimSpec())
 
 
 class EphemeralVolumeSource(Model):
-    """Represents an ephemeral volume that is handled by a normal storage driver."""
-
     volume_claim_template: Maybe[PersistentVolumeClaimTemplate] = UNSET
 
 
 class ImageVolumeSource(Model):
-    """Image volume resource."""
-
     reference: str = omitempty("")
     pull_policy: str = omitempty("")
 
 
 class Volume(Model):
-    """Named volume in a pod that may be accessed by any container in the pod."""
-
     name: Annotated[str, Required()] = omitempty("")
     host_path: Maybe[HostPathVolumeSource] = UNSET
     empty_dir: Maybe[EmptyDirVolumeSource] = UNSET
@@ -508,8 +423,6 @@ class Volume(Model):
 
 
 class GlusterfsPersistentVolumeSource(Model):
-    """Represents a Glusterfs mount that lasts the lifetime of a pod."""
-
     endpoints: Annotated[str, Required()] = omitempty("")
     path: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -517,8 +430,6 @@ class GlusterfsPersistentVolumeSource(Model):
 
 
 class RBDPersistentVolumeSource(Model):
-    """Represents a Rados Block Device mount that lasts the lifetime of a pod."""
-
     monitors: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     image: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
@@ -530,8 +441,6 @@ class RBDPersistentVolumeSource(Model):
 
 
 class ISCSIPersistentVolumeSource(Model):
-    """N ISCSI disk."""
-
     target_portal: Annotated[str, Required()] = omitempty("")
     iqn: Annotated[str, Required()] = omitempty("")
     lun: Annotated[Maybe[int], Int32, Required()] = UNSET
@@ -546,8 +455,6 @@ class ISCSIPersistentVolumeSource(Model):
 
 
 class CinderPersistentVolumeSource(Model):
-    """Represents a cinder volume resource in Openstack."""
-
     volume_id: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -555,8 +462,6 @@ class CinderPersistentVolumeSource(Model):
 
 
 class CephFSPersistentVolumeSource(Model):
-    """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not …"""
-
     monitors: Annotated[Seq[str], Atomic(), Required()] = omitempty(())
     path: str = omitempty("")
     user: str = omitempty("")
@@ -566,8 +471,6 @@ class CephFSPersistentVolumeSource(Model):
 
 
 class FlexPersistentVolumeSource(Model):
-    """Generic persistent volume resource that is provisioned/attached using an exec based plugin."""
-
     driver: Annotated[str, Required()] = omitempty("")
     fs_type: str = omitempty("")
     secret_ref: Maybe[SecretReference] = UNSET
@@ -576,8 +479,6 @@ class FlexPersistentVolumeSource(Model):
 
 
 class AzureFilePersistentVolumeSource(Model):
-    """AzureFile represents an Azure File Service mount on the host and bind mount to the pod."""
-
     secret_name: Annotated[str, Required()] = omitempty("")
     share_name: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -585,8 +486,6 @@ class AzureFilePersistentVolumeSource(Model):
 
 
 class ScaleIOPersistentVolumeSource(Model):
-    """Persistent ScaleIO volume."""
-
     gateway: Annotated[str, Required()] = omitempty("")
     system: Annotated[str, Required()] = omitempty("")
     secret_ref: Annotated[Maybe[SecretReference], Required()] = UNSET
@@ -600,15 +499,11 @@ class ScaleIOPersistentVolumeSource(Model):
 
 
 class LocalVolumeSource(Model):
-    """Local represents directly-attached storage with node affinity."""
-
     path: Annotated[str, Required()] = omitempty("")
     fs_type: Maybe[str] = UNSET
 
 
 class StorageOSPersistentVolumeSource(Model):
-    """Represents a StorageOS persistent volume resource."""
-
     volume_name: str = omitempty("")
     volume_namespace: str = omitempty("")
     fs_type: str = omitempty("")
@@ -617,8 +512,6 @@ class StorageOSPersistentVolumeSource(Model):
 
 
 class CSIPersistentVolumeSource(Model):
-    """Represents storage that is managed by an external CSI volume driver."""
-
     driver: Annotated[str, Required()] = omitempty("")
     volume_handle: Annotated[str, Required()] = omitempty("")
     read_only: Maybe[bool] = UNSET
@@ -632,14 +525,10 @@ class CSIPersistentVolumeSource(Model):
 
 
 class VolumeNodeAffinity(Model):
-    """Constraints that limit what nodes this volume can be accessed from."""
-
     required: Maybe[NodeSelector] = UNSET
 
 
 class PersistentVolumeSpec(Model):
-    """Specification of a persistent volume."""
-
     capacity: Map[str, Quantity] = omitempty(EMPTY_MAP)
     gce_persistent_disk: Maybe[GCEPersistentDiskVolumeSource] = UNSET
     aws_elastic_block_store: Maybe[AWSElasticBlockStoreVolumeSource] = UNSET
@@ -674,24 +563,20 @@ class PersistentVolumeSpec(Model):
 
 
 class PersistentVolumeStatus(Model):
-    """Current status of a persistent volume."""
-
     phase: str = omitempty("")
     message: str = omitempty("")
     reason: str = omitempty("")
     last_phase_transition_time: Maybe[Time] = UNSET
 
 
-class PersistentVolume(Resource, version="v1", scope="Cluster", short_names=["pv"], status=True):
-    """PersistentVolume (PV) is a storage resource provisioned by an administrator."""
-
+class PersistentVolume(
+    Resource, version="v1", plural="persistentvolumes", scope="Cluster", short_names=["pv"], status=True
+):
     spec: PersistentVolumeSpec = omitempty(PersistentVolumeSpec())
     status: PersistentVolumeStatus = omitempty(PersistentVolumeStatus())
 
 
 class PersistentVolumeClaimCondition(Model):
-    """Details about state of pvc."""
-
     type: Annotated[str, Required()] = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
     last_probe_time: OptionalTime = UNSET
@@ -701,15 +586,11 @@ class PersistentVolumeClaimCondition(Model):
 
 
 class ModifyVolumeStatus(Model):
-    """Status object of ControllerModifyVolume operation."""
-
     target_volume_attributes_class_name: str = omitempty("")
     status: Annotated[str, Required()] = omitempty("")
 
 
 class PersistentVolumeClaimStatus(Model):
-    """Current status of a persistent volume claim."""
-
     phase: str = omitempty("")
     access_modes: Annotated[Seq[str], Atomic()] = omitempty(())
     capacity: Map[str, Quantity] = omitempty(EMPTY_MAP)
@@ -720,8 +601,8 @@ class PersistentVolumeClaimStatus(Model):
     modify_volume_status: Maybe[ModifyVolumeStatus] = UNSET
 
 
-class PersistentVolumeClaim(Resource, version="v1", short_names=["pvc"], status=True):
-    """User's request for and claim to a persistent volume."""
-
+class PersistentVolumeClaim(
+    Resource, version="v1", plural="persistentvolumeclaims", short_names=["pvc"], status=True
+):
     spec: PersistentVolumeClaimSpec = omitempty(PersistentVolumeClaimSpec())
     status: PersistentVolumeClaimStatus = omitempty(PersistentVolumeClaimStatus())

@@ -1,7 +1,7 @@
 """Parts of objects as the real server's internal structs print: Go names, struct order, zero values.
 
 Errors about what may not change show a pod spec, a template or a policy in this form. The table of fields
-is `data/internal.json`; `tools/gen_internal.py` makes it and says what is in it.
+is `data/internal.json`; `tools/k8s/internalform.py` makes it and says what is in it.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Everything that works on built-in objects generically (decoding, field validation, strategic merge patch,
 server-side apply, protobuf, OpenAPI) asks here. The facts come from ``data/types.json``, which
-``tools/gen_types.py`` generates from the Go sources and describes; this module holds no rules of single
+``tools/k8s/typetable.py`` generates from the Go sources and describes; this module holds no rules of single
 kinds. A type is parsed when it is first asked for, once, so an idle server pays for none.
 
     pod = struct_for("", "v1", "Pod")

@@ -25,7 +25,7 @@ from quarterdeck.api import (
     Time,
     owner_reference,
 )
-from quarterdeck.api.k8s import Lease, Node
+from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.api.k8s.node import NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
 from quarterdeck.client import MergePatch, metadata_of
@@ -109,7 +109,7 @@ def make_node(settings: NodeSettings, number: int, now: Time) -> Node:
             node_info=NodeSystemInfo(
                 architecture="amd64",
                 operating_system="linux",
-                kubelet_version="v1.36.3",
+                kubelet_version=KUBERNETES_VERSION,
                 os_image="simulated",
                 container_runtime_version="simulated://1",
                 kernel_version="simulated",

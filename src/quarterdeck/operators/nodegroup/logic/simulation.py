@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.api.k8s import KUBERNETES_VERSION
 from quarterdeck.operators.nodegroup import names
 
 Document = dict[str, Any]
@@ -125,7 +126,7 @@ def node_document(group: Mapping[str, Any], node: SimulatedNode) -> Document:
             "nodeInfo": {
                 "architecture": "amd64",
                 "operatingSystem": "linux",
-                "kubeletVersion": "v1.36.3",
+                "kubeletVersion": KUBERNETES_VERSION,
                 "osImage": "simulated",
                 "containerRuntimeVersion": "simulated",
                 "kernelVersion": "simulated",

@@ -1,12 +1,12 @@
 """Generate the table of built-in Kubernetes types from the Go sources of the API modules.
 
-    python tools/gen_types.py                    write src/quarterdeck/apiserver/data/types.json
-    python tools/gen_types.py --check            fail if the committed file differs, and with
+    cd tools && python -m k8s.typetable                    write src/quarterdeck/apiserver/data/types.json
+    cd tools && python -m k8s.typetable --check            fail if the committed file differs, and with
         --proto FILE      compare the protobuf numbers with a table of messages
         --openapi FILE    compare every schema with a running server (FILE: its kubeconfig)
 
-The modules come from the Go module cache (``go mod download``), so Go is needed; the result is committed
-and read by ``quarterdeck.apiserver.builtin.typetable``, which needs neither.
+The sources are Go modules, so Go is needed to download them; the result is committed and read by
+``quarterdeck.apiserver.builtin.typetable``, which does not need it.
 
 The file is ``{"kinds": {apiVersion: {kind: model name}}, "types": {model name: type}}`` with OpenAPI's model
 names and without descriptions. A type is
@@ -39,9 +39,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from kube.server import cache_dir
+from kube.server import VERSION, cache_dir
 
-OUTPUT: Final = Path(__file__).parent.parent / "src/quarterdeck/apiserver/data/types.json"
+from .gomodule import module_dir, module_version
+
+OUTPUT: Final = Path(__file__).resolve().parents[2] / "src/quarterdeck/apiserver/data/types.json"
 
 MODULES: Final = (
     "k8s.io/api",
@@ -49,11 +51,10 @@ MODULES: Final = (
     "k8s.io/apiextensions-apiserver",
     "k8s.io/kube-aggregator",
 )
-VERSION: Final = "v0.36.3"
 META: Final = "k8s.io/apimachinery/pkg/apis/meta/v1"
 APIEXTENSIONS: Final = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-# The group versions that Kubernetes 1.36 serves by default, and what they are built from.
+# The group versions that Kubernetes serves by default, and what they are built from.
 PACKAGES: Final = (
     "k8s.io/api/core/v1",
     "k8s.io/api/admissionregistration/v1",
@@ -154,7 +155,7 @@ class Sources:
         self.kinds: dict[str, list[str]] = {}
         self.models: set[str] = set()
         self.constants: dict[str, str] = {}
-        roots = {name: _module_dir(name) for name in MODULES}
+        roots = {name: module_dir(name, module_version(VERSION)) for name in MODULES}
         for package in PACKAGES:
             module = next(name for name in MODULES if package.startswith(name + "/"))
             directory = roots[module] / package[len(module) + 1 :]
@@ -212,13 +213,6 @@ class Sources:
                     value = self.constants[f"{known.imports[alias]}.{name}"]
                 known.enum.append(value)
                 self.constants[f"{package}.{match[1]}"] = value
-
-
-def _module_dir(module: str) -> Path:
-    result = subprocess.run(
-        ["go", "mod", "download", "-json", f"{module}@{VERSION}"], check=True, capture_output=True, text=True
-    )
-    return Path(json.loads(result.stdout)["Dir"])
 
 
 def model_name(package: str, name: str) -> str:
@@ -495,7 +489,7 @@ def main() -> int:
         return 0
     problems = []
     if not OUTPUT.exists() or OUTPUT.read_text() != text:
-        problems.append(f"{OUTPUT.name} is out of date: run tools/gen_types.py")
+        problems.append(f"{OUTPUT.name} is out of date: run make kubernetes")
     if options.proto:
         problems += compare_protobuf(table, json.loads(options.proto.read_text()))
     if options.openapi:

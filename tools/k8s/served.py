@@ -1,7 +1,7 @@
 """Record what a fresh real server serves and creates: resources, table columns, bootstrap objects.
 
-    python tools/gen_resources.py            write src/quarterdeck/apiserver/data/resources.json
-    python tools/gen_resources.py --check    fail if the committed file differs
+    cd tools && python -m k8s.served            write src/quarterdeck/apiserver/data/resources.json
+    cd tools && python -m k8s.served --check    fail if the committed file differs
 
 It starts the real server itself (see tools/kube/server.py), so ``make kube`` must have been run. It also
 proves that all discovery documents, aggregated and not, can be made from the file alone.
@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from kube.server import RealServer
 
-OUTPUT: Final = Path(__file__).parent.parent / "src/quarterdeck/apiserver/data/resources.json"
+OUTPUT: Final = Path(__file__).resolve().parents[2] / "src/quarterdeck/apiserver/data/resources.json"
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 TABLE: Final = "application/json;as=Table;g=meta.k8s.io;v=v1"
 BOOTSTRAP: Final = {
@@ -211,7 +211,7 @@ def main() -> int:
     if not options.check:
         OUTPUT.write_text(text)
     elif not OUTPUT.exists() or OUTPUT.read_text() != text:
-        problems.append(f"{OUTPUT.name} is out of date: run tools/gen_resources.py")
+        problems.append(f"{OUTPUT.name} is out of date: run make kubernetes")
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0

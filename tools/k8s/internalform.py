@@ -1,13 +1,13 @@
 """Generate the table of internal forms: how error texts of the real server print parts of objects.
 
-    python tools/gen_internal.py             write src/quarterdeck/apiserver/data/internal.json
-    python tools/gen_internal.py --check     fail if the committed file differs
+    cd tools && python -m k8s.internalform             write src/quarterdeck/apiserver/data/internal.json
+    cd tools && python -m k8s.internalform --check     fail if the committed file differs
 
 Some errors show a whole pod spec or template as JSON of the server's internal Go structs: all fields, in
 struct order, under their Go names. The table says what those are, for everything below a few structs:
 ``{struct: [[shown name, JSON name, type], ...]}``. A type is ``string``, ``int``, ``bool``, ``any`` (shown as
 it is on the wire), ``meta``, or a struct; ``*`` before it is a pointer, ``[]`` a list, ``{}`` a map. The Go
-sources come from the module cache that ``make kube`` fills.
+sources are Go modules, downloaded if need be.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
-OUTPUT: Final = Path(__file__).parent.parent / "src/quarterdeck/apiserver/data/internal.json"
+from kube.server import VERSION
+
+from .gomodule import KUBERNETES, module_dir, module_version
+
+OUTPUT: Final = Path(__file__).resolve().parents[2] / "src/quarterdeck/apiserver/data/internal.json"
 GROUPS: Final = ("core", "apps", "batch")
-INTERNAL: Final = "k8s.io/kubernetes@v1.36.3/pkg/apis/{}/types.go"
-EXTERNAL: Final = "k8s.io/api@v0.36.3/{}/v1/types.go"
+INTERNAL: Final = "pkg/apis/{}/types.go"
+EXTERNAL: Final = "{}/v1/types.go"
 ROOTS: Final = (
     "PodTemplateSpec",
     "VolumeNodeAffinity",
@@ -80,9 +83,9 @@ class Source:
 
 
 class Table:
-    def __init__(self, root: Path) -> None:
-        self._internal = Source(root, INTERNAL)
-        self._external = Source(root, EXTERNAL)
+    def __init__(self) -> None:
+        self._internal = Source(module_dir(KUBERNETES, VERSION), INTERNAL)
+        self._external = Source(module_dir("k8s.io/api", module_version(VERSION)), EXTERNAL)
         self.structs: dict[str, list[list[str]]] = {}
 
     def add(self, name: str) -> None:
@@ -135,8 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    cache = subprocess.run(["go", "env", "GOMODCACHE"], check=True, capture_output=True, text=True)
-    table = Table(Path(cache.stdout.strip()))
+    table = Table()
     for root in ROOTS:
         table.add(root)
     rows = ",\n".join(
@@ -148,7 +150,7 @@ def main() -> int:
         OUTPUT.write_text(text)
         return 0
     if OUTPUT.read_text() != text:
-        print(f"{OUTPUT.name} is out of date: run python tools/gen_internal.py", file=sys.stderr)
+        print(f"{OUTPUT.name} is out of date: run make kubernetes", file=sys.stderr)
         return 1
     return 0
 

@@ -1,0 +1,1 @@
+"""What Quarterdeck takes over from Kubernetes by machine; ``generate.py`` is the command."""
