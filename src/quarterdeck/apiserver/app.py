@@ -7,7 +7,7 @@ stored objects are answered synchronously; everything else is a coroutine.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from . import gostyle, status
@@ -24,13 +24,14 @@ from .document import decoding
 from .document.negotiate import PLAIN, Output, accept
 from .http import MAX_BODY, Request, Response
 from .metadata import path_segment_errors
-from .registry.answer import check_include_object, status_response, warning_headers
+from .registry.answer import check_include_object, status_response
 from .registry.delete import Deleter
 from .registry.patching import Patcher, check_patch_type
 from .registry.read import Reader
 from .registry.request import ApiRequest, is_set
 from .registry.subresource import Subresources, unsupported_verb
 from .registry.virtual import VirtualResources
+from .registry.warning import Warnings
 from .registry.watch import Watcher
 from .registry.write import Writer
 from .requestinfo import RequestInfo
@@ -98,10 +99,12 @@ class App:
             return self._refused(error, request)
         return result
 
-    def _refused(self, error: status.StatusError, request: Request, warnings: Sequence[str] = ()) -> Response:
+    def _refused(
+        self, error: status.StatusError, request: Request, warnings: Warnings | None = None
+    ) -> Response:
         output = accept(request.headers.get("accept", ""))
         if warnings:
-            error.headers = [*error.headers, *warning_headers(warnings)]
+            error.headers = [*error.headers, *warnings.headers()]
         return status_response(error, yaml_wanted=output is not None and output.yaml)
 
     def on_error(self, error: Exception) -> Response:

@@ -146,11 +146,7 @@ def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> Statu
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422 with one cause per field error; `kind` is the Kind, not the resource."""
-    texts: list[str] = []
-    for error in errors:  # equal texts are shown once, as upstream's aggregate does
-        text = str(error)
-        if text not in texts:
-            texts.append(text)
+    texts = list(dict.fromkeys(map(str, errors)))  # equal ones are shown once, as upstream's aggregate does
     joined = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = _object_details(kind, group, name)
     details["causes"] = [error.cause() for error in errors]

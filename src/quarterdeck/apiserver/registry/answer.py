@@ -25,27 +25,6 @@ from .request import ApiRequest
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _META_V1 = "meta.k8s.io/v1"
-_WARNING_LIMIT = 4096
-_CUT_WARNING = 256
-
-
-def warning_headers(warnings: Sequence[str]) -> list[tuple[str, str]]:
-    """`Warning: 299` headers of about 4 KiB at most; texts with control characters are left out.
-
-    When all together are too long, each is cut, and those that are still too many are left out.
-    """
-    texts = [text for text in warnings if text and text.isprintable()]
-    if sum(map(len, texts)) > _WARNING_LIMIT:
-        texts = [text[:_CUT_WARNING] for text in texts]
-    headers: list[tuple[str, str]] = []
-    total = 0
-    for text in texts:
-        if total >= _WARNING_LIMIT:
-            break
-        total += len(text)
-        clean = text.replace("\\", "\\\\").replace('"', '\\"')
-        headers.append(("Warning", f'299 - "{clean}"'))
-    return headers
 
 
 def json_response(
@@ -93,7 +72,7 @@ def to_yaml(document: Any) -> bytes:
 
 def document_response(request: ApiRequest, code: int, document: Json) -> Response:
     """An answer that is not a stored object: a Status, a Scale, a review."""
-    headers = warning_headers(request.warnings) if request.warnings else ()
+    headers = request.warnings.headers() if request.warnings else ()
     if request.output.yaml:
         return Response(code, to_yaml(document), content_type="application/yaml", headers=headers)
     return json_response(code, document, headers)
@@ -114,7 +93,7 @@ def entry_response(request: ApiRequest, code: int, entry: Entry) -> Response:
     if not output.kind and not output.yaml:
         body = resource.raw_body(entry)
         if body is not None:
-            headers = warning_headers(request.warnings) if request.warnings else ()
+            headers = request.warnings.headers() if request.warnings else ()
             return Response(code, resource.prefix + body + b"\n", headers=headers)
     return object_response(request, code, resource.read(entry))
 
@@ -226,7 +205,7 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
         parts = _table_bytes(request, entries, list_metadata)
         if parts is None:
             return None
-        headers = warning_headers(request.warnings) if request.warnings else ()
+        headers = request.warnings.headers() if request.warnings else ()
         return Response(200, parts, headers=headers)
     if request.output.kind or request.output.yaml:
         return None
@@ -237,7 +216,7 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
         if body is None:
             return None
         bodies.append(body)
-    headers = warning_headers(request.warnings) if request.warnings else ()
+    headers = request.warnings.headers() if request.warnings else ()
     head = list_head(resource, list_metadata)
     if not bodies:
         return Response(200, head + b"]}\n", headers=headers)

@@ -16,6 +16,8 @@ from quarterdeck.apiserver.http import Request, parse_query
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
 
+from .warning import Warnings
+
 Json = dict[str, Any]
 _META_GROUP = "meta.k8s.io"
 _FIELD_VALIDATION = ("", "Ignore", "Strict", "Warn")
@@ -35,7 +37,7 @@ class ApiRequest:
         self.resource = resource
         self.user = user
         self.output = output
-        self.warnings: list[str] = []
+        self.warnings = Warnings()
 
     def for_object(self, namespace: str, name: str) -> ApiRequest:
         """The same request about one object of the collection; warnings are shared."""
@@ -46,8 +48,7 @@ class ApiRequest:
         return scoped
 
     def warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self.warnings.add(text)
 
     def param(self, name: str) -> str:
         return self.http.param(name)

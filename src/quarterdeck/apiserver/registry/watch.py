@@ -18,7 +18,7 @@ from quarterdeck.apiserver.http import ChunkWriter, Response, frame
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Bucket, Compacted, Entry, Event, EventType, Store
 
-from .answer import build_table, partial, warning_headers
+from .answer import build_table, partial
 from .fanout import Batch, Fanout
 from .read import FUTURE_WAIT, check_list_options, parse_rev, too_large_rev
 from .request import ApiRequest
@@ -65,7 +65,7 @@ class Watcher:
             registered=self.open_streams,
             fanout=self._fanout(request.resource.bucket),
         )
-        headers = warning_headers(request.warnings) if request.warnings else ()
+        headers = request.warnings.headers() if request.warnings else ()
         return Response(200, headers=headers, stream=stream)
 
     def _fanout(self, bucket: Bucket) -> Fanout:

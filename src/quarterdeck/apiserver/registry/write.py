@@ -205,8 +205,7 @@ class Writer:
         errors += strategy.validate_create(obj, context)
         if errors:
             raise status.invalid(resource.kind, resource.kind_group, obj["metadata"].get("name", ""), errors)
-        for text in strategy.warnings(obj, None):
-            context.warn(text)
+        context.request.warnings.add_all(strategy.warnings(obj, None))
 
     # -- update ----------------------------------------------------------------------------
 
@@ -492,8 +491,7 @@ class Writer:
         if errors:
             raise status.invalid(resource.kind, resource.kind_group, old["metadata"]["name"], errors)
         if subresource != "status":
-            for text in strategy.warnings(new, old):
-                context.warn(text)
+            context.request.warnings.add_all(strategy.warnings(new, old))
 
     async def update_stored(
         self,

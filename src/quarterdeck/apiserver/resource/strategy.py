@@ -7,7 +7,7 @@ version of the request; they may change `obj` in place and never touch `old`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from quarterdeck.apiserver.fielderror import FieldError
@@ -132,5 +132,6 @@ class Strategy:
             if key not in ("metadata", "status", "apiVersion", "kind")
         )
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        return []
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
+        """What is accepted but likely not meant; asked for one by one, as long as the answer has room."""
+        return ()

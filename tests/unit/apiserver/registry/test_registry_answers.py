@@ -12,7 +12,7 @@ import pytest
 
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.apiserver.inprocess import LocalServer
-from quarterdeck.apiserver.registry.answer import to_yaml, warning_headers
+from quarterdeck.apiserver.registry.answer import to_yaml
 
 Json = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -137,14 +137,6 @@ def test_warnings_of_claims_and_ingresses() -> None:
         )
 
     run(scenario)
-
-
-def test_too_long_warnings_are_cut_and_empty_ones_left_out() -> None:
-    assert warning_headers(["", "a\nb", 'q"']) == [("Warning", '299 - "q\\""')]
-    assert warning_headers(["x" * 4096])[0][1] == f'299 - "{"x" * 4096}"'
-    cut = warning_headers([f"{index}{'x' * 300}" for index in range(20)])
-    assert len(cut) == 16
-    assert cut[3][1] == f'299 - "3{"x" * 255}"'
 
 
 def test_an_applied_object_of_no_go_type_is_an_internal_error() -> None:

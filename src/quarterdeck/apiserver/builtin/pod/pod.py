@@ -6,7 +6,7 @@ The subresources that write pods through other documents (binding) or through na
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, parse_ip, range_error, validate_ip
@@ -128,7 +128,7 @@ class PodStrategy(SpecStrategy):
         new, before = obj.get("spec"), old.get("spec")
         return new != before and not same(new, before)
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
         from .warning import pod_warnings
 
         return pod_warnings(obj) if old is None else []

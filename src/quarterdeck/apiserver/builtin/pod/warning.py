@@ -10,6 +10,8 @@ from quarterdeck.apiserver.builtin.quantity import is_quick, parse, split_text
 from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import label_errors, label_value_errors
 
+from .portwarning import port_warnings
+
 Document = Mapping[str, Any]
 
 _OLD_NODE_LABELS: Final = {
@@ -55,65 +57,57 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _NO_POD: Final = "a null labelSelector results in matching no pod"
 
 
-def pod_warnings(pod: Document) -> list[str]:
+def pod_warnings(pod: Document) -> Iterator[str]:
     """For a new pod."""
-    warnings: list[str] = []
     meta: Document = pod.get("metadata") or {}
     if texts := label_errors(meta.get("name") or ""):
         shown = " ".join(texts)
-        warnings.append(
+        yield (
             "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior; "
             f"a DNS label is recommended: [{shown}]"
         )
-    return warnings + template_warnings(pod, "")
+    yield from template_warnings(pod, "")
 
 
-def template_warnings(template: Document, field: str) -> list[str]:
+def template_warnings(template: Document, field: str) -> Iterator[str]:
     """For a pod (`field` is empty) or a pod template."""
     spec: Document = template.get("spec") or {}
     annotations: Document = (template.get("metadata") or {}).get("annotations") or {}
     prefix = f"{field}." if field else ""
     path = f"{prefix}spec"
-    warnings = [
-        f"{path}.nodeSelector[{key}]: {_OLD_NODE_LABELS[key]}"
-        for key in spec.get("nodeSelector") or ()
-        if key in _OLD_NODE_LABELS
-    ]
+    for key in spec.get("nodeSelector") or ():
+        if key in _OLD_NODE_LABELS:
+            yield f"{path}.nodeSelector[{key}]: {_OLD_NODE_LABELS[key]}"
     affinity: Document = spec.get("affinity") or {}
     if affinity:
-        warnings += _node_affinity(affinity.get("nodeAffinity") or {}, f"{path}.affinity.nodeAffinity")
-    warnings += _spread(spec.get("topologySpreadConstraints") or (), path)
-    warnings += [
-        f"{prefix}metadata.annotations[{key}]: {text}"
-        for key, text in _OLD_ANNOTATIONS.items()
-        if key in annotations
-    ]
-    warnings += _volumes(spec.get("volumes") or (), path)
-    warnings += _repeated(spec, path)
-    warnings += _fractions(spec.get("overhead") or {}, f"{path}.overhead")
+        yield from _node_affinity(affinity.get("nodeAffinity") or {}, f"{path}.affinity.nodeAffinity")
+    yield from _spread(spec.get("topologySpreadConstraints") or (), path)
+    for key, text in _OLD_ANNOTATIONS.items():
+        if key in annotations:
+            yield f"{prefix}metadata.annotations[{key}]: {text}"
+    yield from _volumes(spec.get("volumes") or (), path)
+    yield from _repeated(spec, path)
+    yield from _fractions(spec.get("overhead") or {}, f"{path}.overhead")
     if annotations:
-        warnings += _security(spec, annotations, prefix)
-    warnings += _containers(spec, path)
+        yield from _security(spec, annotations, prefix)
+    yield from _containers(spec, path)
     if (grace := spec.get("terminationGracePeriodSeconds")) is not None and grace < 0:
-        warnings.append(
+        yield (
             f"{path}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and "
             "will be treated as 1"
         )
     for kind in ("podAffinity", "podAntiAffinity") if affinity else ():
-        warnings += _pod_affinity(affinity.get(kind) or {}, f"{path}.affinity.{kind}")
-    warnings += _addresses(spec, path)
-    return warnings
+        yield from _pod_affinity(affinity.get(kind) or {}, f"{path}.affinity.{kind}")
+    yield from _addresses(spec, path)
 
 
-def _node_affinity(affinity: Document, path: str) -> list[str]:
-    warnings: list[str] = []
+def _node_affinity(affinity: Document, path: str) -> Iterator[str]:
     terms = (affinity.get(_REQUIRED) or {}).get("nodeSelectorTerms") or ()
     for index, term in enumerate(terms):
-        warnings += _node_term(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]", checks_values=False)
+        yield from _node_term(term, f"{path}.{_REQUIRED}.nodeSelectorTerms[{index}]", checks_values=False)
     for index, weighted in enumerate(affinity.get(_PREFERRED) or ()):
         where = f"{path}.{_PREFERRED}[{index}].preference"
-        warnings += _node_term(weighted.get("preference") or {}, where, checks_values=True)
-    return warnings
+        yield from _node_term(weighted.get("preference") or {}, where, checks_values=True)
 
 
 def _node_term(term: Document, path: str, *, checks_values: bool) -> Iterator[str]:
@@ -207,8 +201,7 @@ def _each_container(spec: Document, path: str) -> Iterator[tuple[str, Document]]
             yield f"{path}.{key}[{index}]", container
 
 
-def _containers(spec: Document, path: str) -> list[str]:
-    warnings: list[str] = []
+def _containers(spec: Document, path: str) -> Iterator[str]:
     with_ports: list[tuple[str, Document]] = []
     for where, container in _each_container(spec, path):
         resources: Document = container.get("resources") or {}
@@ -217,15 +210,14 @@ def _containers(spec: Document, path: str) -> list[str]:
             for name in ("memory", "ephemeral-storage"):
                 for key, amounts in by_name.items():
                     if name in amounts:
-                        warnings += _fractions({name: amounts[name]}, f"{where}.resources.{key}")
+                        yield from _fractions({name: amounts[name]}, f"{where}.resources.{key}")
         if len(container.get("env") or ()) > 1:
-            warnings += _hidden_variables(container["env"], where)
+            yield from _hidden_variables(container["env"], where)
         with_ports += [
             (f"{where}.ports[{index}]", port) for index, port in enumerate(container.get("ports") or ())
         ]
     if with_ports:
-        warnings += _ports(with_ports)
-    return warnings
+        yield from port_warnings(with_ports)
 
 
 def _hidden_variables(variables: Sequence[Document], path: str) -> Iterator[str]:
@@ -241,49 +233,6 @@ def _hidden_variables(variables: Sequence[Document], path: str) -> Iterator[str]
                 "which may be dropped when using apply"
             )
         seen.add(name)
-
-
-def _ports(ports: Sequence[tuple[str, Document]]) -> list[str]:
-    warnings: list[str] = []
-    same: dict[tuple[int, str], list[tuple[str, Document]]] = {}
-    names: dict[str, str] = {}
-    repeated: list[str] = []
-    for where, port in ports:
-        ip, host = port.get("hostIP") or "", port.get("hostPort") or 0
-        if ip and not host:
-            warnings.append(f"{where}: hostIP set without hostPort: {_go_port(port)}")
-        others = same.setdefault((port.get("containerPort") or 0, port.get("protocol") or ""), [])
-        for place, other in others:
-            warnings += _conflict(where, ip, host, place, other)
-        others.append((where, port))
-        if (name := port.get("name")) and (first := names.setdefault(name, where)) is not where:
-            repeated.append(
-                f"{where}: duplicate port name {quote(name)} with {first}, services and probes that "
-                f"select ports by name will use {first}"
-            )
-    return warnings + repeated
-
-
-def _conflict(where: str, ip: str, host: int, place: str, other: Document) -> Iterator[str]:
-    other_ip, other_host = other.get("hostIP") or "", other.get("hostPort") or 0
-    if (ip, host) == (other_ip, other_host):
-        yield f"{where}: duplicate port definition with {place}"
-    elif not host or not other_host:
-        yield f"{where}: overlapping port definition with {place}"
-    elif host == other_host and bool(ip) != bool(other_ip):
-        yield f"{where}: dangerously ambiguous port definition with {place}"
-
-
-def _go_port(port: Document) -> str:
-    """A port as Go's `%+v` prints it."""
-    shown = (
-        ("Name", port.get("name") or ""),
-        ("HostPort", port.get("hostPort") or 0),
-        ("ContainerPort", port.get("containerPort") or 0),
-        ("Protocol", port.get("protocol") or ""),
-        ("HostIP", port.get("hostIP") or ""),
-    )
-    return "{" + " ".join(f"{key}:{value}" for key, value in shown) + "}"
 
 
 def _pod_affinity(affinity: Document, path: str) -> Iterator[str]:

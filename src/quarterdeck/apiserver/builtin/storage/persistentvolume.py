@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.internalform import internal_diff
@@ -161,8 +161,8 @@ class PersistentVolumeClaimStrategy(BuiltinStrategy):
         mode = (obj.get("spec") or {}).get("volumeMode")
         return errors + immutable(mode, before.get("volumeMode"), "volumeMode")
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        return list(claim_warnings(obj))
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
+        return claim_warnings(obj)
 
 
 class PersistentVolumeStrategy(BuiltinStrategy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zoneinfo
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative
@@ -70,18 +70,16 @@ class CronJobStrategy(SpecStrategy):
     def validate_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return _validate_spec(obj.get("spec") or {}, old.get("spec") or {})
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        warnings: list[str] = []
+    def warnings(self, obj: Json, old: Json | None) -> Iterator[str]:
         name = (obj.get("metadata") or {}).get("name") or ""
         if old is None and (texts := label_errors(name)):
-            warnings.append(
+            yield (
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
             )
         if is_new_generation(obj, old):
             job = ((obj.get("spec") or {}).get("jobTemplate") or {}).get("spec") or {}
-            warnings += job_spec_warnings(job, "spec.jobTemplate.spec")
-        return warnings
+            yield from job_spec_warnings(job, "spec.jobTemplate.spec")
 
 
 def _validate_spec(spec: Json, old: Json | None) -> list[FieldError]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.apiserver import gostyle, status
@@ -106,7 +107,7 @@ class DaemonSetStrategy(SpecStrategy):
         errors = validate_counts(status, _COUNTS)
         return errors + collision_count_decremented(status, old.get("status") or {})
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
         if old is not None and _template_generation(obj) == _template_generation(old):
             return []
         return workload_warnings(obj, old, named=False)

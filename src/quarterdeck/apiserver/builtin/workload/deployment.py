@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative
@@ -98,7 +99,7 @@ class DeploymentStrategy(SpecStrategy):
         errors = validate_counts(status, _DEPLOYMENT_COUNTS, within=within)
         return errors + collision_count_decremented(status, old.get("status") or {})
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
         return workload_warnings(obj, old, named=True)
 
 
@@ -148,5 +149,5 @@ class ReplicaSetStrategy(SpecStrategy):
         within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         return validate_counts(obj.get("status") or {}, _REPLICA_COUNTS, within=within)
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
         return workload_warnings(obj, old, named=True)

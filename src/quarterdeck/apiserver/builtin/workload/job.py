@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, non_negative
@@ -91,29 +91,26 @@ class JobStrategy(SpecStrategy):
     def validate_status_update(self, obj: Json, old: Json, ctx: WriteContext) -> list[FieldError]:
         return validate_status(obj, old)
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterator[str]:
         name = (obj.get("metadata") or {}).get("name") or ""
-        warnings: list[str] = []
         if old is None and (texts := label_errors(name)):
-            warnings.append(
+            yield (
                 "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
                 f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
             )
         if is_new_generation(obj, old):
-            warnings += job_spec_warnings(obj.get("spec") or {}, "spec")
-        return warnings
+            yield from job_spec_warnings(obj.get("spec") or {}, "spec")
 
 
-def job_spec_warnings(spec: Mapping[str, Any], field: str) -> list[str]:
-    warnings: list[str] = []
+def job_spec_warnings(spec: Mapping[str, Any], field: str) -> Iterator[str]:
     many = (spec.get("completions") or 0) > 100000 and (spec.get("parallelism") or 0) > 10000
     if many and spec.get("completionMode") == "Indexed":
-        warnings.append(
+        yield (
             f"{field}: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
             "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number of "
             "indexes fail"
         )
-    return warnings + template_warnings(spec.get("template") or {}, f"{field}.template")
+    yield from template_warnings(spec.get("template") or {}, f"{field}.template")
 
 
 def default_job_spec(spec: Json) -> None:

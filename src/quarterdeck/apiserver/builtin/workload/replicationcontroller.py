@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative
@@ -72,7 +73,7 @@ class ReplicationControllerStrategy(SpecStrategy):
         within = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
         return validate_counts(obj.get("status") or {}, _COUNTS, within=within)
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
         return workload_warnings(obj, old, named=True)
 
 
@@ -85,7 +86,7 @@ class PodTemplateStrategy(BuiltinStrategy):
     def validate_create(self, obj: Json, ctx: WriteContext) -> list[FieldError]:
         return validate_template(obj.get("template") or {}, "template")
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
+    def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
         if not is_new_generation(obj, old):
             return []
         return template_warnings(obj.get("template") or {}, "template")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative
@@ -114,15 +115,14 @@ class StatefulSetStrategy(SpecStrategy):
         errors = validate_counts(status, _COUNTS, within=within, ready="status.readyReplicas")
         return errors + collision_count_decremented(status, old.get("status") or {})
 
-    def warnings(self, obj: Json, old: Json | None) -> list[str]:
-        warnings = workload_warnings(obj, old, named=False)
+    def warnings(self, obj: Json, old: Json | None) -> Iterator[str]:
+        yield from workload_warnings(obj, old, named=False)
         limit = (obj.get("spec") or {}).get("revisionHistoryLimit")
         if limit is not None and limit < 0:
-            warnings.append(
+            yield (
                 "spec.revisionHistoryLimit: a negative value retains all historical revisions; "
                 "a value >= 0 is recommended"
             )
-        return warnings
 
 
 def _validate_spec(spec: Json, *, new: bool) -> list[FieldError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import non_negative, percent_errors
@@ -146,16 +146,15 @@ def is_new_generation(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> 
     return old is None or obj["metadata"].get("generation") != old["metadata"].get("generation")
 
 
-def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, named: bool) -> list[str]:
+def workload_warnings(obj: Mapping[str, Any], old: Mapping[str, Any] | None, *, named: bool) -> Iterator[str]:
     """Warnings about a template and, for kinds whose name ends up in host names, about the name."""
     if not is_new_generation(obj, old):
-        return []
-    warnings: list[str] = []
+        return
     name = (obj.get("metadata") or {}).get("name") or ""
     if named and old is None and (texts := label_errors(name)):
-        warnings.append(
+        yield (
             "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
             f"behavior; a DNS label is recommended: [{' '.join(texts)}]"
         )
     template = (obj.get("spec") or {}).get("template") or {}
-    return warnings + template_warnings(template, "spec.template")
+    yield from template_warnings(template, "spec.template")
