@@ -8,6 +8,7 @@ import sys
 NAMES = (
     "apiserver",
     "inprocess",
+    "responsiveness",
     "queue",
     "reconcile",
     "informer",

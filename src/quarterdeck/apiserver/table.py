@@ -23,6 +23,11 @@ class Printer(Protocol):
     @property
     def columns(self) -> list[Json]: ...
 
+    @property
+    def decode(self) -> Callable[[bytes], Json]:
+        """From an object's text to as much of it as the other methods need."""
+        ...
+
     def cells(self, obj: Json, now: datetime) -> list[Any]: ...
 
     def conditions(self, obj: Json) -> list[Json]:
@@ -50,6 +55,7 @@ class BuiltinPrinter:
         self._group = group
         self._resource = resource
         self.columns = printers.columns(group, resource)
+        self.decode = printers.decoder(group, resource)
 
     def cells(self, obj: Json, now: datetime) -> list[Any]:
         return printers.cells(self._group, self._resource, obj, now)
@@ -75,6 +81,7 @@ class CustomPrinter:
             {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "description": ""}
         ]
         self.columns: list[Json] = [NAME_COLUMN]
+        self.decode = printers.decode_whole
         self._cells: list[Callable[[Json, datetime], Any]] = []
         for column in columns:
             path = column["jsonPath"]

@@ -157,56 +157,9 @@ def build_table(
     }
 
 
-class _Metadata(msgspec.Struct):
-    metadata: msgspec.Raw
-
-
-_decode_metadata = msgspec.json.Decoder(_Metadata).decode
-_ROW_OBJECT = b',"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":'
-
-
-def _table_bytes(request: ApiRequest, entries: Sequence[Entry], list_metadata: Json) -> list[bytes] | None:
-    """A Table whose rows carry the stored metadata as it is: a third of the cost of encoding it again."""
-    resource = request.resource
-    include = request.param("includeObject") or "Metadata"
-    if include not in ("Metadata", "None") or request.output.yaml or request.output.version != "v1":
-        return None
-    printer = table.printer_for(resource)
-    now = datetime.fromtimestamp(wallclock.now(), UTC)
-    rows: list[bytes] = []
-    for entry in entries:
-        body = resource.raw_body(entry)
-        if body is None:
-            return None
-        document = entry.document()
-        cells = _encode(printer.cells(document, now))
-        if conditions := printer.conditions(document):
-            cells += b',"conditions":' + _encode(conditions)
-        if include == "None":
-            rows.append(b'{"cells":%b,"object":null}' % cells)
-        else:
-            metadata = bytes(_decode_metadata(b"{" + body).metadata)
-            rows.append(b'{"cells":%b%b%b}}' % (cells, _ROW_OBJECT, metadata))
-    head = _encode(
-        {
-            "kind": "Table",
-            "apiVersion": f"meta.k8s.io/{request.output.version or 'v1'}",
-            "metadata": list_metadata,
-            "columnDefinitions": printer.columns,
-        }
-    )
-    return [head[:-1] + b',"rows":[', b",".join(rows), b"]}\n"]
-
-
 def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: Json) -> Response | None:
     """A list of stored objects as bytes; None when some must be decoded first."""
     resource = request.resource
-    if request.output.kind == "Table":
-        parts = _table_bytes(request, entries, list_metadata)
-        if parts is None:
-            return None
-        headers = request.warnings.headers() if request.warnings else ()
-        return Response(200, parts, headers=headers)
     if request.output.kind or request.output.yaml:
         return None
     bodies: list[bytes] = []

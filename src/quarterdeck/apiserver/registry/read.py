@@ -16,6 +16,7 @@ from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Compacted, Entry, Store
 
+from . import tablelist
 from .answer import document_response, entry_response, list_document, list_response, object_response
 from .request import ApiRequest
 from .selection import Selection
@@ -102,8 +103,14 @@ class Reader:
         return self._select(request.resource, request.info.namespace, options)
 
     def _answer(self, request: ApiRequest, entries: Sequence[Entry], metadata: Json) -> Response | Any:
+        if request.output.kind == "Table" and tablelist.fits(request):
+            return self._answer_table(request, entries, metadata)
         response = list_response(request, entries, metadata)
         return response if response is not None else self._answer_documents(request, entries, metadata)
+
+    async def _answer_table(self, request: ApiRequest, entries: Sequence[Entry], metadata: Json) -> Response:
+        response = await tablelist.table_response(request, entries, metadata)
+        return response if response is not None else await self._answer_documents(request, entries, metadata)
 
     async def _answer_documents(
         self, request: ApiRequest, entries: Sequence[Entry], metadata: Json

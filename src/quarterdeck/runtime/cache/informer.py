@@ -33,9 +33,9 @@ from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.taskerror import unwrapped
-from quarterdeck.runtime.loop.timeslice import TimeSlice
 from quarterdeck.runtime.metrics.definition import INFORMER_BUCKETS
 from quarterdeck.runtime.metrics.registry import Histogram
+from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Informer", "InformerStatistics"]
 

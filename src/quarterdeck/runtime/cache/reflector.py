@@ -52,7 +52,7 @@ from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
 from quarterdeck.runtime.log.field import FieldLogger, get_logger
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
-from quarterdeck.runtime.loop.timeslice import TimeSlice
+from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Reflector"]
 

@@ -18,7 +18,7 @@ import msgspec
 
 from quarterdeck.runtime.cache.store import Delta
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.timeslice import TimeSlice
+from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["EventHandler", "Registration", "RegistrationStatistics", "retry_wait"]
 

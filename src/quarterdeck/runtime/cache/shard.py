@@ -14,7 +14,7 @@ from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.store import Delta, Store
 from quarterdeck.runtime.cache.version import is_at_least, is_comparable
-from quarterdeck.runtime.loop.timeslice import TimeSlice
+from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Shard", "ShardOwner"]
 

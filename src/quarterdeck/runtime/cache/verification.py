@@ -17,7 +17,7 @@ from quarterdeck.runtime.cache.listing import ListSplitter
 from quarterdeck.runtime.cache.sink import Opener
 from quarterdeck.runtime.cache.store import Store
 from quarterdeck.runtime.cache.version import is_comparable
-from quarterdeck.runtime.loop.timeslice import TimeSlice
+from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Difference", "find_differences"]
 

@@ -13,7 +13,6 @@ from quarterdeck.api import GroupKind, GroupVersion
 from quarterdeck.api.codec import UNREADABLE
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.log.field import bound_fields, get_logger
-from quarterdeck.runtime.loop.timeslice import TimeSlice
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.conversion import (
     Converter,
@@ -22,6 +21,7 @@ from quarterdeck.runtime.webhook.conversion import (
     Unconvertible,
 )
 from quarterdeck.runtime.webhook.http import MIB, Request, Response
+from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["BODY_LIMIT", "ConversionEndpoint"]
 

@@ -4,13 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from quarterdeck.apiserver.resource.strategy import Json
 
 from .text import NONE, UNKNOWN, age, human_duration, is_true
 
 _EMPTY: Mapping[str, Any] = {}
+
+
+class _Metadata(TypedDict, total=False):
+    name: Any
+    creationTimestamp: Any
+    deletionTimestamp: Any
+
+
+class _Container(TypedDict, total=False):
+    name: Any
+    restartPolicy: Any
+
+
+class _Spec(TypedDict, total=False):
+    containers: list[_Container] | None
+    initContainers: list[_Container] | None
+    nodeName: Any
+    readinessGates: Any
+
+
+class _Status(TypedDict, total=False):
+    phase: Any
+    reason: Any
+    conditions: Any
+    initContainerStatuses: Any
+    containerStatuses: Any
+    nominatedNodeName: Any
+    podIP: Any
+    podIPs: Any
+
+
+class PrintedPod(TypedDict, total=False):
+    """What `pod_cells` and the row's conditions read of a pod: the rest of its text is skipped."""
+
+    metadata: _Metadata
+    spec: _Spec | None
+    status: _Status | None
 
 
 def pod_cells(pod: Json, now: datetime) -> list[Any]:

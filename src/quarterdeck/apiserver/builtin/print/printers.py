@@ -1,6 +1,7 @@
 """Tables of built-in kinds: which columns, and the cells of an object.
 
     columns(group, resource)             column definitions, wide ones with priority 1
+    decoder(group, resource)             from an object's text to as much of it as its cells need
     cells(group, resource, obj, now)     one value per column
     row_conditions(group, resource, obj) what marks a row as finished (pods)
 
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
+import msgspec
+
 from quarterdeck.apiserver.resource.strategy import Json
 
 from . import core as printcore
@@ -21,7 +24,7 @@ from . import pod as printpod
 from . import workload as printworkload
 from .text import age, human_duration
 
-__all__ = ["age", "cells", "columns", "human_duration", "row_conditions"]
+__all__ = ["age", "cells", "columns", "decode_whole", "decoder", "human_duration", "row_conditions"]
 
 Cells = Callable[[Json, datetime], list[Any]]
 
@@ -233,6 +236,15 @@ def _column(text: str, resource: str) -> Json:
         "description": _NAME_DESCRIPTION if name == "Name" else "",
         "priority": int(wide),
     }
+
+
+def decoder(group: str, resource: str) -> Callable[[bytes], Json]:
+    """Pods are many and long, and their cells need little of them."""
+    return _decode_pod if (group, resource) == ("", "pods") else decode_whole
+
+
+decode_whole: Final[Callable[[bytes], Json]] = msgspec.json.Decoder().decode
+_decode_pod: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(printpod.PrintedPod).decode
 
 
 def cells(group: str, resource: str, obj: Json, now: datetime) -> list[Any]:

@@ -12,7 +12,7 @@ from quarterdeck.operators.ipam.logic.facts import Member, member_of, version_nu
 from quarterdeck.operators.ipam.types import Subnet
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import Clock
-from quarterdeck.runtime.loop.timeslice import TimeSlice
+from quarterdeck.wire.timeslice import TimeSlice
 
 from .loading import PAGE_SIZE
 from .office import Office

@@ -26,9 +26,9 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.controller.source import ChannelSource, FunctionSource, SourceContext, TimerSource
 from quarterdeck.runtime.loop.clock import Clock
-from quarterdeck.runtime.loop.timeslice import TimeSlice
 from quarterdeck.runtime.queue.ratelimit import BucketLimiter, ExponentialLimiter, LargestLimiter, RateLimiter
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.wire.timeslice import TimeSlice
 
 from .audit import Auditor
 from .office import LOADING_TIMEOUT, PARENT, POOL_REF, Office
