@@ -10,7 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from . import document, gostyle, status
+from quarterdeck.wire import gostyle
+
+from . import document, status
 from .auth import (
     Authenticator,
     Authorizer,

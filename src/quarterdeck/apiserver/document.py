@@ -17,8 +17,9 @@ import msgspec
 import yaml
 
 from quarterdeck.api.manifest import ManifestLoader
+from quarterdeck.wire import gostyle
 
-from . import gostyle, nesting, status
+from . import nesting, status
 
 Json = dict[str, Any]
 

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from . import document, gostyle, protobuf, status
+from quarterdeck.wire import gostyle
+
+from . import document, protobuf, status
 from .builtin.retiredversion import is_retired
 from .builtin.typetable import StructType, struct_for
 from .shape import ShapeError, normalize

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .fielderror import FieldError
+from quarterdeck.wire.fielderror import FieldError
 
 if TYPE_CHECKING:
     from .builtin.network.serviceallocator import ServiceAllocator

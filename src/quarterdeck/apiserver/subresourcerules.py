@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.wire.fielderror import FieldError
+
 from . import status
 from .builtin.access.certificateapproval import ApprovalRules
 from .builtin.catalog import strategy_for
 from .builtin.cluster import namespace
 from .builtin.cluster.namespace import NamespaceStrategy
-from .fielderror import FieldError
 from .registry.scale import ScaleView, scale_document
 from .strategy import Strategy, WriteContext
 

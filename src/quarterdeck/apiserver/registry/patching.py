@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import document, fielderror, status
-from quarterdeck.apiserver.apply.gotext import plain
+from quarterdeck.apiserver import document, status
 from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.http import Response
@@ -17,6 +16,8 @@ from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.shape import ShapeError, normalize
 from quarterdeck.apiserver.strategy import Strategy
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.gostyle import plain
 
 from .body import (
     MAX_PROBLEMS,
