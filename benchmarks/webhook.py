@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 
 import uvloop
 
-from quarterdeck.runtime.certificate.authority import issue, make_authority, to_pem
+from quarterdeck.wire.certificate import issue, make_authority, to_pem
 
 from . import wire
 from .contestant import find_peer

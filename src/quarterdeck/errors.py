@@ -30,6 +30,7 @@
     │   └── ProtocolError           the peer does not speak HTTP or JSON as agreed
     ├── ConfigError                 kubeconfig, credentials or options cannot be used
     ├── SchemaError                 a document does not fit its type, or a type has no schema (field path)
+    ├── PatchError                  a patch cannot be applied to a document
     ├── NoKindMatch                 the server does not serve that kind
     ├── AlreadyOwned                another controller owns the object
     ├── CacheError
@@ -75,6 +76,7 @@ __all__ = [
     "NotCached",
     "NotFound",
     "NotSynced",
+    "PatchError",
     "ProtocolError",
     "QuarterdeckError",
     "ReadTimeout",
@@ -350,6 +352,10 @@ class SchemaError(QuarterdeckError):
         super().__init__(f"{path}: {message}" if path else message)
         self.detail: Final = message
         self.path: Final = path
+
+
+class PatchError(QuarterdeckError):
+    """A patch cannot be applied to a document; the message is that of the library Kubernetes uses."""
 
 
 class NoKindMatch(QuarterdeckError):

@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-from quarterdeck.runtime.certificate.authority import issue, make_authority, to_pem
+from quarterdeck.wire.certificate import issue, make_authority, to_pem
 
 Json = dict[str, Any]
 

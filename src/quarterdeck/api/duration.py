@@ -8,7 +8,7 @@ import re
 from datetime import timedelta
 from typing import Any, Final, Self
 
-__all__ = ["Duration"]
+__all__ = ["Duration", "parse_duration"]
 
 _UNITS: Final = {
     "ns": 1,
@@ -20,7 +20,7 @@ _UNITS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-_PART: Final = re.compile(r"(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)")
+_PART: Final = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 _LIMIT: Final = (1 << 63) - 1
 
 
@@ -65,7 +65,7 @@ class Duration:
     def nanoseconds(self) -> int:
         """The exact length; raises ``ValueError`` for text that is not a duration."""
         if self._nanos is None:
-            self._nanos = _parse(self._text or "")
+            self._nanos = parse_duration(self._text or "")
         return self._nanos
 
     @property
@@ -105,28 +105,47 @@ def _equal(left: Duration, right: Duration) -> bool:
     return left.nanoseconds == right.nanoseconds
 
 
-def _parse(text: str) -> int:
-    rest, sign = text, 1
+def parse_duration(text: str) -> int:
+    """Nanoseconds, as Go's ``time.ParseDuration`` reads them; raises ``ValueError`` in its words."""
+    rest, is_negative = text, False
     if rest[:1] in ("+", "-"):
-        sign = -1 if rest[0] == "-" else 1
+        is_negative = rest[0] == "-"
         rest = rest[1:]
     if rest == "0":
         return 0
     if not rest:
         raise ValueError(f'time: invalid duration "{text}"')
-    total = 0
-    while rest:
-        match = _PART.match(rest)
-        if match is None or not (match.group(1) or match.group(2)):
-            raise ValueError(_complaint(text, rest))
-        whole, fraction, unit = match.group(1) or "0", match.group(2) or "", _UNITS[match.group(3)]
-        total += int(whole) * unit
-        if fraction:
-            total += int(fraction[:18]) * unit // 10 ** len(fraction[:18])
-        rest = rest[match.end() :]
+    total, at = 0, 0
+    while at < len(rest):
+        match = _PART.match(rest, at)
+        if match is None or not (match[1] or match[2]):
+            raise ValueError(_complaint(text, rest[at:]))
+        unit = _UNITS[match[3]]
+        whole = match[1].lstrip("0")
+        if len(whole) > len(str(_LIMIT)):
+            raise ValueError(f'time: invalid duration "{text}"')
+        total += int(whole or 0) * unit
+        if match[2]:
+            total += _fraction(match[2], unit)
+        if total > 1 << 63:
+            raise ValueError(f'time: invalid duration "{text}"')
+        at = match.end()
+    if is_negative:
+        return -total
     if total > _LIMIT:
         raise ValueError(f'time: invalid duration "{text}"')
-    return sign * total
+    return total
+
+
+def _fraction(digits: str, unit: int) -> int:
+    """The part of a unit behind the point, rounded as Go does: by floating point."""
+    number, scale = 0, 1.0
+    for digit in digits:
+        longer = number * 10 + int(digit)
+        if longer > 1 << 63:
+            break  # Go leaves out the digits that do not fit
+        number, scale = longer, scale * 10
+    return int(number * (unit / scale))
 
 
 def _complaint(text: str, rest: str) -> str:

@@ -10,7 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from . import gostyle, status
+from quarterdeck.wire import gostyle
+
+from . import status
 from .auth import (
     Authenticator,
     Authorizer,

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from .fielderror import ErrorKind, FieldError, forbidden, invalid, required, too_long
+from quarterdeck.wire.fielderror import ErrorKind, FieldError, forbidden, invalid, required, too_long
 
 Json = dict[str, Any]
 NameErrors = Callable[..., list[str]]

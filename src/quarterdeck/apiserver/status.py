@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import gostyle
-from .fielderror import FieldError
+from quarterdeck.wire import gostyle
+from quarterdeck.wire.fielderror import FieldError, joined_text
 
 Json = dict[str, Any]
 
@@ -146,15 +146,23 @@ def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> Statu
 
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422 with one cause per field error; `kind` is the Kind, not the resource."""
-    texts = list(dict.fromkeys(map(str, errors)))  # equal ones are shown once, as upstream's aggregate does
-    joined = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     details = _object_details(kind, group, name)
     details["causes"] = [error.cause() for error in errors]
     return StatusError(
         422,
-        f"{qualified(kind, group)} {gostyle.quote(name)} is invalid: {joined}",
+        f"{qualified(kind, group)} {gostyle.quote(name)} is invalid: {joined_text(errors)}",
         reason="Invalid",
         details=details,
+    )
+
+
+def rejected() -> StatusError:
+    """422 for what cannot be done, with no word about why."""
+    return StatusError(
+        422,
+        "the server rejected our request due to an error in our request",
+        reason="Invalid",
+        details={},
     )
 
 

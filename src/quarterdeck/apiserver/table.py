@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from . import gostyle
+from quarterdeck.wire import gostyle
+
 from .builtin.print import printers
 from .document.jsonpath import JsonPath
 

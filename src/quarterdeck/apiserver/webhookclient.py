@@ -29,7 +29,8 @@ import httptools
 import msgspec
 from cryptography import x509
 
-from . import gostyle
+from quarterdeck.wire import gostyle
+
 from .document.decoding import ParseError, parse_yaml
 
 Json = dict[str, Any]

@@ -16,8 +16,8 @@ from quarterdeck.api.model import EMPTY_MAP, Map, Seq
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Headers, InProcessTransport, Response, Stream, Transport
 from quarterdeck.errors import ConnectError, ReadTimeout
-from quarterdeck.runtime.certificate.authority import issue, make_authority, to_pem
 from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.wire.certificate import issue, make_authority, to_pem
 
 
 @asynccontextmanager

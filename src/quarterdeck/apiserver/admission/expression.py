@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.cel.environment import Environment, Program
 from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError, ProgramError
 from quarterdeck.apiserver.cel.library import mutation
@@ -28,6 +27,7 @@ from quarterdeck.apiserver.cel.types import (
     object_type,
 )
 from quarterdeck.apiserver.cel.value import StructValue, to_python
+from quarterdeck.wire import gostyle
 
 from .access import Access
 from .attributes import Attributes, Host

@@ -15,6 +15,8 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.library.mutation import plain, type_name_problems
 from quarterdeck.apiserver.cel.value import StructValue
+from quarterdeck.errors import PatchError
+from quarterdeck.wire.patch import TestFailed
 
 from .attributes import Attributes, Host, metadata_text
 from .expression import (
@@ -29,7 +31,7 @@ from .expression import (
     compile_expression,
 )
 from .matchconditions import ConditionError
-from .objectpatch import PatchFault, TestFault, patched, plain_decode_error
+from .objectpatch import patched, plain_decode_error
 from .policies import Binding, PolicyTable, namespace_of
 from .policycall import Call, PolicyHead, activation_of, calls_of, policy_head
 from .version import VersionedPair, VersionedView
@@ -200,9 +202,9 @@ class MutatingPolicies:
         operations = [_operation(item) for item in value]
         try:
             result = patched(pair.object, operations)
-        except TestFault:  # a failed test means: not this object
+        except TestFailed:  # a failed test means: not this object
             return pair.object
-        except PatchFault as error:
+        except PatchError as error:
             raise _MutationError(f"JSON Patch: {error}") from error
         try:
             return self._host.settle(result, pair.kind)

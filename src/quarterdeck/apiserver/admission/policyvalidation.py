@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.cel.types import BOOL, STRING, CelType
-from quarterdeck.apiserver.fielderror import FieldError, invalid
+from quarterdeck.wire.fielderror import FieldError, invalid
 
 from .expression import JSON_PATCHES, OBJECT, TEXT_OR_NULL, Composition, Scope, compile_expression
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
+from quarterdeck.wire import gostyle
 
 from .attributes import Attributes
 from .matching import Match

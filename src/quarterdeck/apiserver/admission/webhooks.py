@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
 from quarterdeck.apiserver.webhookclient import (
     CallFault,
@@ -23,11 +23,13 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
+from quarterdeck.errors import PatchError
+from quarterdeck.wire import gostyle
 
 from .attributes import Attributes, Host
 from .matchconditions import ConditionError, MatchConditions
 from .matching import Criteria, Match, is_exempt, rule
-from .objectpatch import PatchFault, check_kind, patched, plain_decode_error
+from .objectpatch import check_kind, patched, plain_decode_error
 from .review import KNOWN_VERSIONS, Response, ReviewFault, encode_review, read_response, refusal
 from .version import VersionCache, VersionedPair, VersionedView
 
@@ -199,7 +201,7 @@ class Webhooks:
             changed = patched(pair.object, operations)
             check_kind(changed, pair.kind)
             return self._host.settle(changed, pair.kind)
-        except (PatchFault, ValueError) as error:
+        except (PatchError, ValueError) as error:
             raise status.internal(plain_decode_error(str(error))) from error
 
     async def validate(self, attributes: Attributes) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.status import StatusError
+from quarterdeck.wire import gostyle
 
 from . import fieldset
 from .fieldset import FieldSet

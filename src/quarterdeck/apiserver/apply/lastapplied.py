@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
 from . import fieldset
 from .compare import TypedError, compare, field_set

@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
 from . import fieldset
 from .fieldset import FieldSet

@@ -19,9 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
-
-from . import gotext
+from quarterdeck.wire import gostyle
 
 __all__ = ["canonical", "field", "key", "render", "scalar", "sort_key", "value"]
 
@@ -124,7 +122,7 @@ def _key_fields(text: str) -> dict[str, Any]:
 def _show(item: Any) -> str:
     # Numbers come out of fieldsV1 as float64, so a million reads 1e+06.
     if isinstance(item, int | float) and not isinstance(item, bool):
-        return gotext.float_text(float(item))
+        return gostyle.float_text(float(item))
     return gostyle.scalar(item)
 
 

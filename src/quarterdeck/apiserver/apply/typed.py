@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
 from . import pathelement
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
-from . import gotext
 from .typed import DEDUCED, UNTYPED, AnyType, ItemError, ListType, MapType, Scalar, Type, TypeModel
 
 __all__ = ["error_text", "validate"]
@@ -41,12 +40,12 @@ def _check(type_: Type, value: Any, path: str, allow_duplicates: bool, problems:
         if isinstance(value, dict):
             _check_map(type_, value, path, allow_duplicates, problems)
         else:
-            problems.append((path, f"expected map, got &{{{gotext.plain(value)}}}"))
+            problems.append((path, f"expected map, got &{{{gostyle.plain(value)}}}"))
     elif isinstance(type_, ListType):
         if isinstance(value, list):
             _check_list(type_, value, path, allow_duplicates, problems)
         else:
-            problems.append((path, f"expected list, got &{{{gotext.plain(value)}}}"))
+            problems.append((path, f"expected list, got &{{{gostyle.plain(value)}}}"))
     else:
         message = _scalar_message(type_, value)
         if message:
@@ -90,19 +89,19 @@ def _show_element(type_: ListType, item: Any) -> str:
 
 
 def _show(value: Any) -> str:
-    return gotext.float_text(value) if isinstance(value, float) else gostyle.scalar(value)
+    return gostyle.float_text(value) if isinstance(value, float) else gostyle.scalar(value)
 
 
 def _scalar_message(type_: Scalar, value: Any) -> str:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if type_.kind == "numeric":
-        return "" if is_number else f"expected numeric (int or float), got {gotext.type_name(value)}"
+        return "" if is_number else f"expected numeric (int or float), got {gostyle.type_name(value)}"
     if type_.kind == "string":
         if isinstance(value, str):
             return ""
-        return f"expected string, got &value.valueUnstructured{{Value:{gotext.syntax(value)}}}"
+        return f"expected string, got &value.valueUnstructured{{Value:{gostyle.syntax(value)}}}"
     if type_.kind == "boolean":
-        return "" if isinstance(value, bool) else f"expected boolean, got &{{{gotext.plain(value)}}}"
+        return "" if isinstance(value, bool) else f"expected boolean, got &{{{gostyle.plain(value)}}}"
     if isinstance(value, dict | list):
-        return f"expected any scalar, got &{{{gotext.plain(value)}}}"
+        return f"expected any scalar, got &{{{gostyle.plain(value)}}}"
     return ""

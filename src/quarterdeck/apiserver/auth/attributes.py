@@ -9,9 +9,10 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import path_segment_errors
 from quarterdeck.apiserver.requestinfo import RequestInfo
+from quarterdeck.wire import gostyle
 
 from .user import UserInfo
 

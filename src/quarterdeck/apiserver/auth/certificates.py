@@ -9,19 +9,32 @@ is replaced in one step, so a crash leaves either the old pair or the new one.
 from __future__ import annotations
 
 import datetime
-import ipaddress
 import os
 import ssl
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol, Self, TypeVar
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.x509.oid import NameOID
+
+from quarterdeck.errors import ConfigError
+from quarterdeck.wire.certificate import (
+    NAME_LIMIT,
+    alternative_name,
+    certificates_in,
+    dns_names_of,
+    is_signed_by,
+    issue,
+    issue_client,
+    key_pem,
+    lifetime_used,
+    load_key,
+    make_authority,
+    to_pem,
+)
 
 from . import user
 from .authenticate import UID_OID
@@ -44,41 +57,36 @@ _AUTHORITY_NAME: Final = "quarterdeck-ca"
 _AUTHORITY_LIFETIME: Final = datetime.timedelta(days=3650)
 _LIFETIME: Final = datetime.timedelta(days=365)
 _RENEW_AT: Final = 0.8  # of the lifetime
-_CLOCK_SKEW: Final = datetime.timedelta(minutes=5)
-_NAME_LIMIT: Final = 64  # X.520's bound on common names and organizations
 
 Now = datetime.datetime
 
 
-class CertificateError(Exception):
+class CertificateError(ConfigError, ValueError):
     """Stored keys that cannot be used; the text names the file and what to do."""
 
 
 class KeyPair:
-    """A certificate with its private key."""
+    """A certificate with its private key as PEM."""
 
-    def __init__(self, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> None:
+    def __init__(self, certificate: x509.Certificate, key_pem: bytes) -> None:
         self.certificate = certificate
-        self._key = key
+        self.key_pem = key_pem
 
     @classmethod
-    def from_pem(cls, pem: bytes) -> KeyPair:
-        """Raises ValueError unless `pem` holds a P-256 key and the certificate for it."""
-        key = serialization.load_pem_private_key(pem, password=None)
-        certificate = x509.load_pem_x509_certificate(pem)
-        if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
-            raise ValueError("key and certificate do not belong together")
-        return cls(certificate, key)
+    def from_pem(cls, pem: bytes) -> Self:
+        """Raises CertificateError unless `pem` holds a P-256 key and the certificate for it."""
+        try:
+            certificate, *_ = certificates_in(pem)
+            key = load_key(pem)
+        except ConfigError as error:
+            raise CertificateError(str(error)) from error
+        if key.public_key() != certificate.public_key():
+            raise CertificateError("key and certificate do not belong together")
+        return cls(certificate, key_pem(key))
 
     @property
     def certificate_pem(self) -> bytes:
-        return self.certificate.public_bytes(serialization.Encoding.PEM)
-
-    @property
-    def key_pem(self) -> bytes:
-        return self._key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        return to_pem([self.certificate])
 
     def to_pem(self) -> bytes:
         """Certificate and key in one, as `ssl.SSLContext.load_cert_chain` takes them."""
@@ -86,8 +94,7 @@ class KeyPair:
 
     def is_fresh(self, now: Now) -> bool:
         """Valid, and not so near to its end that it should be renewed."""
-        start, end = self.certificate.not_valid_before_utc, self.certificate.not_valid_after_utc
-        return start <= now < start + (end - start) * _RENEW_AT
+        return 0 <= lifetime_used(self.certificate, now) < _RENEW_AT
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.certificate.subject.rfc4514_string()})"
@@ -98,34 +105,21 @@ class Authority(KeyPair):
 
     @classmethod
     def create(cls, now: Now) -> Authority:
-        return cls._self_signed(ec.generate_private_key(ec.SECP256R1()), now)
-
-    @classmethod
-    def from_pem(cls, pem: bytes) -> Authority:
-        pair = super().from_pem(pem)
-        return cls(pair.certificate, pair._key)
+        return cls(*make_authority(_AUTHORITY_NAME, now=now, life=_AUTHORITY_LIFETIME))
 
     def renewed(self, now: Now) -> Authority:
         """The same authority with a new certificate: what it issued before stays good."""
-        return self._self_signed(self._key, now)
-
-    @classmethod
-    def _self_signed(cls, key: ec.EllipticCurvePrivateKey, now: Now) -> Authority:
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _AUTHORITY_NAME)])
-        usage = _key_usage(signs_certificates=True)
-        certificate = (
-            _builder(subject, subject, key.public_key(), now, _AUTHORITY_LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(usage, critical=True)
-            .sign(key, hashes.SHA256())
+        return Authority(
+            *make_authority(_AUTHORITY_NAME, now=now, life=_AUTHORITY_LIFETIME, key=self.key_pem)
         )
-        return cls(certificate, key)
 
     def issue_server(self, names: Sequence[str], now: Now) -> KeyPair:
         """A serving certificate for DNS names and IP addresses."""
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
-        alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
-        return self._issue(subject, now, ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+        return _pair(
+            issue(
+                self.certificate, self.key_pem, names, now=now, life=_LIFETIME, common_name="kube-apiserver"
+            )
+        )
 
     def issue_client(self, who: UserInfo, now: Now) -> KeyPair:
         """A client certificate: the common name is the user, organizations are the groups.
@@ -133,40 +127,22 @@ class Authority(KeyPair):
         Raises ValueError for a name or group that is empty or longer than 64 characters.
         """
         for text in (who.name, *who.groups):
-            if not 0 < len(text) <= _NAME_LIMIT:
-                raise ValueError(f"a user or group in a certificate has 1 to {_NAME_LIMIT} characters")
+            if not 0 < len(text) <= NAME_LIMIT:
+                raise ValueError(f"a user or group in a certificate has 1 to {NAME_LIMIT} characters")
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in who.groups]
         attributes.append(x509.NameAttribute(NameOID.COMMON_NAME, who.name))
         if who.uid:
             attributes.append(x509.NameAttribute(UID_OID, who.uid))
-        return self._issue(x509.Name(attributes), now, ExtendedKeyUsageOID.CLIENT_AUTH, None)
-
-    def _issue(
-        self,
-        subject: x509.Name,
-        now: Now,
-        purpose: x509.ObjectIdentifier,
-        alternatives: x509.SubjectAlternativeName | None,
-    ) -> KeyPair:
-        key = ec.generate_private_key(ec.SECP256R1())
-        issuer = self._key.public_key()
-        builder = (
-            _builder(subject, self.certificate.subject, key.public_key(), now, _LIFETIME)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer), critical=False)
-        )
-        if alternatives is not None:
-            builder = builder.add_extension(alternatives, critical=False)
-        return KeyPair(builder.sign(self._key, hashes.SHA256()), key)
+        subject = x509.Name(attributes)
+        return _pair(issue_client(self.certificate, self.key_pem, subject, now=now, life=_LIFETIME))
 
     def has_issued(self, pair: KeyPair) -> bool:
-        try:
-            pair.certificate.verify_directly_issued_by(self.certificate)
-        except (ValueError, TypeError, InvalidSignature):
-            return False
-        return True
+        return is_signed_by(pair.certificate, self.certificate)
+
+
+def _pair(made: tuple[bytes, bytes]) -> KeyPair:
+    certificate, key = made
+    return KeyPair(certificates_in(certificate)[0], key)
 
 
 class Credentials:
@@ -214,11 +190,11 @@ def open_credentials(directory: Path | None, *, now: Now, names: Sequence[str] =
     if not authority.is_fresh(now):
         authority = files.write("ca.pem", authority.renewed(now))
     server = files.read("server.pem", KeyPair.from_pem, is_replaceable=True)
-    wanted = {_general_name(name) for name in names}
+    wanted = {alternative_name(name) for name in names}
     if (
         server is None
         or not (server.is_fresh(now) and authority.has_issued(server))
-        or wanted - _names(server)
+        or wanted - {alternative_name(name) for name in dns_names_of(server.certificate)}
     ):
         server = files.write("server.pem", authority.issue_server(names, now))
     admin = files.read("admin.pem", KeyPair.from_pem, is_replaceable=True)
@@ -270,53 +246,6 @@ class _Files:
         if self._directory is not None:
             write_private(self._directory / name, value.to_pem())
         return value
-
-
-def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    now: Now,
-    lifetime: datetime.timedelta,
-) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _CLOCK_SKEW)
-        .not_valid_after(now + lifetime)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _general_name(name: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
-
-
-def _names(pair: KeyPair) -> set[x509.GeneralName]:
-    try:
-        return set(pair.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
-    except x509.ExtensionNotFound:
-        return set()
 
 
 def _load(context: ssl.SSLContext, pair: KeyPair) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.status import StatusError
+from quarterdeck.wire import gostyle
 
 from .attributes import Attributes
 from .rbac import GROUP, Authorizer, aggregate

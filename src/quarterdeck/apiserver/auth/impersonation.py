@@ -15,10 +15,11 @@ from urllib.parse import unquote
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, gostyle, status
-from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import regex_error, subdomain_errors
 from quarterdeck.apiserver.status import StatusError
+from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire.fielderror import FieldError
 
 from .attributes import Attributes, forbidden_error
 from .rbac import Authorizer, aggregate

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.status import StatusError
+from quarterdeck.wire import gostyle
 
 from .attributes import Attributes, forbidden_error
 from .rule import Rule, parse_rules

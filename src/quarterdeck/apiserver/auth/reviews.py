@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.internalform import ordered_metadata
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.metadata import label_value_errors, qualified_name_errors
+from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire.fielderror import FieldError
 
 from .attributes import Attributes, field_requirements, path_attributes
 from .authenticate import INVALID_TOKEN, Authenticator

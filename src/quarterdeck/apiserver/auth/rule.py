@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
 Json = dict[str, Any]
 

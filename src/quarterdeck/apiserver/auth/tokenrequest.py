@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver import status
+from quarterdeck.wire import fielderror, gostyle
 
 from .serviceaccount import Binding, Claims, ClusterReads, Reference, ServiceAccountTokens
 from .user import service_account_username

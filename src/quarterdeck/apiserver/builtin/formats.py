@@ -9,8 +9,6 @@ import ipaddress
 import re
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import FieldError, invalid
-from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import (
     EMPTY,
     byte_length,
@@ -19,6 +17,8 @@ from quarterdeck.apiserver.metadata import (
     regex_error,
     subdomain_errors,
 )
+from quarterdeck.wire.fielderror import FieldError, invalid
+from quarterdeck.wire.gostyle import quote
 
 _is_config_key = re.compile(r"[-._a-zA-Z0-9]+").fullmatch
 _is_port_name_charset = re.compile("[-a-z0-9]+").fullmatch

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
 from .typetable import OBJECT_META, Type
 

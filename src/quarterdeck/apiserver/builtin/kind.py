@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json
 from quarterdeck.apiserver.resource.strategy import Json, Strategy
+from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
 
 from .internalform import internal_text
 

@@ -8,6 +8,8 @@ from functools import lru_cache
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from quarterdeck.api import duration
+
 NANOS: Final = 1_000_000_000
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _RFC3339: Final = re.compile(
@@ -15,28 +17,18 @@ _RFC3339: Final = re.compile(
 )
 _LOCAL: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d{1,2}):(\d\d):(\d\d)(?:[.,](\d+))?", re.ASCII)
 _DATE: Final = re.compile(r"(\d{4})-(\d\d)-(\d\d)", re.ASCII)
-_UNITS: Final = {
-    "ns": 1,
-    "us": 1_000,
-    "µs": 1_000,
-    "μs": 1_000,
-    "ms": 1_000_000,
-    "s": NANOS,
-    "m": 60 * NANOS,
-    "h": 3600 * NANOS,
-}
-_PART: Final = re.compile(r"([0-9]*)(?:(\.)([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
-_WORDY_UNITS: Final = {
-    **dict.fromkeys(("ns", "nano", "nanos", "nanosecond", "nanoseconds"), 1),
-    **dict.fromkeys(("us", "µs", "micro", "micros", "microsecond", "microseconds"), 1000),
-    **dict.fromkeys(("ms", "milli", "millis", "millisecond", "milliseconds"), 1000000),
-    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), NANOS),
-    **dict.fromkeys(("m", "min", "mins", "minute", "minutes"), 60 * NANOS),
-    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600 * NANOS),
-    **dict.fromkeys(("d", "day", "days"), 86400 * NANOS),
-    **dict.fromkeys(("w", "wk", "wks", "week", "weeks"), 604800 * NANOS),
-}
-_WORDY: Final = re.compile(r"((\d+)\s*([A-Za-zµ]+))", re.ASCII)
+# The last name of a unit counts with anything behind it: `days`.
+_WORDY_UNITS: Final = (
+    (("ns", "nano"), 1),
+    (("us", "µs", "micro"), 1_000),
+    (("ms", "milli"), 1_000_000),
+    (("s", "sec"), NANOS),
+    (("m", "min"), 60 * NANOS),
+    (("h", "hr", "hour"), 3600 * NANOS),
+    (("d", "day"), 86400 * NANOS),
+    (("w", "wk", "week"), 604800 * NANOS),
+)
+_WORDY: Final = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)")
 
 
 def _instant(groups: tuple[str | None, ...], offset: int) -> int | None:
@@ -91,46 +83,27 @@ def parse_date(text: str) -> int | None:
 
 
 def parse_duration(text: str) -> int | None:
-    """time.ParseDuration in nanoseconds."""
-    body, negative = text, False
-    if body[:1] in ("+", "-"):
-        negative = body[0] == "-"
-        body = body[1:]
-    if body == "0":
-        return 0
-    if not body:
+    """time.ParseDuration in nanoseconds; None for what it refuses."""
+    try:
+        return duration.parse_duration(text)
+    except ValueError:
         return None
-    total, at = 0, 0
-    while at < len(body):
-        match = _PART.match(body, at)
-        if match is None or not (match.group(1) or match.group(3)):
-            return None
-        unit = _UNITS[match.group(4)]
-        total += int(match.group(1) or 0) * unit
-        fraction = match.group(3)
-        if fraction:
-            fraction = fraction[:18]
-            total += int(fraction) * unit // 10 ** len(fraction)
-        if total > 1 << 63:
-            return None
-        at = match.end()
-    if negative:
-        return -total
-    return total if total < 1 << 63 else None
 
 
 def parse_wordy_duration(text: str) -> int | None:
-    """The OpenAPI format duration: Go's, or `3 days`."""
+    """The OpenAPI format duration: Go's `1h30m`, or anything with numbers and units in words: `3 days`."""
     parsed = parse_duration(text)
     if parsed is not None:
         return parsed
     total, found = 0, False
-    for _, number, unit in _WORDY.findall(text):
-        factor = _WORDY_UNITS.get(unit)
-        if factor is None:
-            continue
-        found = True
-        total += int(number) * factor
+    for digits, name in _WORDY.findall(text):
+        if len(digits.lstrip("0")) > 19 or int(digits) >= 1 << 63:
+            return None
+        unit = name.lower()
+        for names, length in _WORDY_UNITS:
+            if unit in names or unit.startswith(names[-1]):
+                found = True
+                total += int(digits) * length
     return total if found else None
 
 

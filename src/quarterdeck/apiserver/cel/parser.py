@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.apiserver.cel.error import CelCompileError, Issue, Source
-from quarterdeck.apiserver.cel.gonumber import parse_float
 from quarterdeck.apiserver.cel.lexer import (
     BYTES,
     EOF,
@@ -44,6 +43,7 @@ from quarterdeck.apiserver.cel.syntax import (
 from quarterdeck.apiserver.cel.token_stream import TokenStream, show
 from quarterdeck.apiserver.cel.unescape import UnescapeError, unescape
 from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Value
+from quarterdeck.wire.gonumber import parse_float
 
 MAX_LENGTH: Final = 100_000
 MAX_DEPTH: Final = 250

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal
 
 from quarterdeck.apiserver.cel.environment import Program
 from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
-from quarterdeck.apiserver.cel.gotext import quote, trim_space
 from quarterdeck.apiserver.cel.rule_node import RULES, CompiledRule, RuleNode
+from quarterdeck.wire.gostyle import quote, trim_space
 
 RULE_COST_LIMIT: Final = 10_000_000
 TOTAL_COST_LIMIT: Final = 100_000_000

@@ -9,9 +9,9 @@ from typing import Any, Final
 from quarterdeck.apiserver.cel.environment import Environment, Program
 from quarterdeck.apiserver.cel.error import CelCompileError, ProgramError
 from quarterdeck.apiserver.cel.field_path import FieldPathError, resolve
-from quarterdeck.apiserver.cel.gotext import trim_space
 from quarterdeck.apiserver.cel.schema import MAX_REQUEST_BYTES, Schema, Shape, build_shape, escape_name
 from quarterdeck.apiserver.cel.types import BOOL, STRING, CelType, optional_type
+from quarterdeck.wire.gostyle import trim_space
 
 RULES: Final = "x-kubernetes-validations"
 

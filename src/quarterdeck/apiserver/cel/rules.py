@@ -20,12 +20,12 @@ from typing import Any, Final, Literal
 from quarterdeck.apiserver.cel.correlation import Correlated, MapListIndex
 from quarterdeck.apiserver.cel.environment import Program
 from quarterdeck.apiserver.cel.error import CelRuntimeError, CostLimitExceeded
-from quarterdeck.apiserver.cel.gonumber import format_general
-from quarterdeck.apiserver.cel.gotext import quote, trim_space
 from quarterdeck.apiserver.cel.rule_check import RuleError, check_rules, rule_json
 from quarterdeck.apiserver.cel.rule_node import CompiledRule, RuleNode
 from quarterdeck.apiserver.cel.schema import Schema
 from quarterdeck.apiserver.cel.value import OptionalValue
+from quarterdeck.wire.gonumber import float_text
+from quarterdeck.wire.gostyle import quote, trim_space
 
 __all__ = ["ABSENT", "OMITTED", "Absent", "CompiledRules", "RuleError", "RuleViolation", "rule_json"]
 
@@ -112,7 +112,7 @@ def _show(value: Any) -> str:
     if isinstance(value, str):
         return quote(value)
     if isinstance(value, float):
-        return format_general(value)
+        return float_text(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gonumber import format_fixed, format_general
+from quarterdeck.wire.gonumber import fixed_text, float_text
 
 # Dynamically typed by nature: which Python types occur is said above.
 Value: TypeAlias = Any
@@ -60,7 +60,7 @@ class Duration:
     def __str__(self) -> str:
         whole, part = divmod(abs(self.nanos), NANOS)
         seconds = whole + part / 1e9
-        return f"{format_fixed(-seconds if self.nanos < 0 else seconds)}s"
+        return f"{fixed_text(-seconds if self.nanos < 0 else seconds)}s"
 
 
 class Timestamp:
@@ -220,7 +220,7 @@ def display(value: Value) -> str:
     if isinstance(value, int):
         return str(int(value))
     if isinstance(value, float):
-        return format_general(value)
+        return float_text(value)
     if isinstance(value, bytes):
         return "[" + " ".join(str(b) for b in value) + "]"
     if isinstance(value, list):

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import validate_annotations, validate_labels
 from quarterdeck.apiserver.webhookclient import Endpoint, WebhookClient, WebhookError, endpoint
+from quarterdeck.wire import gostyle
 
 Json = dict[str, Any]
 

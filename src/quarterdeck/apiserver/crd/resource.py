@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.jsonpath import JsonPath
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.resource.resource import Resource, Subresource
 from quarterdeck.apiserver.resource.resourcetable import version_priority
 from quarterdeck.apiserver.resource.strategy import Strategy, WriteContext
-from quarterdeck.apiserver.schema.document import same
 from quarterdeck.apiserver.schema.objectmeta import DecodeError
 from quarterdeck.apiserver.schema.resource import ResourceSchema
 from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
 from quarterdeck.apiserver.table import CustomPrinter
+from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.jsonvalue import same
 
 from .conversion import Converter
 

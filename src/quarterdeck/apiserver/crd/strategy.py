@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.apiserver.builtin.kind import SpecStrategy
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.resource.strategy import WriteContext
+from quarterdeck.wire.fielderror import FieldError
 
 from .lifecycle import FINALIZER, set_condition
 from .validation import (

@@ -17,14 +17,6 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
-from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import IMMUTABLE, dns1035_errors, subdomain_errors
 from quarterdeck.apiserver.schema import gointernal, noderules, rules
 from quarterdeck.apiserver.schema.clientconfig import (
@@ -34,7 +26,6 @@ from quarterdeck.apiserver.schema.clientconfig import (
 )
 from quarterdeck.apiserver.schema.defaultrules import has_unpruned_defaults
 from quarterdeck.apiserver.schema.definition import Options, schema_errors
-from quarterdeck.apiserver.schema.document import same
 from quarterdeck.apiserver.schema.formats import checked
 from quarterdeck.apiserver.schema.gourl import UrlError, parse_request_uri
 from quarterdeck.apiserver.schema.structural import items_of, strings, text
@@ -45,6 +36,9 @@ from quarterdeck.apiserver.schema.versionrules import (
     selectable_errors,
     subresource_errors,
 )
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
+from quarterdeck.wire.gostyle import quote
+from quarterdeck.wire.jsonvalue import same
 
 Json: TypeAlias = dict[str, Any]
 

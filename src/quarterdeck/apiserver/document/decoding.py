@@ -17,7 +17,8 @@ import msgspec
 import yaml
 
 from quarterdeck.api.manifest import ManifestLoader
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
+from quarterdeck.wire import gostyle
 
 from . import nesting
 

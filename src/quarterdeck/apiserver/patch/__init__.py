@@ -1,5 +1,4 @@
-"""The patch formats other than apply: JSON patch, merge patch, strategic merge patch.
+"""Patches as requests carry them: bodies decoded with the API server's words, refusals as its answers.
 
-All work on decoded JSON, change neither the object nor the patch they are given, and raise the
-StatusError to answer.
+What the formats do is in `quarterdeck.wire.patch`.
 """

@@ -14,11 +14,12 @@ from typing import Any
 import msgspec
 import yaml
 
-from quarterdeck.apiserver import fielderror, status, table, wallclock
+from quarterdeck.apiserver import status, table, wallclock
 from quarterdeck.apiserver.document.negotiate import Output
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
+from quarterdeck.wire import fielderror
 
 from .request import ApiRequest
 

@@ -5,24 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
-import msgspec
-
 from quarterdeck.apiserver import wallclock
 from quarterdeck.apiserver.resource.strategy import ClusterState
+from quarterdeck.wire.jsonvalue import deep_copy
 
 from .request import ApiRequest
 
+__all__ = ["Context", "deep_copy", "timestamp"]
+
 Json = dict[str, Any]
-
-_copy_decode = msgspec.json.Decoder().decode
-_copy_encode = msgspec.json.Encoder().encode
-
-
-def deep_copy(document: Json) -> Json:
-    """A copy of a JSON document; the codec in C beats `copy.deepcopy` by far."""
-    copied: Json = _copy_decode(_copy_encode(document))
-    return copied
-
 
 _second: tuple[int, str] = (0, "")
 

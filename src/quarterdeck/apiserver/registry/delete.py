@@ -5,18 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from quarterdeck.apiserver import fielderror, gostyle, status, wallclock
+from quarterdeck.apiserver import status, wallclock
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Store, WriteConflict
+from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire.fielderror import FieldError
 
 from .answer import document_response, list_document, object_response
 from .context import Context, deep_copy

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import fielderror, status
-from quarterdeck.apiserver.apply.gotext import plain
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.document import decoding
@@ -18,6 +17,8 @@ from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.resource.strategy import Strategy
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.gostyle import plain
 
 from .body import (
     MAX_PROBLEMS,

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.shape import ShapeError, parse_time
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Response
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 from .request import ApiRequest
 

@@ -8,13 +8,14 @@ from copy import copy
 from functools import lru_cache
 from typing import Any
 
-from quarterdeck.apiserver import fielderror, gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.document.negotiate import Output
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.http import Request, parse_query
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire.fielderror import FieldError
 
 from .warning import Warnings
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from quarterdeck.apiserver import fielderror, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.jsonpath import JsonPath
+from quarterdeck.wire import fielderror
 
 Json = dict[str, Any]
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from quarterdeck.api.selector import FieldSelector, Requirement, Selector
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.errors import SchemaError
+from quarterdeck.wire import gostyle
 
 
 class Selection:

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
 from quarterdeck.apiserver.http import audit_id
 from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.wire import gostyle
 
 from .context import Context
 from .request import ApiRequest

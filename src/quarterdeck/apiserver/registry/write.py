@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
-from quarterdeck.apiserver import fielderror, metadata, status
+from quarterdeck.apiserver import metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes, GroupVersionKind
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
@@ -21,6 +21,7 @@ from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState, Strategy
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
+from quarterdeck.wire import fielderror
 
 from .answer import entry_response, object_response
 from .body import check_identity, parse_object

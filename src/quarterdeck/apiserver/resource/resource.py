@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.retiredversion import is_retired
 from quarterdeck.apiserver.builtin.typetable import StructType, struct_for
 from quarterdeck.apiserver.document import decoding, protobuf
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
 from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
+from quarterdeck.wire import gostyle
 
 from .strategy import Strategy
 

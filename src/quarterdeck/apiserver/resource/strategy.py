@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.wire.fielderror import FieldError
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.builtin.network.serviceallocator import ServiceAllocator

@@ -9,8 +9,8 @@ from quarterdeck.apiserver.builtin.access.certificateapproval import ApprovalRul
 from quarterdeck.apiserver.builtin.catalog import strategy_for
 from quarterdeck.apiserver.builtin.cluster import namespace
 from quarterdeck.apiserver.builtin.cluster.namespace import NamespaceStrategy
-from quarterdeck.apiserver.fielderror import FieldError
 from quarterdeck.apiserver.registry.scale import ScaleView, scale_document
+from quarterdeck.wire.fielderror import FieldError
 
 from .strategy import Strategy, WriteContext
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from quarterdeck.apiserver.fielderror import ErrorKind, FieldError
+from quarterdeck.wire.fielderror import ErrorKind, FieldError
 
 from .structural import ABSENT, SchemaNode, text
 

@@ -8,8 +8,8 @@ import ssl
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import subdomain_errors
+from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .gourl import UrlError, parse
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
+from quarterdeck.wire.jsonvalue import same
 
-from .document import same
 from .structural import ABSENT, SchemaNode
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.wire.jsonvalue import deep_copy
+
 from . import number
-from .document import copied
 from .structural import SchemaNode, is_numeric, is_scalar
 
 
@@ -76,7 +77,7 @@ def fill(value: Any, node: SchemaNode) -> None:
     if type(value) is dict:
         for key, child in node.defaulted:
             if key not in value or (value[key] is None and not child.nullable):
-                value[key] = copied(child.default)
+                value[key] = deep_copy(child.default)
         for key, child in node.filled:
             if key in value:
                 fill(value[key], child)
@@ -86,11 +87,11 @@ def fill(value: Any, node: SchemaNode) -> None:
                 if key in node.properties:
                     continue
                 if item is None and not additional.nullable:
-                    item = value[key] = copied(additional.default)
+                    item = value[key] = deep_copy(additional.default)
                 fill(item, additional)
     elif type(value) is list and node.items is not None:
         items = node.items
         for index, item in enumerate(value):
             if item is None and not items.nullable:
-                item = value[index] = copied(items.default)
+                item = value[index] = deep_copy(items.default)
             fill(item, items)

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.fielderror import FieldError, invalid
+from quarterdeck.wire.fielderror import FieldError, invalid
+from quarterdeck.wire.jsonvalue import deep_copy, same
 
 from . import objectmeta, pruning
 from .celrules import default_violations
-from .document import copied, presentable, same
 from .structural import SchemaNode, compile_schema
 from .validation import validate
 
@@ -83,33 +83,33 @@ class _Checker:
 
     def _errors(self, node: SchemaNode, where: str, *, is_resource: bool) -> list[FieldError]:
         errors: list[FieldError] = []
-        value = copied(node.default)
+        value = deep_copy(node.default)
         if self._require_pruned:
-            pruned = copied(value)
+            pruned = deep_copy(value)
             pruning.prune(pruned, node, is_resource=False)
             if not same(pruned, value):
-                errors.append(invalid(where, presentable(value), "must not have unknown fields"))
+                errors.append(invalid(where, value, "must not have unknown fields"))
         try:
             objectmeta.coerce(value, node, where)
         except objectmeta.DecodeError as error:
-            return [*errors, error.error or invalid(where, presentable(value), str(error))]
+            return [*errors, error.error or invalid(where, value, str(error))]
         found = objectmeta.embedded_errors(value, node, where) or validate(value, node, prefix=where)
         return errors + (found or _rule_errors(node, where, is_resource=is_resource))
 
     def _meta_errors(
         self, node: SchemaNode, where: str, resource: SchemaNode, around: _Around
     ) -> list[FieldError]:
-        value = copied(node.default)
-        obj = around(copied(value))
+        value = deep_copy(node.default)
+        obj = around(deep_copy(value))
         try:
             objectmeta.coerce(obj, resource)
         except objectmeta.DecodeError as error:
-            return [invalid(where, presentable(value), f"must result in valid metadata: {error}")]
+            return [invalid(where, value, f"must result in valid metadata: {error}")]
         found = objectmeta.embedded_errors(obj, resource)
         if found:
             texts = list(dict.fromkeys(map(str, found)))
             shown = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-            return [invalid(where, presentable(value), f"must result in valid metadata: {shown}")]
+            return [invalid(where, value, f"must result in valid metadata: {shown}")]
         return validate(value, node, prefix=where) or _rule_errors(node, where, is_resource=False)
 
 

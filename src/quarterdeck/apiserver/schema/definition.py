@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid
+from quarterdeck.wire.fielderror import FieldError, forbidden, internal, invalid
 
 from . import gointernal, noderules, rules
 from .celrules import rule_errors

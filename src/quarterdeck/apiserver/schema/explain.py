@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from quarterdeck.apiserver import gostyle
-from quarterdeck.apiserver.fielderror import ErrorKind
+from quarterdeck.wire import gostyle
+from quarterdeck.wire.fielderror import ErrorKind
+from quarterdeck.wire.gostyle import json_text
+from quarterdeck.wire.jsonvalue import same
 
 from . import number
 from .correlation import old_items, unchanged
-from .document import json_text, same, type_name
+from .document import type_name
 from .formats import checker, formats_of_type
 from .issue import Findings, Issue
 from .regex import RegexError, compile_regex

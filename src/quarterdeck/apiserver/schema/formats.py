@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from quarterdeck.apiserver.cel import gotime
+
 from . import gourl, mailaddress
 from .regex import compile_regex
 
@@ -57,52 +59,9 @@ def is_date_time(value: str) -> bool:
     return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
-_UNITS: Final = {
-    "ns": 1,
-    "us": 1000,
-    "µs": 1000,  # U+00B5, the micro sign
-    "μs": 1000,  # U+03BC, the Greek letter
-    "ms": 10**6,
-    "s": 10**9,
-    "m": 60 * 10**9,
-    "h": 3600 * 10**9,
-}
-_duration_part = re.compile(r"([0-9]*)(\.[0-9]*)?([^.0-9]+)")
-_loose_part = re.compile(r"([0-9]+)[\t\n\f\r ]*([A-Za-zµ]+)")
-_LOOSE_UNITS: Final = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
-_LOOSE_PREFIXES: Final = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
-
-
 def is_duration(value: str) -> bool:
     """Go's `1h30m`, or anything with a number and a unit in words such as `3 days`."""
-    return _is_go_duration(value) or _is_loose_duration(value)
-
-
-def _is_go_duration(value: str) -> bool:
-    negative = value.startswith("-")
-    rest = value[1:] if value[:1] in ("-", "+") else value
-    if rest == "0":
-        return True
-    total = position = 0
-    while position < len(rest):
-        match = _duration_part.match(rest, position)
-        if match is None or match[3] not in _UNITS or (not match[1] and match[2] in (None, ".")):
-            return False
-        unit = _UNITS[match[3]]
-        whole = int(match[1] or "0") if len(match[1]) < 30 else 2**64
-        total += whole * unit + int(float("0" + (match[2] or "")) * unit)
-        position = match.end()
-    return position > 0 and total <= 2**63 - (0 if negative else 1)
-
-
-def _is_loose_duration(value: str) -> bool:
-    found = False
-    for digits, name in _loose_part.findall(value):
-        if len(digits.lstrip("0")) > 19 or int(digits) > 2**63 - 1:
-            return False
-        unit = name.lower()
-        found = found or unit in _LOOSE_UNITS or unit.startswith(_LOOSE_PREFIXES)
-    return found
+    return gotime.parse_wordy_duration(value) is not None
 
 
 def _sloppy_ipv4(value: str) -> str | None:

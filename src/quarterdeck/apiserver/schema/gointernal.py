@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import gostyle
+from quarterdeck.wire import gostyle
 
-from .document import encodable
 from .structural import items_of, text
 
 Json = dict[str, Any]
@@ -69,7 +68,7 @@ SCHEMA_FIELDS: Final = (
 
 def shown(value: Any) -> msgspec.Raw:
     """A value in internal form, ready for an error text."""
-    return msgspec.Raw(gostyle.escaped(msgspec.json.encode(encodable(value))))
+    return msgspec.Raw(gostyle.escaped(msgspec.json.encode(gostyle.encodable(value))))
 
 
 def schema(raw: object) -> Json | None:

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.apiserver.gostyle import quote
+from quarterdeck.wire.gostyle import quote
 
 _HOST_CHARS: Final = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~!$&'()*+,;=:[]<>\""

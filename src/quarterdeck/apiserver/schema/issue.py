@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from quarterdeck.apiserver.fielderror import (
+from quarterdeck.wire.fielderror import (
     ErrorKind,
     FieldError,
     invalid,
     not_supported,
     required,
+    too_long,
+    too_many,
     type_invalid,
 )
-
-from .document import json_text, presentable
+from quarterdeck.wire.gostyle import json_text
 
 
 class Issue(NamedTuple):
@@ -65,7 +66,7 @@ def _field_error(issue: Issue, prefix: str) -> FieldError:
             return required(field)
         case ErrorKind.NOT_SUPPORTED:
             allowed = [item if isinstance(item, str) else json_text(item) for item in issue.allowed]
-            return not_supported(field, presentable(issue.value), allowed)
+            return not_supported(field, issue.value, allowed)
         case ErrorKind.TOO_LONG:
             return too_long(field, issue.limit)
         case ErrorKind.TOO_MANY:
@@ -73,7 +74,7 @@ def _field_error(issue: Issue, prefix: str) -> FieldError:
         case ErrorKind.TYPE_INVALID:
             return type_invalid(field, issue.value, issue.message)
         case _:
-            return invalid(field, presentable(issue.value), issue.message)
+            return invalid(field, issue.value, issue.message)
 
 
 def joined(prefix: str, path: str) -> str:
@@ -82,13 +83,3 @@ def joined(prefix: str, path: str) -> str:
     if not path:
         return prefix
     return f"{prefix}.{path}" if prefix else path
-
-
-def too_long(field: str, limit: int) -> FieldError:
-    unit = "byte" if limit == 1 else "bytes"
-    return FieldError(ErrorKind.TOO_LONG, field, f"Too long: may not be more than {limit} {unit}")
-
-
-def too_many(field: str, count: int, limit: int) -> FieldError:
-    unit = "item" if limit == 1 else "items"
-    return FieldError(ErrorKind.TOO_MANY, field, f"Too many: {count}: must have at most {limit} {unit}")

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.fielderror import FieldError, duplicate, internal, invalid
+from quarterdeck.wire.fielderror import FieldError, duplicate, internal, invalid
+from quarterdeck.wire.gostyle import json_text
 
 from . import number
-from .document import json_text, presentable
 from .structural import SchemaNode
 
 Json = dict[str, Any]
@@ -38,7 +38,7 @@ def _walk(value: Any, node: SchemaNode, path: str, errors: list[FieldError]) -> 
                 _walk(value[key], child, f"{path}.{key}" if path else key, errors)
     elif type(value) is list:
         if len(value) > 1 and node.list_type == "set":
-            errors += [duplicate(f"{path}[{index}]", presentable(value[index])) for index in _repeated(value)]
+            errors += [duplicate(f"{path}[{index}]", value[index]) for index in _repeated(value)]
         elif node.list_type == "map":
             _check_map(value, node, path, errors)
         if node.items is not None and node.items.has_keyed_lists:
@@ -50,12 +50,12 @@ def _check_map(items: list[Any], node: SchemaNode, path: str, errors: list[Field
     for index, item in enumerate(items):
         if type(item) is not dict and item is not None:
             text = "must be an object for an array of list-type map"
-            errors.append(invalid(f"{path}[{index}]", presentable(item), text))
+            errors.append(invalid(f"{path}[{index}]", item, text))
             return
     if len(items) < 2 or _are_distinct(items, node.list_map_keys):
         return
     keys = [_key(item, node.list_map_keys) for item in items]
-    errors += [duplicate(f"{path}[{index}]", presentable(keys[index])) for index in _repeated(keys)]
+    errors += [duplicate(f"{path}[{index}]", keys[index]) for index in _repeated(keys)]
 
 
 def _key(item: Json | None, names: tuple[str, ...]) -> Json:

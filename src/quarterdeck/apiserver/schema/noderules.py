@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from . import gointernal
 from .celrules import FieldPathError, resolve_field

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final, TypeGuard
 
+from quarterdeck.wire.gonumber import float_text
+
 INT64_MIN: Final = -(2**63)
 INT64_MAX: Final = 2**63 - 1
 INT32_MIN: Final = -(2**31)
@@ -50,48 +52,6 @@ def is_json_integer(value: float) -> bool:
 
 def fits_float32(value: int | float) -> bool:
     return abs(as_float(value)) < _FLOAT32_OVERFLOW
-
-
-def _digits(value: float) -> tuple[str, str, int]:
-    """Sign, shortest decimal digits and decimal exponent: `-d.ddd` times ten to the exponent."""
-    sign = "-" if math.copysign(1.0, value) < 0 else ""
-    mantissa, _, exponent = repr(abs(value)).partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = whole + fraction
-    stripped = digits.lstrip("0")
-    shift = len(whole) - 1 - (len(digits) - len(stripped))
-    return sign, stripped.rstrip("0") or "0", shift + int(exponent or 0) if stripped else 0
-
-
-def _exponential(sign: str, digits: str, exponent: int, width: int) -> str:
-    mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
-    return f"{sign}{mantissa}e{'-' if exponent < 0 else '+'}{str(abs(exponent)).zfill(width)}"
-
-
-def _positional(sign: str, digits: str, exponent: int) -> str:
-    if exponent < 0:
-        return f"{sign}0.{'0' * (-exponent - 1)}{digits}"
-    whole = digits[: exponent + 1].ljust(exponent + 1, "0")
-    fraction = digits[exponent + 1 :]
-    return f"{sign}{whole}.{fraction}" if fraction else sign + whole
-
-
-def float_text(value: float) -> str:
-    """A float64 as Go's `%v` prints it: `8.589934592e+09`, `100`, `0.5`."""
-    if not math.isfinite(value):
-        return "NaN" if value != value else ("+Inf" if value > 0 else "-Inf")
-    sign, digits, exponent = _digits(value)
-    if -4 <= exponent < 6:
-        return _positional(sign, digits, exponent)
-    return _exponential(sign, digits, exponent, 2)
-
-
-def json_float(value: float) -> str:
-    """A float64 as Go's JSON encoder writes it: positional from 1e-6 up to 1e21."""
-    sign, digits, exponent = _digits(value)
-    if value == 0 or -6 <= exponent < 21:
-        return _positional(sign, digits, exponent)
-    return _exponential(sign, digits, exponent, 1 if exponent < 0 else 2)
 
 
 def text(value: int | float) -> str:

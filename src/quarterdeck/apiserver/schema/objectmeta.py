@@ -13,9 +13,9 @@ from typing import Any
 from quarterdeck.apiserver import metadata
 from quarterdeck.apiserver.builtin.typetable import OBJECT_META, struct
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
-from quarterdeck.apiserver.fielderror import FieldError, invalid, required
+from quarterdeck.wire.fielderror import FieldError, invalid, required
 
-from .document import presentable, type_name
+from .document import type_name
 from .structural import SchemaNode
 
 Json = dict[str, Any]
@@ -69,12 +69,12 @@ def _coerce(value: Any, node: SchemaNode, path: str, unknown: list[str]) -> None
         below = f"{path}." if path else ""
         for key in ("apiVersion", "kind"):
             if key in value and type(value[key]) is not str:
-                raise _malformed(invalid(f"{below}{key}", presentable(value[key]), "must be a string"))
+                raise _malformed(invalid(f"{below}{key}", value[key], "must be a string"))
         if "metadata" in value:
             try:
                 clean, keys = normalized(value["metadata"])
             except DecodeError as error:
-                shown = presentable(value["metadata"])
+                shown = value["metadata"]
                 raise _malformed(invalid(f"{below}metadata", shown, str(error))) from None
             value["metadata"] = clean
             unknown.extend(f"{below}metadata.{key}" for key in keys)
@@ -127,7 +127,7 @@ def resource_errors(resource: Json, path: str) -> Iterator[FieldError]:
             continue
         value = resource[key]
         if type(value) is not str:
-            yield invalid(f"{below}{key}", presentable(value), "must be a string")
+            yield invalid(f"{below}{key}", value, "must be a string")
         elif not value:
             yield invalid(f"{below}{key}", value, "must not be empty")
         elif key == "apiVersion" and value.count("/") > 1:
@@ -139,7 +139,7 @@ def resource_errors(resource: Json, path: str) -> Iterator[FieldError]:
         try:
             meta, _ = normalized(resource["metadata"])
         except DecodeError as error:
-            yield invalid(f"{below}metadata", presentable(resource["metadata"]), str(error))
+            yield invalid(f"{below}metadata", resource["metadata"], str(error))
             return
         meta = {**meta, "name": meta.get("name") or "fakename"}
         yield from metadata.validate_object_meta(

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from quarterdeck.apiserver.fielderror import ErrorKind, FieldError, invalid
+from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
+from quarterdeck.wire.jsonvalue import deep_copy
 
 from . import defaulting, objectmeta, pruning
 from .celrules import compile_rules, rule_violations
-from .document import copied
 from .keyedlist import duplicate_errors
 from .scale import scale_errors
 from .structural import ABSENT, SchemaNode, compile_schema
@@ -139,7 +139,7 @@ class ResourceSchema:
 
     def decode_problems(self, obj: Json) -> list[str]:
         """The unknown fields that `decode` would report, without changing anything. Raises DecodeError."""
-        return self.decode(copied(obj))
+        return self.decode(deep_copy(obj))
 
     def prune(self, obj: Json) -> None:
         """Drop unknown fields; for objects read from storage or converted, whose metadata is in order."""

@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any, Final
 
 from quarterdeck.apiserver.document import nesting
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 from .regex import RegexError, compile_regex
 from .structural import items_of, text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import FieldError, invalid
+from quarterdeck.wire.fielderror import FieldError, invalid
 
 from .number import INT32_MAX, as_float, is_int64, text
 

@@ -16,8 +16,9 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from quarterdeck.wire.jsonvalue import deep_copy
+
 from . import formats, number
-from .document import copied
 
 Json = dict[str, Any]
 
@@ -129,7 +130,7 @@ def _compile(raw: Json, *, loose: bool) -> SchemaNode:
     list_type = text(raw, "x-kubernetes-list-type")
     rules = tuple(rule for rule in items_of(raw, "x-kubernetes-validations") if isinstance(rule, dict))
     embedded = raw.get("x-kubernetes-embedded-resource") is True
-    default = copied(raw.get("default"))
+    default = deep_copy(raw.get("default"))
     if not loose:
         default = number.canonicalize(default)
 
@@ -152,7 +153,7 @@ def _compile(raw: Json, *, loose: bool) -> SchemaNode:
         rules=rules,
         format=text(raw, "format") if loose else formats.checked(text(raw, "format"), types),
         pattern=text(raw, "pattern"),
-        enum=tuple(copied(value) for value in items_of(raw, "enum")),
+        enum=tuple(deep_copy(value) for value in items_of(raw, "enum")),
         required=tuple(strings(raw, "required")),
         minimum=_float(raw, "minimum"),
         maximum=_float(raw, "maximum"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.fielderror import FieldError, internal
+from quarterdeck.wire.fielderror import FieldError, internal
 
 from .explain import explain
 from .issue import field_errors

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import FieldError, duplicate, invalid, required
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_many
 
 from .celrules import FieldPathError, resolve_field
-from .issue import too_many
 from .structural import compile_schema, items_of, text
 
 Json = dict[str, Any]

@@ -35,7 +35,7 @@ class EphemeralCertificates:
 
     def _make(self, now: datetime) -> KeyPair:
         # In a thread, and not at the top: loading the cryptography takes longer than the rest of a start.
-        from quarterdeck.runtime.certificate.authority import issue, make_authority, to_pem
+        from quarterdeck.wire.certificate import issue, make_authority, to_pem
 
         authority, key = make_authority("ephemeral", now=now, life=LIFE)
         self.bundle = to_pem([authority])

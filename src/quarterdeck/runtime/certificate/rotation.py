@@ -18,7 +18,8 @@ import msgspec
 from cryptography import x509
 
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime.certificate.authority import (
+from quarterdeck.runtime.certificate.material import Life, Material
+from quarterdeck.wire.certificate import (
     certificates_in,
     dns_names_of,
     has_key,
@@ -28,7 +29,6 @@ from quarterdeck.runtime.certificate.authority import (
     make_authority,
     to_pem,
 )
-from quarterdeck.runtime.certificate.material import Life, Material
 
 __all__ = ["next_material"]
 

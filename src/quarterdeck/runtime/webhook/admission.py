@@ -14,6 +14,7 @@ anything else                         500 ``panic: … [recovered]``, logged wit
 Returning normally allows.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 import msgspec
@@ -22,8 +23,9 @@ from quarterdeck.api import GroupVersionKind, GroupVersionResource, Resource, de
 from quarterdeck.api.k8s.authentication import UserInfo
 from quarterdeck.errors import ErrorCause, QuarterdeckError, SchemaError
 from quarterdeck.runtime.webhook.review import ReviewRequest
+from quarterdeck.wire.fielderror import FieldError, joined_text
 
-__all__ = ["MAX_WARNING", "Admission", "Denied", "Operation"]
+__all__ = ["MAX_WARNING", "Admission", "Denied", "Operation", "deny"]
 
 R = TypeVar("R", bound=Resource)
 Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
@@ -44,6 +46,13 @@ class Denied(QuarterdeckError):
     def __init__(self, message: str, *causes: ErrorCause) -> None:
         super().__init__(message)
         self.causes: Final = causes
+
+
+def deny(errors: Sequence[FieldError]) -> None:
+    """Raise ``Denied`` for what is wrong with these fields, if anything is."""
+    if errors:
+        causes = (ErrorCause(each.kind.value, each.body, each.field) for each in errors)
+        raise Denied(joined_text(errors), *causes)
 
 
 class Admission:

@@ -187,7 +187,7 @@ class WebhookServer:
 
         def use(pair: KeyPair) -> None:
             # Late: loading the cryptography takes longer than the rest of a start.
-            from quarterdeck.runtime.certificate.authority import expiry_of
+            from quarterdeck.wire.certificate import expiry_of
 
             context.replace(pair)
             self._metrics.certificate_expiry.labelled().set(expiry_of(pair.certificate))

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.admission.objectpatch import PatchFault, TestFault, patched
+from quarterdeck.apiserver.admission.objectpatch import patched
+from quarterdeck.errors import PatchError
+from quarterdeck.wire.patch import TestFailed
 
 DOCUMENT = {"metadata": {"name": "x"}, "l": [1]}
 
@@ -46,11 +48,11 @@ def test_the_document_itself_is_left_alone() -> None:
     ],
 )
 def test_failures_name_the_operation(operation: dict[str, Any], text: str) -> None:
-    with pytest.raises(PatchFault) as raised:
+    with pytest.raises(PatchError) as raised:
         patched(DOCUMENT, [{"op": "test", "path": "/metadata/name", "value": "x"}, operation])
     assert str(raised.value) == text
 
 
 def test_a_failed_test_is_told_apart() -> None:
-    with pytest.raises(TestFault, match="testing value /metadata/name failed: test failed"):
+    with pytest.raises(TestFailed, match="testing value /metadata/name failed: test failed"):
         patched(DOCUMENT, [{"op": "test", "path": "/metadata/name", "value": "y"}])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver import metadata
-from quarterdeck.apiserver.fielderror import FieldError
+from quarterdeck.wire.fielderror import FieldError
 
 SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "

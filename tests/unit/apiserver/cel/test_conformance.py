@@ -21,9 +21,9 @@ from quarterdeck.apiserver.cel import (
     UInt,
     type_from_schema,
 )
-from quarterdeck.apiserver.cel.gonumber import format_general
 from quarterdeck.apiserver.cel.rules import ABSENT, CompiledRules
 from quarterdeck.apiserver.cel.value import TypeValue, to_python, type_name
+from quarterdeck.wire.gonumber import float_text
 
 HERE = Path(__file__).parent
 EXPRESSIONS = json.loads((HERE / "expressions.json").read_text())
@@ -42,7 +42,7 @@ def describe(value: Any) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        return "double(NaN)" if math.isnan(value) else f"double({format_general(value)})"
+        return "double(NaN)" if math.isnan(value) else f"double({float_text(value)})"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, bytes):

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from quarterdeck.apiserver.cel import DYN, CelRuntimeError, Environment
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gonumber import format_general, parse_float
 from quarterdeck.apiserver.cel.gotime import (
     format_rfc3339,
     parse_duration,
@@ -89,11 +88,6 @@ def test_versions_are_totally_ordered(a: Any, b: Any) -> None:
 def test_any_text_is_a_url_or_refused_with_a_reason(text: str) -> None:
     with suppress(EvalError):
         assert url.to_url(text) == url.to_url(text)
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_printed_doubles_read_back(number: float) -> None:
-    assert parse_float(format_general(number)) == number
 
 
 @given(st.integers(-(1 << 62), 1 << 62))

@@ -11,32 +11,6 @@ from quarterdeck.apiserver.schema.regex import RegexError, compile_regex
 
 
 @pytest.mark.parametrize(
-    ("value", "plain", "in_json"),
-    [
-        (0.0, "0", "0"),
-        (100.0, "100", "100"),
-        (1000000.0, "1e+06", "1000000"),
-        (123456.0, "123456", "123456"),
-        (1234567.0, "1.234567e+06", "1234567"),
-        (8589934592.0, "8.589934592e+09", "8589934592"),
-        (9223372036854775808.0, "9.223372036854776e+18", "9223372036854776000"),
-        (1e20, "1e+20", "100000000000000000000"),
-        (1e21, "1e+21", "1e+21"),
-        (1e30, "1e+30", "1e+30"),
-        (0.0001, "0.0001", "0.0001"),
-        (0.00001, "1e-05", "0.00001"),
-        (1.5e-7, "1.5e-07", "1.5e-7"),
-        (1e-10, "1e-10", "1e-10"),
-        (-0.5, "-0.5", "-0.5"),
-        (12345.678, "12345.678", "12345.678"),
-    ],
-)
-def test_floats_read_as_in_go(value: float, plain: str, in_json: str) -> None:
-    assert number.float_text(value) == plain
-    assert number.json_float(value) == in_json
-
-
-@pytest.mark.parametrize(
     ("value", "expected"),
     [
         (1.0, True),

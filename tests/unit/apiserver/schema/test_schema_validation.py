@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.fielderror import ErrorKind
 from quarterdeck.apiserver.schema.rules import max_depth
 from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.apiserver.schema.validation import validate
+from quarterdeck.wire.fielderror import ErrorKind
 
 STRING = {"type": "string"}
 A_OR_B = {"type": "object", "properties": {"a": STRING, "b": STRING}}

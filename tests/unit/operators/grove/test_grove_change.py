@@ -10,7 +10,6 @@ import pytest
 from quarterdeck.api import UNSET, Duration, ObjectMeta
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.defaulting import with_defaults
-from quarterdeck.operators.grove.logic.fielderror import text_of
 from quarterdeck.operators.grove.logic.validation import (
     Rules,
     check_domains,
@@ -29,6 +28,7 @@ from quarterdeck.operators.grove.types import (
     TopologyConstraint,
     TopologyLevel,
 )
+from quarterdeck.wire.fielderror import joined_text
 
 from .grovekit import clique, group, pcs, pod_spec
 
@@ -156,7 +156,7 @@ FORBIDDEN: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
 @pytest.mark.parametrize("what", FORBIDDEN)
 def test_what_a_gang_was_promised_cannot_be_changed(what: str) -> None:
     make, texts = FORBIDDEN[what]
-    found = text_of(validate_update(base(), make()))
+    found = joined_text(validate_update(base(), make()))
     for text in texts:
         assert text in found
 
@@ -185,7 +185,7 @@ def test_cliques_that_start_in_order_keep_it(kind: str) -> None:
     assert (
         "clique order cannot be changed when StartupType is InOrder or Explicit. Expected 'b' at position 1, "
         "got 'b'"
-    ) in text_of(validate_update(before, after))
+    ) in joined_text(validate_update(before, after))
 
 
 # -- topology ----------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ SEED = Rules(
 
 def resolved(made: PodCliqueSet, rules: Rules = ON) -> tuple[str, str]:
     verdict = resolve_topology(made.spec.template, rules)
-    return verdict.name, text_of(verdict.errors) if verdict.errors else ""
+    return verdict.name, joined_text(verdict.errors) if verdict.errors else ""
 
 
 def test_without_constraints_there_is_nothing_to_check() -> None:
@@ -268,7 +268,7 @@ def test_a_topology_that_does_not_exist_is_named() -> None:
 
 def domains(made: PodCliqueSet) -> str:
     errors = check_domains(made.spec.template, LEVELS)
-    return text_of(errors) if errors else ""
+    return joined_text(errors) if errors else ""
 
 
 def test_domains_must_be_levels_of_the_topology() -> None:
@@ -338,7 +338,7 @@ def changed(before: Any, after: Any, place: str = "set") -> str:
         return pcs(clique("a"), groups=[group("g", ["a"], topology_constraint=constraint)])
 
     errors = topology_changes(make(before).spec.template, make(after).spec.template)
-    return text_of(errors) if errors else ""
+    return joined_text(errors) if errors else ""
 
 
 KEPT = "topology constraint cannot be"

@@ -17,7 +17,6 @@ from quarterdeck.api.k8s.resource import (
     ResourceClaimTemplateSpec,
 )
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import text_of
 from quarterdeck.operators.grove.logic.validation import Rules, validate, warnings_of
 from quarterdeck.operators.grove.logic.validation.dependency import cycles
 from quarterdeck.operators.grove.types import (
@@ -30,6 +29,7 @@ from quarterdeck.operators.grove.types import (
     SetFilter,
     SetSharing,
 )
+from quarterdeck.wire.fielderror import joined_text
 
 from .grovekit import clique, env, group, pcs, pod_spec
 
@@ -463,7 +463,7 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
 @pytest.mark.parametrize("rule", RULE_TABLE)
 def test_a_broken_rule_is_told_in_its_words(rule: str) -> None:
     make, texts = RULE_TABLE[rule]
-    found = text_of(validate(make(), RULES))
+    found = joined_text(validate(make(), RULES))
     for text in texts:
         assert text in found
 
@@ -501,13 +501,13 @@ def test_all_errors_are_told_at_once() -> None:
         clique("a", 2, 3, role_name="r"), clique("b_x", role_name="r"), termination_delay=Duration("-1s")
     )
     found = validate(made, RULES)
-    assert [each.path for each in found] == [
+    assert [each.field for each in found] == [
         f"{T}.cliques[0].spec.minAvailable",
         f"{T}.cliques[1].name",
         f"{T}.cliques.roleName",
         f"{T}.terminationDelay",
     ]
-    assert text_of(found).startswith("[spec.template.cliques[0]")
+    assert joined_text(found).startswith("[spec.template.cliques[0]")
 
 
 def test_nodes_and_spread_of_a_set_that_exists_are_not_complained_about() -> None:

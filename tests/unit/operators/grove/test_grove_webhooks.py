@@ -224,7 +224,7 @@ async def test_a_set_that_asks_for_more_than_its_scheduler_can_is_refused() -> N
 def test_what_a_set_asks_for() -> None:
     near = TopologyConstraint(pack=Pack(required="rack", preferred="host"))
     made = pcs(clique("a", 2), clique("b", topology_constraint=near), groups=[group("g", ["b"])])
-    found = {each.path: each.detail for each in missing_capabilities(made, "x", ())}
+    found = {each.field: each.body for each in missing_capabilities(made, "x", ())}
     assert {path: text.rpartition(" ")[2] for path, text in found.items()} == {
         "spec.template.cliques[0].spec.minAvailable": "gang",
         "spec.template.cliques": "hierarchical-gang",

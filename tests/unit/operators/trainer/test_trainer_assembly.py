@@ -15,18 +15,17 @@ from quarterdeck.errors import ConfigError
 from quarterdeck.operators.nodegroup.assembly import NodeGroupOperator
 from quarterdeck.operators.trainer import lookup
 from quarterdeck.operators.trainer.assembly import TrainerOperator, operator
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.settings import TrainerSettings
 from quarterdeck.operators.trainer.types import RuntimeRef, TrainJob
-from quarterdeck.operators.trainer.webhooks import deny
 from quarterdeck.operators.trainer.webhooks.stamp import stamped
 from quarterdeck.runtime.cache import ALL_NAMESPACES
 from quarterdeck.runtime.metrics import Registry
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.program import Program, ProgramOptions, merge_kinds
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
-from quarterdeck.runtime.webhook.admission import Denied
+from quarterdeck.runtime.webhook.admission import Denied, deny
+from quarterdeck.wire import fielderror
 
 from .trainerkit import runtime, train_job
 
@@ -116,8 +115,8 @@ def test_states_are_counted_anew_at_each_reading() -> None:
 
 
 def test_one_finding_is_its_text_and_several_are_a_list() -> None:
-    first = Violation.invalid("a", "x", "no")
-    second = Violation.forbidden("b", "never")
+    first = fielderror.invalid("a", "x", "no")
+    second = fielderror.forbidden("b", "never")
     deny([])
     with pytest.raises(Denied, match=r'^a: Invalid value: "x": no$'):
         deny([first])

@@ -320,7 +320,7 @@ def test_configured_jobs_have_the_container_that_is_configured(step: str) -> Non
     pod = {"initContainers": [{"name": "node", "image": "x"}, {"name": step, "image": "x"}]}
     made_of = runtime(replicated("j", ancestor=step, container="main", pod=pod))
     (found,) = validate_runtime(made_of)
-    assert found.path == "spec.template.spec.replicatedJobs[0].template.spec.template.spec.containers"
+    assert found.field == "spec.template.spec.replicatedJobs[0].template.spec.template.spec.containers"
     assert found.message.endswith(f"must contain the required container for the ancestor: {step}")
 
 

@@ -30,15 +30,6 @@ from quarterdeck.runtime.certificate import (
     ServingContext,
     selfsigned,
 )
-from quarterdeck.runtime.certificate.authority import (
-    certificates_in,
-    dns_names_of,
-    is_signed_by,
-    issue,
-    lifetime_used,
-    make_authority,
-    to_pem,
-)
 from quarterdeck.runtime.certificate.rotation import next_material
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import (
@@ -53,6 +44,15 @@ from quarterdeck.runtime.webhook import (
 )
 from quarterdeck.runtime.webhook.http import Response
 from quarterdeck.testing import eventually
+from quarterdeck.wire.certificate import (
+    certificates_in,
+    dns_names_of,
+    is_signed_by,
+    issue,
+    lifetime_used,
+    make_authority,
+    to_pem,
+)
 from tests.unit.runtime.servicekit import (
     Authority,
     Gang,

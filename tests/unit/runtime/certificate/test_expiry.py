@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.runtime.certificate import FileCertificates
-from quarterdeck.runtime.certificate.authority import expiry_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
 from quarterdeck.runtime.webhook.http import Response
 from quarterdeck.testing import eventually
+from quarterdeck.wire.certificate import expiry_of
 from tests.unit.runtime.servicekit import Authority
 
 pytestmark = pytest.mark.real_time

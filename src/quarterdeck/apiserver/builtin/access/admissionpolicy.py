@@ -7,14 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, section
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
 from quarterdeck.apiserver.metadata import (
     dns1035_errors,
     invalid_json,
@@ -24,6 +16,7 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 from .webhookconfig import (
     FAILURE_POLICIES,

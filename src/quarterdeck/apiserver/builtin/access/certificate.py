@@ -7,16 +7,9 @@ import binascii
 from typing import Final
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
 from quarterdeck.apiserver.metadata import path_segment_errors, subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 from .certificateapproval import condition_errors, keep_decisions, stamp_conditions
 

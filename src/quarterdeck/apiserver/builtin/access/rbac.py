@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
-from quarterdeck.apiserver.fielderror import FieldError, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import (
     invalid_json,
     path_segment_errors,
@@ -14,6 +13,7 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
 GROUP: Final = "rbac.authorization.k8s.io"
 

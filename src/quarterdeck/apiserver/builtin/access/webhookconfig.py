@@ -8,14 +8,6 @@ from urllib.parse import urlsplit
 
 from quarterdeck.apiserver.builtin.formats import port_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    invalid,
-    not_supported,
-    required,
-    too_many,
-)
 from quarterdeck.apiserver.metadata import (
     dns1035_errors,
     invalid_json,
@@ -24,6 +16,7 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_many
 
 FAILURE_POLICIES: Final = ("Fail", "Ignore")
 MATCH_POLICIES: Final = ("Equivalent", "Exact")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required
 from quarterdeck.apiserver.metadata import dns1035_errors, path_segment_errors, subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 
 class APIServiceStrategy(BuiltinStrategy):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, section, text_at
-from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import byte_length, qualified_name_errors, subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 _TO_EVENTS: Final = {
     "involvedObject": "regarding",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, SpecStrategy, section
-from quarterdeck.apiserver.fielderror import FieldError, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
 
 class FlowSchemaStrategy(SpecStrategy):

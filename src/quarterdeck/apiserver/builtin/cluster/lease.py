@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
-from quarterdeck.apiserver.fielderror import FieldError, invalid
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, invalid
 
 
 class LeaseStrategy(BuiltinStrategy):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, not_supported, required
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, not_supported, required
 
 HIGHEST_USER_PRIORITY: Final = 1_000_000_000
 #: exist from the start

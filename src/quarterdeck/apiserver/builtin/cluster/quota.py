@@ -15,9 +15,9 @@ from quarterdeck.apiserver.builtin.pod.resources import (
     validate_resource_name,
 )
 from quarterdeck.apiserver.builtin.quantity import NANO, Quantity, round_list
-from quarterdeck.apiserver.fielderror import FieldError, duplicate, forbidden, invalid, required
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json, qualified_name_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, required
 
 _SCOPES: Final = frozenset(
     (

@@ -7,14 +7,6 @@ from typing import Final
 
 from quarterdeck.apiserver.builtin.formats import parse_ip, port_errors, validate_ip
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, same
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    invalid,
-    not_supported,
-    required,
-    too_many,
-)
 from quarterdeck.apiserver.metadata import (
     label_errors,
     label_value_errors,
@@ -22,6 +14,7 @@ from quarterdeck.apiserver.metadata import (
     subdomain_errors,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_many
 
 from .servicevalidation import validate_endpoint_ip
 

@@ -13,7 +13,6 @@ from quarterdeck.apiserver.builtin.formats import (
     wildcard_subdomain_errors,
 )
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, SpecStrategy, immutable, section
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import (
     invalid_json,
     label_errors,
@@ -21,6 +20,7 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 _PATH_TYPES: Final = ("Exact", "ImplementationSpecific", "Prefix")
 _BAD_SEQUENCES: Final = ("//", "/./", "/../", "%2f", "%2F")

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section, text_at
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    forbidden,
-    invalid,
-)
 from quarterdeck.apiserver.metadata import (
     IMMUTABLE,
     label_errors,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .serviceallocation import allocate, drop_type_dependent, keep_allocated, normalize_addresses
 from .servicekind import is_external_name, is_externally_accessible, needs_health_check

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quarterdeck.apiserver.fielderror import (
-    invalid,
-)
 from quarterdeck.apiserver.metadata import (
     invalid_json,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.apiserver.status import internal
 from quarterdeck.apiserver.status import invalid as invalid_status
+from quarterdeck.wire.fielderror import invalid
 
 from .serviceallocator import AddressPool, ServiceAllocator
 from .servicekind import (

@@ -7,14 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import parse_ip, port_errors, port_or_name, validate_ip
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
 from quarterdeck.apiserver.metadata import (
     invalid_json,
     label_errors,
@@ -23,6 +15,7 @@ from quarterdeck.apiserver.metadata import (
     validate_labels,
 )
 from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 from .servicekind import is_external_name, is_externally_accessible, is_headless, needs_health_check
 

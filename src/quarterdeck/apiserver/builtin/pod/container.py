@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.apiserver.builtin.formats import port_errors, port_name_errors
-from quarterdeck.apiserver.fielderror import (
+from quarterdeck.apiserver.metadata import label_errors
+from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,
     forbidden,
@@ -16,8 +18,6 @@ from quarterdeck.apiserver.fielderror import (
     required,
     too_many,
 )
-from quarterdeck.apiserver.metadata import label_errors
-from quarterdeck.apiserver.resource.strategy import Json
 
 from .environment import validate_env, validate_env_from
 from .mount import validate_devices, validate_mounts

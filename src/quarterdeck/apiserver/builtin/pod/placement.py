@@ -5,14 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
 from quarterdeck.apiserver.metadata import (
     label_errors,
     label_value_errors,
@@ -21,6 +13,7 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, not_supported, required
 
 TAINT_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"

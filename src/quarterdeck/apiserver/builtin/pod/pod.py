@@ -12,9 +12,9 @@ from typing import Any, Final
 from quarterdeck.apiserver.builtin.formats import MAX_INT32, parse_ip, range_error, validate_ip
 from quarterdeck.apiserver.builtin.internalform import internal_diff, internal_form
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, immutable, same, section, text_at
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, internal, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, qualified_name_errors, subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, internal, invalid, required
 
 from .container import validate_image_padding
 from .defaults import default_pod

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any
 
-from quarterdeck.apiserver.gostyle import quote
+from quarterdeck.wire.gostyle import quote
 
 Document = Mapping[str, Any]
 #: a port met before: its number in the order of the pod, and the path of its field

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import NOT_NEGATIVE, validate_label
 from quarterdeck.apiserver.builtin.quantity import NANO, ZERO, Quantity, canonical_text, parse
-from quarterdeck.apiserver.fielderror import (
+from quarterdeck.apiserver.metadata import qualified_name_errors
+from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import (
     ErrorKind,
     FieldError,
     duplicate,
@@ -20,8 +22,6 @@ from quarterdeck.apiserver.fielderror import (
     not_supported,
     required,
 )
-from quarterdeck.apiserver.metadata import qualified_name_errors
-from quarterdeck.apiserver.resource.strategy import Json
 
 _HUGE_PAGES: Final = "hugepages-"
 _CONTAINER_RESOURCES: Final = frozenset(("cpu", "memory", "ephemeral-storage"))

@@ -6,9 +6,9 @@ import re
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import user_id_errors
-from quarterdeck.apiserver.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
 from quarterdeck.apiserver.metadata import byte_length, invalid_json
 from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_long
 
 _PROFILE_TYPES: Final = ("Localhost", "RuntimeDefault", "Unconfined")
 _SYSCTL: Final = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"

@@ -11,16 +11,6 @@ from quarterdeck.apiserver.builtin.formats import (
     underscore_subdomain_errors,
     validate_ip,
 )
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    forbidden,
-    invalid,
-    not_found,
-    not_supported,
-    required,
-    too_long,
-)
 from quarterdeck.apiserver.metadata import (
     byte_length,
     invalid_json,
@@ -31,6 +21,16 @@ from quarterdeck.apiserver.metadata import (
     validate_labels,
 )
 from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import (
+    FieldError,
+    duplicate,
+    forbidden,
+    invalid,
+    not_found,
+    not_supported,
+    required,
+    too_long,
+)
 
 from .container import validate_containers, validate_ephemeral_containers, validate_init_containers
 from .placement import validate_affinity, validate_gates, validate_spread, validate_tolerations

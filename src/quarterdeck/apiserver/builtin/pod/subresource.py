@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.internalform import internal_diff
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, same, section
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.apiserver.status import bad_request, conflict, plain_error
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from .pod import PodStrategy, condition, set_condition, validate_pod
 from .resources import qos_class

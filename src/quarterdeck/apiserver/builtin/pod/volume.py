@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.quantity import nanos_of
 from quarterdeck.apiserver.builtin.storage.persistentvolume import validate_claim_template
-from quarterdeck.apiserver.fielderror import (
+from quarterdeck.apiserver.metadata import byte_length, label_errors, subdomain_errors
+from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,
     forbidden,
@@ -16,8 +18,6 @@ from quarterdeck.apiserver.fielderror import (
     required,
     too_long,
 )
-from quarterdeck.apiserver.metadata import byte_length, label_errors, subdomain_errors
-from quarterdeck.apiserver.resource.strategy import Json
 
 from .environment import VOLUME_FIELDS, validate_field_ref, validate_resource_ref
 from .mount import validate_descending_path, validate_no_backsteps

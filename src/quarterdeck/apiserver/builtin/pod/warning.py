@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import ip_warnings
 from quarterdeck.apiserver.builtin.quantity import is_quick, parse, split_text
-from quarterdeck.apiserver.gostyle import quote
 from quarterdeck.apiserver.metadata import label_errors, label_value_errors
+from quarterdeck.wire.gostyle import quote
 
 from .portwarning import port_warnings
 

@@ -6,9 +6,9 @@ from typing import Final
 
 from quarterdeck.apiserver.builtin.formats import config_key_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, same
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, too_long
 from quarterdeck.apiserver.metadata import byte_length
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, too_long
 
 SIZE_LIMIT: Final = 1024 * 1024
 IMMUTABLE_DATA: Final = "field is immutable when `immutable` is set"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from quarterdeck.apiserver.builtin.kind import NO_METADATA, BuiltinStrategy, immutable, same, section
-from quarterdeck.apiserver.fielderror import FieldError, duplicate, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, label_errors, subdomain_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required
 
 
 class DeviceClassStrategy(BuiltinStrategy):

@@ -11,7 +11,6 @@ from quarterdeck.apiserver.builtin.pod.defaults import default_claim_spec
 from quarterdeck.apiserver.builtin.pod.resources import quantity_or_zero
 from quarterdeck.apiserver.builtin.pod.warning import claim_warnings
 from quarterdeck.apiserver.builtin.quantity import nanos_of, round_list
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import (
     subdomain_errors,
     validate_annotations,
@@ -19,6 +18,7 @@ from quarterdeck.apiserver.metadata import (
     validate_labels,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 _VOLUME_MODES: Final = ("Block", "Filesystem")

@@ -10,8 +10,8 @@ import msgspec
 
 from quarterdeck.apiserver.builtin.formats import config_key_errors
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, same, text_at
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, required, too_long
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required, too_long
 
 from .configmap import IMMUTABLE_DATA, SIZE_LIMIT, decoded_size
 

@@ -15,9 +15,9 @@ from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, section
 from quarterdeck.apiserver.builtin.pod.resources import validate_container_resource
 from quarterdeck.apiserver.builtin.quantity import canonical, nanos_of
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import label_errors, path_segment_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 _METRICS: Final = "autoscaling.alpha.kubernetes.io/metrics"
 _CURRENT_METRICS: Final = "autoscaling.alpha.kubernetes.io/current-metrics"

@@ -10,9 +10,9 @@ from typing import Final
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import SpecStrategy, section
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
-from quarterdeck.apiserver.fielderror import FieldError, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import byte_length, invalid_json, label_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
 from .job import default_failure_policy, job_spec_warnings, validate_job_spec
 from .template import is_new_generation, shown_selector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.apiserver import gostyle, status
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.internalform import internal_form
 from quarterdeck.apiserver.builtin.kind import (
@@ -17,9 +17,10 @@ from quarterdeck.apiserver.builtin.kind import (
     section,
 )
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
-from quarterdeck.apiserver.fielderror import FieldError, invalid, required
 from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire import gostyle
+from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .template import (
     collision_count_decremented,

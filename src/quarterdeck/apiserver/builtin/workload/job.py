@@ -12,16 +12,6 @@ from quarterdeck.apiserver.builtin.kind import SpecStrategy, immutable, same, se
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.pod.warning import template_warnings
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    invalid,
-    invalid_without_value,
-    not_supported,
-    required,
-    too_long,
-    too_many,
-)
 from quarterdeck.apiserver.metadata import (
     byte_length,
     invalid_json,
@@ -32,6 +22,16 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import (
+    FieldError,
+    duplicate,
+    invalid,
+    invalid_without_value,
+    not_supported,
+    required,
+    too_long,
+    too_many,
+)
 
 from .jobstatus import parse_indexes, validate_status
 from .template import is_new_generation, selector_changed, shown_selector, validate_selected

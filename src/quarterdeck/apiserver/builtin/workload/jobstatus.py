@@ -7,15 +7,9 @@ from typing import Any
 
 from quarterdeck.apiserver.builtin.formats import non_negative
 from quarterdeck.apiserver.builtin.kind import same
-from quarterdeck.apiserver.fielderror import (
-    FieldError,
-    duplicate,
-    invalid,
-    invalid_without_value,
-    required,
-)
 from quarterdeck.apiserver.metadata import invalid_json
 from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, invalid_without_value, required
 
 Status = Mapping[str, Any]
 

@@ -10,8 +10,8 @@ from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, SpecStrategy, se
 from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.pod.warning import template_warnings
-from quarterdeck.apiserver.fielderror import FieldError, required
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, required
 
 from .template import (
     is_new_generation,

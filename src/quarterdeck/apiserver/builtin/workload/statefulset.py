@@ -11,9 +11,9 @@ from quarterdeck.apiserver.builtin.kind import SpecStrategy, same, section
 from quarterdeck.apiserver.builtin.pod.defaults import default_claim_spec, default_template
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.storage.persistentvolume import validate_claim_spec
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import invalid_json, label_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from .template import (
     collision_count_decremented,

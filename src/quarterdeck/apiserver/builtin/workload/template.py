@@ -9,7 +9,6 @@ from quarterdeck.apiserver.builtin.formats import non_negative, percent_errors
 from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.builtin.pod.spec import validate_template
 from quarterdeck.apiserver.builtin.pod.warning import template_warnings
-from quarterdeck.apiserver.fielderror import FieldError, forbidden, invalid, not_supported, required
 from quarterdeck.apiserver.metadata import (
     IMMUTABLE,
     invalid_json,
@@ -18,6 +17,7 @@ from quarterdeck.apiserver.metadata import (
     validate_label_selector,
 )
 from quarterdeck.apiserver.resource.strategy import Json
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 _NO_MATCH: Final = "`selector` does not match template `labels`"
 

@@ -8,9 +8,9 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final, NamedTuple
 
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gotext import quote
 from quarterdeck.apiserver.cel.library.standard import to_string
 from quarterdeck.apiserver.cel.value import Duration, Timestamp, TypeValue, UInt, Value, type_name
+from quarterdeck.wire.gostyle import quote
 
 _PRECISION: Final = 6
 

@@ -8,10 +8,10 @@ from typing import ClassVar, Final, TypeAlias
 
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gotext import quote
 from quarterdeck.apiserver.cel.operators import no_such_overload
 from quarterdeck.apiserver.cel.types import BOOL, INT, STRING, opaque_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.wire.gostyle import quote
 
 IP: Final = opaque_type("net.IP")
 CIDR: Final = opaque_type("net.CIDR")

@@ -9,9 +9,9 @@ from typing import ClassVar, Final
 
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gotext import quote
 from quarterdeck.apiserver.cel.types import BOOL, INT, STRING, object_type
 from quarterdeck.apiserver.cel.value import MAX_UINT, Opaque
+from quarterdeck.wire.gostyle import quote
 
 SEMVER: Final = object_type("kubernetes.Semver")
 _NUMBERS: Final = re.compile(r"[0-9]*")

@@ -10,7 +10,6 @@ from typing import Final
 from quarterdeck.apiserver.cel import gotime, operators
 from quarterdeck.apiserver.cel.declaration import Function, Implementation, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gonumber import format_general, parse_float, parse_int, parse_uint
 from quarterdeck.apiserver.cel.operators import checked_int, checked_timestamp, no_such_overload
 from quarterdeck.apiserver.cel.pattern import compile_pattern
 from quarterdeck.apiserver.cel.types import (
@@ -41,6 +40,7 @@ from quarterdeck.apiserver.cel.value import (
     Value,
     type_name,
 )
+from quarterdeck.wire.gonumber import float_text, parse_float, parse_int, parse_uint
 
 _A: Final = type_param("A")
 _B: Final = type_param("B")
@@ -120,7 +120,7 @@ def to_string(value: Value) -> str:
     if kind is int or kind is UInt:
         return str(int(value))
     if kind is float:
-        return format_general(value)
+        return float_text(value)
     if kind is bytes:
         try:
             return str(value, "utf-8")

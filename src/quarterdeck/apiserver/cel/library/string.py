@@ -7,27 +7,15 @@ from typing import Final
 
 from quarterdeck.apiserver.cel.declaration import Function, Implementation, Overload
 from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
-from quarterdeck.apiserver.cel.gotext import trim_space
 from quarterdeck.apiserver.cel.library.formatting import format_string
 from quarterdeck.apiserver.cel.types import DYN, INT, STRING, CelType, list_type
 from quarterdeck.apiserver.cel.value import Value, display
+from quarterdeck.wire.gostyle import ESCAPES, trim_space
 
 _MAX_RESULT: Final = 1 << 26
 _LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER: Final = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_QUOTED: Final = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_QUOTED: Final = str.maketrans(ESCAPES)
 
 
 def _char_at(text: str, at: int) -> str:

@@ -7,10 +7,10 @@ from typing import ClassVar, Final
 
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
-from quarterdeck.apiserver.cel.gotext import quote
 from quarterdeck.apiserver.cel.library.network import AddressError, parse_address
 from quarterdeck.apiserver.cel.types import BOOL, STRING, list_type, map_type, object_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.wire.gostyle import quote
 
 URL: Final = object_type("kubernetes.URL")
 

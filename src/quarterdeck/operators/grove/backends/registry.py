@@ -17,8 +17,8 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid
 from quarterdeck.runtime.log import get_logger
+from quarterdeck.wire.fielderror import FieldError, invalid
 
 from .contract import BackendFactory
 from .error import BackendAlreadyRegistered, BackendError, BackendNotFound

@@ -13,8 +13,8 @@ import yaml
 from quarterdeck.api import Duration
 from quarterdeck.errors import ConfigError
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import text_of
 from quarterdeck.runtime.log import get_logger
+from quarterdeck.wire.fielderror import joined_text
 
 from .document import OperatorConfiguration, Profile
 from .validation import Schedulers, check
@@ -53,7 +53,7 @@ def load_configuration(document: Mapping[str, Any], schedulers: Schedulers) -> O
     schedulers.restrict(read.scheduler_plugins.allowed)
     errors = check(configuration, schedulers, is_named="schedulerName" in document)
     if errors:
-        raise ConfigError(text_of(errors))
+        raise ConfigError(joined_text(errors))
     return configuration
 
 

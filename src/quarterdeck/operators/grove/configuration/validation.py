@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import (
+from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,
     invalid,
+    not_supported,
     required,
-    unsupported,
 )
 
 from .document import LeaderElection, Level, OperatorConfiguration, SchedulerConfiguration
@@ -55,9 +55,9 @@ def check(
         errors += _check_election(configuration.leader_election)
     errors += _check_controllers(configuration)
     if configuration.log_level not in _LOG_LEVELS:
-        errors.append(unsupported("logLevel", configuration.log_level, _LOG_LEVELS))
+        errors.append(not_supported("logLevel", configuration.log_level, _LOG_LEVELS))
     if configuration.log_format not in _LOG_FORMATS:
-        errors.append(unsupported("logFormat", configuration.log_format, _LOG_FORMATS))
+        errors.append(not_supported("logFormat", configuration.log_format, _LOG_FORMATS))
     if configuration.topology_aware_scheduling.enabled:
         errors += _check_levels(configuration.topology_aware_scheduling.levels)
     return errors + _check_schedulers(configuration, schedulers, is_named=is_named)
@@ -149,7 +149,7 @@ def _check_profiles(scheduler: SchedulerConfiguration, schedulers: Schedulers) -
         if not profile.name:
             errors.append(required(f"{path}.name", "scheduler profile name is required"))
         elif profile.name not in schedulers.names():
-            errors.append(unsupported(f"{path}.name", profile.name, schedulers.names()))
+            errors.append(not_supported(f"{path}.name", profile.name, schedulers.names()))
         elif profile.name in seen:
             errors.append(duplicate(f"{path}.name", profile.name))
         else:

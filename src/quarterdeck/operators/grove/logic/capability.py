@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Final, Literal, TypeAlias
 
 from quarterdeck.operators.grove.types import PodCliqueSet, TopologyConstraint
-
-from .fielderror import FieldError, forbidden
+from quarterdeck.wire.fielderror import FieldError, forbidden
 
 __all__ = ["CAPABILITIES", "Capability", "missing_capabilities"]
 

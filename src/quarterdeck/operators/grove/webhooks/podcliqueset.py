@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Sequence
 from typing import Final
 
-from quarterdeck.errors import ErrorCause
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import HasCapabilities, HookContext, ValidatesPodCliqueSet
 from quarterdeck.operators.grove.backends.error import BackendError
@@ -13,7 +12,6 @@ from quarterdeck.operators.grove.backends.guard import awaited
 from quarterdeck.operators.grove.controllers.office import Office
 from quarterdeck.operators.grove.logic.capability import missing_capabilities
 from quarterdeck.operators.grove.logic.defaulting import with_defaults
-from quarterdeck.operators.grove.logic.fielderror import FieldError, invalid, text_of
 from quarterdeck.operators.grove.logic.validation import (
     Rules,
     check_domains,
@@ -27,20 +25,15 @@ from quarterdeck.operators.grove.logic.validation import (
 from quarterdeck.operators.grove.types import PodCliqueSet, TopologyLevel
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
-from quarterdeck.runtime.webhook.admission import Admission, Denied
+from quarterdeck.runtime.webhook.admission import Admission, deny
 from quarterdeck.runtime.webhook.registration import Rule
+from quarterdeck.wire.fielderror import FieldError, invalid
 
 from .state import ClusterReader
 
-__all__ = ["SetGuard", "denied"]
+__all__ = ["SetGuard"]
 
 _log: Final = get_logger(__name__)
-
-
-def denied(errors: Sequence[FieldError]) -> Denied:
-    """The answer to a request with something wrong in it."""
-    causes = (ErrorCause(reason=each.reason, message=each.body, field=each.path) for each in errors)
-    return Denied(text_of(errors), *causes)
 
 
 class SetGuard:
@@ -110,8 +103,7 @@ class SetGuard:
         errors += await self._check_backend(pcs)
         for text in warnings_of(template, levels or ()):
             admission.warn(text)
-        if errors:
-            raise denied(errors)
+        deny(errors)
 
     async def check_change(self, admission: Admission, old: PodCliqueSet, new: PodCliqueSet) -> None:
         """Judge a change; one that leaves alone what is judged cannot make it wrong."""
@@ -127,8 +119,7 @@ class SetGuard:
             errors = validate_update(old, new) + topology_changes(before, after)
         for text in warnings_of(new.spec.template):
             admission.warn(text)
-        if errors:
-            raise denied(errors)
+        deny(errors)
 
     async def _levels(self, topology: str) -> Sequence[TopologyLevel] | None:
         if not topology:

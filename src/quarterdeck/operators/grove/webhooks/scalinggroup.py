@@ -7,14 +7,13 @@ from typing import Final
 import msgspec
 
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import invalid
 from quarterdeck.operators.grove.types import PodCliqueScalingGroup
 from quarterdeck.runtime.webhook import AdmissionWebhook
-from quarterdeck.runtime.webhook.admission import Admission
+from quarterdeck.runtime.webhook.admission import Admission, deny
 from quarterdeck.runtime.webhook.handler import AdmissionHandler
 from quarterdeck.runtime.webhook.registration import Rule
+from quarterdeck.wire.fielderror import invalid
 
-from .podcliqueset import denied
 from .state import ClusterReader
 
 __all__ = ["GroupGuard"]
@@ -55,4 +54,4 @@ class GroupGuard:
                 return
         if group is not None and replicas < group.spec.min_available:
             text = "must be greater than or equal to minAvailable"
-            raise denied([invalid("spec.replicas", replicas, text)])
+            deny([invalid("spec.replicas", replicas, text)])

@@ -7,13 +7,11 @@ from typing import Final
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import TopologyAware
 from quarterdeck.operators.grove.controllers.office import Office
-from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid
 from quarterdeck.operators.grove.types import ClusterTopologyBinding
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
-from quarterdeck.runtime.webhook.admission import Admission
+from quarterdeck.runtime.webhook.admission import Admission, deny
 from quarterdeck.runtime.webhook.registration import Rule
-
-from .podcliqueset import denied
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 
 __all__ = ["TopologyGuard"]
 
@@ -43,8 +41,7 @@ class TopologyGuard:
     def check(self, admission: Admission, topology: ClusterTopologyBinding) -> None:
         """Judge a topology."""
         errors = _check_levels(topology) + self._check_bindings(topology)
-        if errors:
-            raise denied(errors)
+        deny(errors)
 
     def _check_bindings(self, topology: ClusterTopologyBinding) -> list[FieldError]:
         errors: list[FieldError] = []

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from quarterdeck.api import UNSET, value_or
-from quarterdeck.api.gotext import quote
 from quarterdeck.operators.kai.types import PodGroupSpec, SubGroup
+from quarterdeck.wire.gostyle import quote
 
 __all__ = ["violation"]
 

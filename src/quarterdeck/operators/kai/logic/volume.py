@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import from_dict
-from quarterdeck.api.gotext import quote
 from quarterdeck.api.k8s import NodeSelector
+from quarterdeck.wire.gostyle import quote
 
 __all__ = ["VolumeDemands", "claims_of", "volume_demands"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.logic.env import list_text
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.contract import Recorder
+from quarterdeck.wire.gostyle import plain
 
 __all__ = ["Reporter"]
 
@@ -44,12 +44,12 @@ class Reporter:
     def ignored(self, job: TrainJob, variables: Sequence[str]) -> None:
         """Reserved variables of the TrainJob were left out."""
         self.metrics.ignored.labelled().inc()
-        self._warn(job, names.RESERVED_ENV_IGNORED, f"reserved envs ignored: {list_text(variables)}")
+        self._warn(job, names.RESERVED_ENV_IGNORED, f"reserved envs ignored: {plain(variables)}")
 
     def drift(self, job: TrainJob, variables: Sequence[str], result: DriftResult) -> None:
         """Reserved variables of the JobSet were changed by somebody."""
         self.metrics.drift.labelled(result).inc()
-        listed = list_text(variables)
+        listed = plain(variables)
         if result == "off":
             note = f"reserved envs differ: {listed} (repair is off)"
         elif result == "pending":

@@ -8,11 +8,12 @@ from quarterdeck.api import to_dict
 from quarterdeck.api.k8s import EnvVar
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob
+from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire.fielderror import FieldError
 
 from .info import spec_of, trainer_of
 from .override import override_env
 from .template import Json, job_labels, job_spec, replicated_jobs, subdomain_of
-from .violation import Violation
 
 __all__ = [
     "coordinator",
@@ -62,15 +63,10 @@ def reserved_in(job: TrainJob, reserved: Collection[str]) -> list[str]:
     return sorted(set_by_user.intersection(reserved))
 
 
-def refuse_reserved(job: TrainJob, reserved: Collection[str]) -> list[Violation]:
+def refuse_reserved(job: TrainJob, reserved: Collection[str]) -> list[FieldError]:
     """The refusal of a TrainJob whose trainer sets reserved variables."""
     env = trainer_of(job).env
     found = sorted({entry.name for entry in env}.intersection(reserved))
     if not found:
         return []
-    return [Violation.invalid("spec.trainer.env", env, f"{_REFUSAL}: {list_text(found)}")]
-
-
-def list_text(items: Sequence[str]) -> str:
-    """A list as Go prints it."""
-    return f"[{' '.join(items)}]"
+    return [fielderror.invalid("spec.trainer.env", env, f"{_REFUSAL}: {gostyle.plain(found)}")]

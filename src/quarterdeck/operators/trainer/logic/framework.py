@@ -12,6 +12,7 @@ from quarterdeck.operators.trainer.types import (
     TrainJob,
     TrainJobStatus,
 )
+from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info, merged_info, running_info, spec_of
 from .plugin import (
@@ -29,7 +30,6 @@ from .plugin import (
     Watch,
     WatchExtension,
 )
-from .violation import Violation
 
 __all__ = ["Framework", "is_running"]
 
@@ -96,9 +96,9 @@ class Framework:
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> list[Violation]:
+    ) -> list[FieldError]:
         """All that is wrong with a TrainJob."""
-        return [violation for each in self._validations for violation in each.validate(info, old, new, facts)]
+        return [error for each in self._validations for error in each.validate(info, old, new, facts)]
 
     def watches(self) -> list[Watch]:
         """Kinds whose changes concern TrainJobs."""

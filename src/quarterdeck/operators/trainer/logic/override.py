@@ -12,7 +12,7 @@ from quarterdeck.api import to_dict
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import PodTemplateOverride, RuntimePatch, TrainJobSpec
 
-from .strategic import strategic_merge
+from .strategic import merge_template
 from .template import Json, pod_template, replicated_jobs
 
 __all__ = ["merge_overrides", "override_env", "patched_metadata"]
@@ -23,11 +23,11 @@ def merge_overrides(template: Json, spec: TrainJobSpec, *, reserved: Collection[
     jobs = replicated_jobs(template)
     for override in spec.pod_template_overrides:
         targets = {target.name for target in override.target_jobs}
+        patch = _patch_of(override)
+        _drop_reserved(patch, reserved)
         for job in jobs:
             if job.get("name") in targets:
-                patch = _patch_of(override)  # made anew: merged documents share parts with it
-                _drop_reserved(patch, reserved)
-                job["template"]["spec"]["template"] = strategic_merge(pod_template(job), patch)
+                job["template"]["spec"]["template"] = merge_template(pod_template(job), patch)
     for runtime_patch in spec.runtime_patches:
         for changed in _jobs_of(runtime_patch):
             job_patch = changed.get("template") or {}
@@ -35,7 +35,7 @@ def merge_overrides(template: Json, spec: TrainJobSpec, *, reserved: Collection[
             _drop_reserved(pod_patch, reserved)
             for place, job in enumerate(jobs):
                 if job.get("name") == changed.get("name"):
-                    jobs[place] = strategic_merge(job, {"template": job_patch})
+                    jobs[place] = merge_template(job, {"template": job_patch})
 
 
 def _patch_of(override: PodTemplateOverride) -> Json:

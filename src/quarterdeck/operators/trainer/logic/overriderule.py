@@ -11,11 +11,12 @@ from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob, TrainJobSpec
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info, spec_of
 from .plugin import ClusterFacts
 from .template import Json
-from .violation import Violation
 
 __all__ = ["active_jobs", "have_overrides_changed", "validate_overrides"]
 
@@ -34,7 +35,7 @@ _FIXED: Final = (
 
 def validate_overrides(
     info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-) -> list[Violation]:
+) -> list[FieldError]:
     """All that is wrong with overrides and patches."""
     spec = spec_of(new)
     return [
@@ -47,26 +48,26 @@ def validate_overrides(
 # -- content -------------------------------------------------------------------------------------------
 
 
-def _validate_content(info: Info, spec: TrainJobSpec) -> Iterator[Violation]:
+def _validate_content(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
     for override in spec.pod_template_overrides:
         pod = to_dict(override.spec) if override.spec else {}
         for target in override.target_jobs:
             if target.name not in info.containers:
                 detail = "must not have targetJob that doesn't exist in the runtime job template"
-                yield Violation.invalid(_OVERRIDES, spec.pod_template_overrides, detail)
+                yield fielderror.invalid(_OVERRIDES, spec.pod_template_overrides, detail)
             for detail in _container_problems(info, target.name, pod):
-                yield Violation.invalid(_OVERRIDES, spec.pod_template_overrides, detail)
+                yield fielderror.invalid(_OVERRIDES, spec.pod_template_overrides, detail)
 
 
-def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[Violation]:
+def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
     for patch in spec.runtime_patches:
         for job in _patched_jobs(to_dict(patch)):
             name = job.get("name", "")
             if name not in info.containers:
                 detail = "must not have replicated job that doesn't exist in the runtime job template"
-                yield Violation.invalid(_PATCHES, spec.runtime_patches, detail)
+                yield fielderror.invalid(_PATCHES, spec.runtime_patches, detail)
             for detail in _container_problems(info, name, _patched_pod(job)):
-                yield Violation.invalid(_PATCHES, spec.runtime_patches, detail)
+                yield fielderror.invalid(_PATCHES, spec.runtime_patches, detail)
 
 
 def _container_problems(info: Info, job: str, pod: Json) -> Iterator[str]:
@@ -111,30 +112,30 @@ def _timeless(patch: Json) -> Json:
     return {key: value for key, value in patch.items() if key != "time"}
 
 
-def _validate_change(old: TrainJobSpec, new: TrainJobSpec, facts: ClusterFacts) -> Iterator[Violation]:
+def _validate_change(old: TrainJobSpec, new: TrainJobSpec, facts: ClusterFacts) -> Iterator[FieldError]:
     if old.pod_template_overrides != new.pod_template_overrides:
         if new.suspend:
             yield from _refuse_active(_OVERRIDES, "PodTemplateOverrides", facts)
         else:
             detail = "PodTemplateOverrides can only be modified when the TrainJob is suspended"
-            yield Violation.forbidden(_OVERRIDES, detail)
+            yield fielderror.forbidden(_OVERRIDES, detail)
     if _have_patches_changed(old, new):
         if new.suspend or old.suspend:
             yield from _refuse_active(_PATCHES, "RuntimePatches", facts)
         else:
             when = "suspended before or after the update"
             detail = f"RuntimePatches can only be modified when the TrainJob is {when}"
-            yield Violation.forbidden(_PATCHES, detail)
+            yield fielderror.forbidden(_PATCHES, detail)
         yield from _refuse_fixed(old, new)
 
 
-def _refuse_active(path: str, what: str, facts: ClusterFacts) -> Iterator[Violation]:
+def _refuse_active(path: str, what: str, facts: ClusterFacts) -> Iterator[FieldError]:
     if isinstance(facts.jobset, Exception):
-        yield Violation.internal(path, facts.jobset)
+        yield fielderror.internal(path, str(facts.jobset))
     elif facts.jobset is not None:
         for name in active_jobs(facts.jobset, facts.pods):
             detail = f"{what} cannot be modified when the JobSet's ReplicatedJob {name} is still active"
-            yield Violation.forbidden(path, detail)
+            yield fielderror.forbidden(path, detail)
 
 
 def active_jobs(jobset: JobSet, pods: Sequence[Pod] = ()) -> list[str]:
@@ -152,7 +153,7 @@ def active_jobs(jobset: JobSet, pods: Sequence[Pod] = ()) -> list[str]:
     return active
 
 
-def _refuse_fixed(old: TrainJobSpec, new: TrainJobSpec) -> Iterator[Violation]:
+def _refuse_fixed(old: TrainJobSpec, new: TrainJobSpec) -> Iterator[FieldError]:
     """Parts of patches that only decide about pods yet to be made must not change afterwards."""
     before = {
         (patch["manager"], job.get("name", "")): _patched_pod(job)
@@ -169,4 +170,4 @@ def _refuse_fixed(old: TrainJobSpec, new: TrainJobSpec) -> Iterator[Violation]:
                         f"{_PATCHES}[{place}].trainingRuntimeSpec.template.spec.replicatedJobs[{index}]"
                         f".template.spec.template.spec.{field}"
                     )
-                    yield Violation.invalid(path, pod[field], "field is immutable")
+                    yield fielderror.invalid(path, pod[field], "field is immutable")

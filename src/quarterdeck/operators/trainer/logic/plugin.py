@@ -15,10 +15,10 @@ from quarterdeck.api import Resource
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Pod, Secret
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob, TrainJobStatus
+from quarterdeck.wire.fielderror import FieldError
 
 from .info import Info
 from .template import Json
-from .violation import Violation
 
 __all__ = [
     "ClusterFacts",
@@ -166,7 +166,7 @@ class CustomValidation(Protocol):
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> Sequence[Violation]:
+    ) -> Sequence[FieldError]:
         """What is wrong; ``info`` has the overrides and nothing of other plugins."""
         ...
 

@@ -7,8 +7,8 @@ from typing import Final
 from quarterdeck.api import UnsetType, to_dict
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import AnyRuntime
-
-from .violation import Violation
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 __all__ = ["is_deprecated", "reference_warning", "runtime_warning", "validate_runtime"]
 
@@ -20,22 +20,22 @@ _CONTAINERS: Final = {
 """The container that each step of a TrainJob configures."""
 
 
-def validate_runtime(runtime: AnyRuntime) -> list[Violation]:
+def validate_runtime(runtime: AnyRuntime) -> list[FieldError]:
     """What is wrong with the jobs that TrainJobs configure; others are not looked at."""
     template = runtime.spec.template if runtime.spec else None
-    found: list[Violation] = []
+    found: list[FieldError] = []
     for place, job in enumerate(template.spec.replicated_jobs if template else ()):
         ancestor = job.template.metadata.labels.get(names.ANCESTOR_LABEL, "")
         if ancestor not in _CONTAINERS:
             continue
         path = f"spec.template.spec.replicatedJobs[{place}]"
         if not isinstance(job.replicas, UnsetType) and job.replicas != 1:
-            found.append(Violation.invalid(f"{path}.replicas", job.replicas, "always must be 1"))
+            found.append(fielderror.invalid(f"{path}.replicas", job.replicas, "always must be 1"))
         containers = job.template.spec.template.spec.containers
         if not any(container.name == _CONTAINERS[ancestor] for container in containers):
             detail = f"must contain the required container for the ancestor: {ancestor}"
             where = f"{path}.template.spec.template.spec.containers"
-            found.append(Violation.invalid(where, to_dict(containers), detail))
+            found.append(fielderror.invalid(where, to_dict(containers), detail))
     return found
 
 

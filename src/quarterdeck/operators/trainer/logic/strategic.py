@@ -1,17 +1,15 @@
-"""Strategic merge of pod templates, as far as overrides and patches reach into them.
-
-Maps merge, lists with a key merge by it, other lists are replaced. Directives (``$patch``) do not occur: the
-patches are made from typed fields, so that what is not set is not there.
-"""
+"""How pod templates and JobSets merge, as far as overrides and patches reach into them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
+
+from quarterdeck.wire.patch import FieldRule, strategic_merge
 
 from .template import Json
 
-__all__ = ["strategic_merge"]
+__all__ = ["merge_template"]
 
 _MERGE_KEYS: Final[Mapping[str, str]] = {
     "replicatedJobs": "name",
@@ -25,31 +23,24 @@ _MERGE_KEYS: Final[Mapping[str, str]] = {
 }
 
 
-def strategic_merge(original: Json, patch: Json) -> Json:
-    """``original`` with ``patch`` merged in; neither is changed, parts may be shared with both.
+class _ByFieldName:
+    """Lists with a known name merge by their key, other lists are replaced."""
 
-    >>> strategic_merge({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "A", "value": "2"}]})
-    {'env': [{'name': 'A', 'value': '2'}]}
+    def map_field(self, key: str) -> FieldRule:
+        return FieldRule(self)
+
+    def list_field(self, key: str) -> FieldRule:
+        merge_key = _MERGE_KEYS.get(key, "")
+        return FieldRule(self, "merge" if merge_key else "", merge_key)
+
+
+_SCHEMA: Final = _ByFieldName()
+
+
+def merge_template(original: Json, patch: Json) -> Json:
+    """``original`` with ``patch`` merged in; parts may be shared with ``original``.
+
+    >>> merge_template({"env": [{"name": "A", "value": "1"}]}, {"env": [{"name": "B", "value": "2"}]})
+    {'env': [{'name': 'B', 'value': '2'}, {'name': 'A', 'value': '1'}]}
     """
-    merged = dict(original)
-    for key, value in patch.items():
-        known = merged.get(key)
-        if isinstance(value, dict) and isinstance(known, dict):
-            merged[key] = strategic_merge(known, value)
-        elif isinstance(value, list) and isinstance(known, list) and key in _MERGE_KEYS:
-            merged[key] = _merge_list(known, value, _MERGE_KEYS[key])
-        elif value is not None:
-            merged[key] = value
-    return merged
-
-
-def _merge_list(original: list[Any], patch: list[Any], key: str) -> list[Any]:
-    merged = list(original)
-    for element in patch:
-        for place, known in enumerate(merged):
-            if known.get(key) == element.get(key):
-                merged[place] = strategic_merge(known, element)
-                break
-        else:
-            merged.append(element)
-    return merged
+    return strategic_merge(original, patch, _SCHEMA)

@@ -6,9 +6,7 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, runtime_warning, validate_runtime
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
-from quarterdeck.runtime.webhook.admission import Admission
-
-from .denial import deny
+from quarterdeck.runtime.webhook.admission import Admission, deny
 
 __all__ = ["runtime_webhooks"]
 

@@ -12,7 +12,7 @@ from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import Pod, PriorityClass
 from quarterdeck.client import Client
-from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.errors import ErrorCause, NotFound, QuarterdeckError
 from quarterdeck.operators.trainer import lookup, names
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import Info, spec_of
@@ -20,12 +20,11 @@ from quarterdeck.operators.trainer.logic.overriderule import have_overrides_chan
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
 from quarterdeck.operators.trainer.logic.plugins.gang import priorities_of
 from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, reference_warning
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainJob
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
-from quarterdeck.runtime.webhook.admission import Admission
-
-from .denial import deny
+from quarterdeck.runtime.webhook.admission import Admission, Denied, deny
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 __all__ = ["TrainJobGuard"]
 
@@ -68,7 +67,7 @@ class TrainJobGuard:
     async def _runtime(self, job: TrainJob) -> AnyRuntime:
         if not lookup.is_supported(job):
             text = f"unsupported runtime: {spec_of(job).runtime_ref.key}"
-            deny([Violation("", "FieldValueNotSupported", text)])
+            raise Denied(text, ErrorCause(reason="FieldValueNotSupported", message=text))
         try:
             return await lookup.find_runtime(self._client, job)
         except lookup.RuntimeMissing as error:
@@ -116,13 +115,13 @@ class TrainJobGuard:
         return missing
 
 
-def _missing(job: TrainJob, kind: str, error: str) -> Violation:
+def _missing(job: TrainJob, kind: str, error: str) -> FieldError:
     path, word = _WORDS[kind]
     detail = f"{error}: specified {word} must be created before the TrainJob is created"
-    return Violation.invalid(path, spec_of(job).runtime_ref, detail)
+    return fielderror.invalid(path, spec_of(job).runtime_ref, detail)
 
 
-def _going(job: TrainJob, runtime: AnyRuntime) -> Violation:
+def _going(job: TrainJob, runtime: AnyRuntime) -> FieldError:
     since = runtime.metadata.deletion_timestamp
     when = "" if isinstance(since, UnsetType) else f" since {since}"
     info = type(runtime).type_info

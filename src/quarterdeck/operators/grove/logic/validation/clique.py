@@ -15,8 +15,8 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import Container, PodSpec
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid, required, too_long
 from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSpec
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_long
 
 __all__ = ["check_clique"]
 

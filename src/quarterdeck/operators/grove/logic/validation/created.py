@@ -8,8 +8,8 @@ from typing import Final
 
 from quarterdeck.api import Duration, UnsetType, check_dns1123_subdomain
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid, required
 from quarterdeck.operators.grove.types import PodCliqueSet, PodCliqueSetTemplate
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required
 
 from .clique import check_clique
 from .dependency import cycles

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from quarterdeck.api import UnsetType, check_dns1123_subdomain
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, duplicate, invalid
 from quarterdeck.operators.grove.types import PodCliqueSet, ScalingGroupConfig
+from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 
 from .rules import TEMPLATE
 

@@ -6,15 +6,15 @@ from collections.abc import Collection, Sequence
 
 from quarterdeck.api import UnsetType
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import (
+from quarterdeck.operators.grove.types import CliqueSharing, PodCliqueSetTemplate
+from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,
     invalid,
     not_found,
+    not_supported,
     required,
-    unsupported,
 )
-from quarterdeck.operators.grove.types import CliqueSharing, PodCliqueSetTemplate
 
 from .rules import TEMPLATE
 
@@ -88,7 +88,7 @@ def _check_list(entries: Sequence[CliqueSharing], path: str, internal: Collectio
             text = "namespace must be empty when name matches an internal resourceClaimTemplate"
             errors.append(invalid(f"{at}.namespace", entry.namespace, text))
         if entry.scope not in (names.ALL_REPLICAS, names.PER_REPLICA):
-            errors.append(unsupported(f"{at}.scope", entry.scope, (names.ALL_REPLICAS, names.PER_REPLICA)))
+            errors.append(not_supported(f"{at}.scope", entry.scope, (names.ALL_REPLICAS, names.PER_REPLICA)))
     return errors
 
 

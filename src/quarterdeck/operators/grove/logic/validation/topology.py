@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, forbidden, invalid, required
 from quarterdeck.operators.grove.types import PodCliqueSetTemplate, TopologyLevel
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 from .place import Place, places
 from .rules import TEMPLATE, Rules

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from quarterdeck.operators.grove.logic.fielderror import FieldError, forbidden
 from quarterdeck.operators.grove.types import PodCliqueSetTemplate, TopologyConstraint
+from quarterdeck.wire.fielderror import FieldError, forbidden
 
 from .place import Place, places
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.logic.fielderror import FieldError, forbidden, invalid
 from quarterdeck.operators.grove.types import PodCliqueSet, PodCliqueSetTemplate
+from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
 from .rules import TEMPLATE
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api.gotext import quote
+from quarterdeck.wire.gostyle import quote
 
 from .default import default_plan, group_name
 from .field import items_at, text_at, whole_at

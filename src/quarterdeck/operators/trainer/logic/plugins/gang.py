@@ -11,7 +11,6 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
 from quarterdeck.operators.trainer.logic.template import Json, pod_spec, replicated_jobs
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import (
     CoschedulingPodGroup,
     CoschedulingPodGroupSpec,
@@ -19,6 +18,8 @@ from quarterdeck.operators.trainer.types import (
     VolcanoPodGroup,
     VolcanoPodGroupSpec,
 )
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 __all__ = ["CoScheduling", "Volcano", "priorities_of"]
 
@@ -83,20 +84,20 @@ class Volcano:
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> list[Violation]:
+    ) -> list[FieldError]:
         """The queue, and priority classes that must exist."""
         if not info.pod_group_policy.volcano:
             return []
-        found: list[Violation] = []
+        found: list[FieldError] = []
         queue = info.annotations.get(names.VOLCANO_QUEUE)
         if queue == "":
             path = f"spec.annotations[{names.VOLCANO_QUEUE}]"
-            found.append(Violation.invalid(path, queue, "Volcano queue name must not be empty"))
+            found.append(fielderror.invalid(path, queue, "Volcano queue name must not be empty"))
         for priority in dict.fromkeys(priorities_of(info.template)):
             error = facts.missing_priorities.get(priority)
             if error is not None:
                 detail = f'PriorityClass "{priority}" doesn\'t exist: {error}'
-                found.append(Violation.invalid("spec.templateSpec.priorityClassName", priority, detail))
+                found.append(fielderror.invalid("spec.templateSpec.priorityClassName", priority, detail))
         return found
 
 

@@ -15,8 +15,9 @@ from quarterdeck.operators.trainer.logic.info import Info, spec_of, trainer_of
 from quarterdeck.operators.trainer.logic.overriderule import validate_overrides
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Shape, Watch
 from quarterdeck.operators.trainer.logic.template import Json, job_spec, pod_template, upsert_env
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import InitializerStep, TrainJob, TrainJobStatus
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 __all__ = ["JobSetPlugin"]
 
@@ -80,7 +81,7 @@ class JobSetPlugin:
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> list[Violation]:
+    ) -> list[FieldError]:
         """Initializers that the runtime must have, and overrides."""
         return [*_validate_initializers(info, new), *validate_overrides(info, old, new, facts)]
 
@@ -166,17 +167,17 @@ def _document(info: Info, job: TrainJob) -> Json:
     return {"apiVersion": gvk.api_version, "kind": gvk.kind, "metadata": metadata, "spec": spec}
 
 
-def _validate_initializers(info: Info, job: TrainJob) -> list[Violation]:
+def _validate_initializers(info: Info, job: TrainJob) -> list[FieldError]:
     spec = spec_of(job)
     initializer = spec.initializer
     if not initializer:
         return []
     steps = ((names.DATASET_INITIALIZER, initializer.dataset), (names.MODEL_INITIALIZER, initializer.model))
-    found: list[Violation] = []
+    found: list[FieldError] = []
     for step, wanted in steps:
         problem = _initializer_problem(info, step) if wanted else ""
         if problem:
-            found.append(Violation.invalid("spec.runtimeRef", spec.runtime_ref, problem))
+            found.append(fielderror.invalid("spec.runtimeRef", spec.runtime_ref, problem))
     return found
 
 

@@ -28,8 +28,9 @@ from quarterdeck.operators.trainer.logic.template import (
     upsert_mount,
     upsert_volume,
 )
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import MLPolicy, MpiPolicy, TrainJob
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 __all__ = ["Mpi"]
 
@@ -124,16 +125,16 @@ class Mpi:
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> list[Violation]:
+    ) -> list[FieldError]:
         """Processes, nodes that the runtime cannot place, and reserved variables."""
         mpi = info.ml_policy.mpi
         if not mpi:
             return []
         trainer = trainer_of(new)
-        found: list[Violation] = []
+        found: list[FieldError] = []
         if isinstance(trainer.num_proc_per_node, str):
             found.append(
-                Violation.invalid(
+                fielderror.invalid(
                     "spec.trainer.numProcPerNode",
                     trainer.num_proc_per_node,
                     "must have an int value for MPI TrainJob",
@@ -143,7 +144,7 @@ class Mpi:
         is_complete = info.pod_set(names.LAUNCHER) is not None and info.pod_set(names.NODE) is not None
         if nodes >= 2 and mpi.run_launcher_as_node and not is_complete:
             found.append(
-                Violation.invalid(
+                fielderror.invalid(
                     "spec.trainer.numNodes",
                     nodes,
                     "must have 1 when MPI trainingRuntime with enabled runLauncherAsNode does not have "

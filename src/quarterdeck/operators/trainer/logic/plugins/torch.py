@@ -23,8 +23,9 @@ from quarterdeck.operators.trainer.logic.template import (
     replicated_jobs,
     upsert_port,
 )
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 from . import torchtune
 from .plainml import resize_trainer
@@ -86,15 +87,15 @@ class Torch:
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> list[Violation]:
+    ) -> list[FieldError]:
         """Processes, reserved variables, and what torchtune can do."""
         if not self.is_active(info.ml_policy):
             return []
-        found: list[Violation] = []
+        found: list[FieldError] = []
         processes = trainer_of(new).num_proc_per_node
         if isinstance(processes, str) and processes not in names.PROCESS_WORDS:
             found.append(
-                Violation.invalid(
+                fielderror.invalid(
                     "spec.trainer.numProcPerNode", processes, "must have an int value or [auto cpu gpu]"
                 )
             )

@@ -10,8 +10,9 @@ from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import coordinator
 from quarterdeck.operators.trainer.logic.info import Info, resources_of, spec_of, trainer_of
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import TrainJob
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 __all__ = ["command", "is_entrypoint", "validate"]
 
@@ -93,29 +94,29 @@ def command(info: Info, job: TrainJob, *, nodes: int, processes: int | str, gpus
     return words
 
 
-def validate(info: Info, job: TrainJob) -> list[Violation]:
+def validate(info: Info, job: TrainJob) -> list[FieldError]:
     """What torchtune cannot do with the model; the model itself first."""
     trainer, name, model = trainer_of(job), spec_of(job).runtime_ref.name, model_of(job)
-    found: list[Violation] = []
+    found: list[FieldError] = []
     if model not in _SUPPORTED:
         detail = f"must have a supported pretrained model, invalid model configured: {model}"
-        found.append(Violation.invalid("spec.runtimeRef.name", name, detail))
+        found.append(fielderror.invalid("spec.runtimeRef.name", name, detail))
     found += _validate_args(trainer.args)
     nodes = 1 if isinstance(trainer.num_nodes, UnsetType) else trainer.num_nodes
     processes = names.AUTO if isinstance(trainer.num_proc_per_node, UnsetType) else trainer.num_proc_per_node
     if nodes > 1 and model != _LLAMA_70B:
-        found.append(Violation.invalid("spec.trainer.numNodes", nodes, f"must be 1 for {model} model"))
+        found.append(fielderror.invalid("spec.trainer.numNodes", nodes, f"must be 1 for {model} model"))
     if nodes > 1 and (is_lora(trainer.args) or is_qlora(trainer.args)):
         detail = "LoRA fine-tuning is not supported for multi-node training in TorchTune"
-        found.append(Violation.invalid("spec.trainer.numNodes", nodes, detail))
+        found.append(fielderror.invalid("spec.trainer.numNodes", nodes, detail))
     gpus = gpu_count(resources_of(info, job))
     _, suffix = recipe_and_suffix(trainer.args, nodes=nodes, processes=processes, gpus=gpus)
     return found + _validate_qlora(job, model, suffix)
 
 
-def _validate_args(args: Sequence[str]) -> list[Violation]:
+def _validate_args(args: Sequence[str]) -> list[FieldError]:
     return [
-        Violation.invalid(
+        fielderror.invalid(
             f"spec.trainer.args[{place}]",
             arg,
             f'must not set immutable config "{key}" in trainer args; it is managed by the runtime',
@@ -125,24 +126,24 @@ def _validate_args(args: Sequence[str]) -> list[Violation]:
     ]
 
 
-def _validate_qlora(job: TrainJob, model: str, suffix: str) -> list[Violation]:
+def _validate_qlora(job: TrainJob, model: str, suffix: str) -> list[FieldError]:
     trainer = trainer_of(job)
-    found: list[Violation] = []
+    found: list[FieldError] = []
     if "_qlora" in suffix and model == _QWEN:
         name = spec_of(job).runtime_ref.name
         found.append(
-            Violation.invalid("spec.runtimeRef.name", name, f"QLoRA is not supported for {model} model")
+            fielderror.invalid("spec.runtimeRef.name", name, f"QLoRA is not supported for {model} model")
         )
     if suffix == "_qlora" and model in (_LLAMA_1B, _LLAMA_3B):
         found.append(
-            Violation.invalid(
+            fielderror.invalid(
                 "spec.trainer.numProcPerNode",
                 trainer.num_proc_per_node or names.AUTO,
                 f"must be auto or 1 for {model} model when using QLoRA",
             )
         )
         found.append(
-            Violation.invalid(
+            fielderror.invalid(
                 "spec.trainer.resourcesPerNode",
                 trainer.resources_per_node or {},
                 f"must have gpu resource with value 1 for {model} model when using QLoRA",

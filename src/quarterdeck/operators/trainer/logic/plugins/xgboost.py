@@ -10,8 +10,9 @@ from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import coordinator, literal, rank, trainer_size
 from quarterdeck.operators.trainer.logic.info import Info, resources_of, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Shape, SystemEnv
-from quarterdeck.operators.trainer.logic.violation import Violation
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob
+from quarterdeck.wire import fielderror
+from quarterdeck.wire.fielderror import FieldError
 
 from .jax import open_port
 from .plainml import resize_trainer
@@ -50,12 +51,12 @@ class XGBoost:
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
-    ) -> list[Violation]:
+    ) -> list[FieldError]:
         """Reserved variables, one by one."""
         if not self.is_active(info.ml_policy):
             return []
         return [
-            Violation.forbidden(
+            fielderror.forbidden(
                 f"spec.trainer.env[{place}]", f"{entry.name} is reserved for the XGBoost runtime"
             )
             for place, entry in enumerate(trainer_of(new).env)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.patch import jsonpatch
-from quarterdeck.apiserver.status import StatusError
+from quarterdeck.errors import PatchError
+from quarterdeck.wire.patch import OperationFailed, TestFailed, apply_json_patch, json_patch
 
 Json = dict[str, Any]
 
@@ -30,27 +30,47 @@ def same(left: Any, right: Any) -> bool:
 @given(VALUES, VALUES)
 def test_a_diff_applied_to_the_old_gives_the_new(old: Any, new: Any) -> None:
     before = copy.deepcopy((old, new))
-    operations = jsonpatch.diff({"x": old}, {"x": new})
-    assert same(jsonpatch.apply({"x": old}, operations), {"x": new})
+    operations = json_patch({"x": old}, {"x": new})
+    assert same(apply_json_patch({"x": old}, operations), {"x": new})
     assert (old, new) == before
 
 
 @settings(deadline=None)
 @given(VALUES)
 def test_equal_values_have_no_diff(value: Any) -> None:
-    assert jsonpatch.diff(value, copy.deepcopy(value)) == []
+    assert json_patch(value, copy.deepcopy(value)) == []
 
 
 def test_a_diff_touches_only_what_differs() -> None:
     old = {"keep": 1, "list": [1, 2, 3, 4], "gone": 1, "deep": {"x": 1, "y": 1}}
     new = {"keep": 1, "list": [1, 9, 4], "deep": {"x": 2, "y": 1}, "a/b": None}
-    assert jsonpatch.diff(old, new) == [
+    assert json_patch(old, new) == [
         {"op": "remove", "path": "/gone"},
         {"op": "replace", "path": "/list/1", "value": 9},
         {"op": "remove", "path": "/list/2"},
         {"op": "replace", "path": "/deep/x", "value": 2},
         {"op": "add", "path": "/a~1b", "value": None},
     ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "operations"),
+    [
+        ([1, 2, 3], [1, 3], [{"op": "remove", "path": "/1"}]),
+        ([1, 3], [1, 2, 3], [{"op": "add", "path": "/1", "value": 2}]),
+        ([1, 2, 3, 4], [1], [{"op": "remove", "path": f"/{place}"} for place in (3, 2, 1)]),
+        (
+            {"a/b": 1, "c~d": 2},
+            {"a/b": 2},
+            [{"op": "remove", "path": "/c~0d"}, {"op": "replace", "path": "/a~1b", "value": 2}],
+        ),
+        (1, 2, [{"op": "replace", "path": "", "value": 2}]),
+        ({"a": 1}, {"a": True}, [{"op": "replace", "path": "/a", "value": True}]),
+        ({"a": 1}, {"a": 1.0}, []),
+    ],
+)
+def test_a_diff_is_small(before: Any, after: Any, operations: Any) -> None:
+    assert json_patch(before, after) == operations
 
 
 @pytest.mark.parametrize(
@@ -96,7 +116,7 @@ def test_a_diff_touches_only_what_differs() -> None:
 def test_operations(operation: Json, result: Json) -> None:
     document = {"a": 1, "l": [1, 2], "o": {"x": 1}, "n": None}
     before = copy.deepcopy(document)
-    assert same(jsonpatch.apply(document, [operation]), result)
+    assert same(apply_json_patch(document, [operation]), result)
     assert document == before
 
 
@@ -130,81 +150,96 @@ def test_operations(operation: Json, result: Json) -> None:
         {"path": "/a", "value": 1},
     ],
 )
-def test_what_cannot_be_done_is_one_answer(operation: Json) -> None:
-    with pytest.raises(StatusError) as caught:
-        jsonpatch.apply({"a": 1, "l": [1, 2], "o": {"x": 1}, "n": None}, [operation])
-    assert caught.value.to_status() == {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": "the server rejected our request due to an error in our request",
-        "reason": "Invalid",
-        "details": {},
-        "code": 422,
-    }
+def test_what_cannot_be_done_is_refused_and_named(operation: Json) -> None:
+    with pytest.raises(OperationFailed) as caught:
+        apply_json_patch({"a": 1, "l": [1, 2], "o": {"x": 1}, "n": None}, [operation])
+    assert caught.value.operation is operation
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ({"op": "frobnicate", "path": "/a"}, "Unexpected kind: frobnicate"),
+        ({"path": "/a"}, "Unexpected kind: unknown"),
+        ({"op": "add", "value": 1}, "add operation failed to decode path: missing value"),
+        (
+            {"op": "move", "path": "/x"},
+            "move operation failed to decode from: operation, missing from field: missing value",
+        ),
+        (
+            {"op": "add", "path": "/no/x", "value": 1},
+            'add operation does not apply: doc is missing path: "/no/x": missing value',
+        ),
+        (
+            {"op": "remove", "path": "/no"},
+            "error in remove for path: '/no': Unable to remove nonexistent key: no: missing value",
+        ),
+        (
+            {"op": "remove", "path": "/l/7"},
+            "error in remove for path: '/l/7': Unable to access invalid index: 7: invalid index referenced",
+        ),
+        (
+            {"op": "add", "path": "/l/x", "value": 1},
+            "error in add for path: '/l/x': strconv.Atoi: parsing \"x\": invalid syntax",
+        ),
+        (
+            {"op": "replace", "path": "/l/9", "value": 1},
+            "replace operation does not apply: doc is missing key: /l/9: missing value",
+        ),
+        (
+            {"op": "copy", "from": "/no/x", "path": "/y"},
+            "copy operation does not apply: doc is missing from path: /no/x: missing value",
+        ),
+        (
+            {"op": "copy", "from": "/a", "path": "/no/y"},
+            "copy operation does not apply: doc is missing destination path: /no/y: missing value",
+        ),
+    ],
+)
+def test_failures_are_told_in_the_words_of_the_library(operation: Json, message: str) -> None:
+    with pytest.raises(OperationFailed) as caught:
+        apply_json_patch({"a": 1, "l": [1, 2]}, [operation])
+    assert str(caught.value) == message
+
+
+def test_a_test_that_does_not_hold_is_told_apart() -> None:
+    with pytest.raises(TestFailed, match="testing value /a failed: test failed"):
+        apply_json_patch({"a": 1}, [{"op": "test", "path": "/a", "value": 2}])
+
+
+def test_operations_apply_in_their_order() -> None:
+    document = {"a": [1, 2], "b": {"c": 3}}
+    result = apply_json_patch(
+        document,
+        [
+            {"op": "test", "path": "/b/c", "value": 3},
+            {"op": "add", "path": "/a/-", "value": 9},
+            {"op": "move", "from": "/b/c", "path": "/d"},
+            {"op": "copy", "from": "/a", "path": "/e"},
+            {"op": "replace", "path": "/a/0", "value": {"x": 1}},
+            {"op": "remove", "path": "/a/1"},
+        ],
+    )
+    assert result == {"a": [{"x": 1}, 9], "b": {}, "d": 3, "e": [1, 2, 9]}
+    assert document == {"a": [1, 2], "b": {"c": 3}}
 
 
 def test_a_failing_operation_undoes_nothing_of_the_document() -> None:
     document = {"a": 1}
-    with pytest.raises(StatusError):
-        jsonpatch.apply(document, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}])
+    with pytest.raises(PatchError):
+        apply_json_patch(document, [{"op": "remove", "path": "/a"}, {"op": "remove", "path": "/a"}])
     assert document == {"a": 1}
 
 
 def test_the_value_of_an_operation_is_not_shared() -> None:
     operations = [{"op": "add", "path": "/x", "value": {}}, {"op": "add", "path": "/x/y", "value": 1}]
-    assert jsonpatch.apply({}, operations) == {"x": {"y": 1}}
+    assert apply_json_patch({}, operations) == {"x": {"y": 1}}
     assert operations[0]["value"] == {}
 
 
 def test_copying_is_bounded() -> None:
     document = {"a": "x" * (1024 * 1024)}
     copies = [{"op": "copy", "from": "/a", "path": f"/c{number}"} for number in range(3)]
-    jsonpatch.apply(document, copies[:2])
-    with pytest.raises(StatusError):
-        jsonpatch.apply(document, copies)
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (b"{", "unexpected end of JSON input"),
-        (b"", "unexpected end of JSON input"),
-        (b"[] x", "invalid character 'x' after top-level value"),
-        (b'{"op":"add"}', "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"),
-        (b"[1]", "json: cannot unmarshal number into Go value of type handlers.jsonPatchOp"),
-        (b'[{"op":1}]', "json: cannot unmarshal number into Go struct field jsonPatchOp.op of type string"),
-        (
-            b'[{"op":"add","path":true}]',
-            "json: cannot unmarshal bool into Go struct field jsonPatchOp.path of type string",
-        ),
-    ],
-)
-def test_malformed_bodies(body: bytes, message: str) -> None:
-    with pytest.raises(StatusError) as caught:
-        jsonpatch.decode(body)
-    assert (caught.value.code, caught.value.message) == (400, "error decoding patch: " + message)
-
-
-def test_null_is_an_empty_patch() -> None:
-    assert jsonpatch.decode(b"null") == []
-
-
-def test_ten_thousand_operations_are_enough() -> None:
-    operation = {"op": "test", "path": "/x"}
-    assert len(jsonpatch.decode(json.dumps([operation] * 10_000).encode())) == 10_000
-    with pytest.raises(StatusError) as caught:
-        jsonpatch.decode(json.dumps([operation] * 10_001).encode())
-    assert (caught.value.code, caught.value.reason) == (413, "RequestEntityTooLarge")
-    assert caught.value.message == (
-        "Request entity too large: The allowed maximum operations in a JSON patch is 10000, got 10001"
-    )
-
-
-def test_fields_that_no_operation_has_are_named() -> None:
-    operations = [{"op": "test", "path": "/x"}, {"op": "add", "path": "/x", "value": 1, "foo": 1, "bar": 2}]
-    assert jsonpatch.unknown_fields(operations) == [
-        'json patch unknown field "[1].foo"',
-        'json patch unknown field "[1].bar"',
-    ]
+    apply_json_patch(document, copies[:2])
+    with pytest.raises(PatchError):
+        apply_json_patch(document, copies)

@@ -1,19 +1,35 @@
 """Field errors: what is wrong with one field of an object, in the API server's words.
 
 Paths are plain strings (`spec.containers[0].name`); the empty path is the object itself.
-Validation collects these and never stops at the first; `status.invalid` turns them into a
-422 Status.
+Validation collects these and never stops at the first; `joined_text` is how an answer shows them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
 import msgspec
 
 from . import gostyle
+
+__all__ = [
+    "ErrorKind",
+    "FieldError",
+    "duplicate",
+    "forbidden",
+    "internal",
+    "invalid",
+    "invalid_without_value",
+    "joined_text",
+    "not_found",
+    "not_supported",
+    "required",
+    "too_long",
+    "too_many",
+    "type_invalid",
+]
 
 
 class ErrorKind(Enum):
@@ -46,6 +62,12 @@ class FieldError(msgspec.Struct, frozen=True):
         return {"reason": self.kind.value, "message": self.body, "field": self.field or "<nil>"}
 
 
+def joined_text(errors: Iterable[FieldError]) -> str:
+    """All errors in one line; equal texts are shown once, as upstream's aggregate does."""
+    texts = list(dict.fromkeys(map(str, errors)))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
 def required(field: str, detail: str = "") -> FieldError:
     return FieldError(ErrorKind.REQUIRED, field, f"Required value: {detail}" if detail else "Required value")
 
@@ -63,7 +85,7 @@ def type_invalid(field: str, value: Any, detail: str) -> FieldError:
     return FieldError(ErrorKind.TYPE_INVALID, field, f"Invalid value: {gostyle.scalar(value)}: {detail}")
 
 
-def not_supported(field: str, value: Any, allowed: Sequence[str]) -> FieldError:
+def not_supported(field: str, value: Any, allowed: Iterable[str]) -> FieldError:
     values = ", ".join(gostyle.quote(item) for item in allowed)
     body = f"Unsupported value: {gostyle.scalar(value)}"
     return FieldError(

@@ -18,64 +18,92 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from quarterdeck.errors import ConfigError
 
 __all__ = [
+    "NAME_LIMIT",
+    "alternative_name",
     "certificates_in",
     "dns_names_of",
     "expiry_of",
     "has_key",
     "is_signed_by",
     "issue",
+    "issue_client",
+    "key_pem",
     "lifetime_used",
+    "load_key",
     "make_authority",
     "to_pem",
 ]
 
 SKEW: Final = timedelta(minutes=5)
 """Certificates begin a little in the past: clocks differ."""
+NAME_LIMIT: Final = 64
+"""X.520's bound on common names and organizations."""
 _PEM: Final = serialization.Encoding.PEM
 
 
-def make_authority(name: str, *, now: datetime, life: timedelta) -> tuple[x509.Certificate, bytes]:
-    """A new self-signed authority and its key as PEM."""
-    key = ec.generate_private_key(ec.SECP256R1())
+def make_authority(
+    name: str, *, now: datetime, life: timedelta, key: bytes | None = None
+) -> tuple[x509.Certificate, bytes]:
+    """A self-signed authority and its key as PEM; with ``key`` one that is known goes on under a new date."""
+    signer = load_key(key) if key is not None else ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     certificate = (
-        _begin(subject, subject, key.public_key(), now, now + life)
+        _begin(subject, subject, signer.public_key(), now, now + life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(is_authority=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
+        .sign(signer, hashes.SHA256())
     )
-    return certificate, _key_pem(key)
+    return certificate, key_pem(signer)
 
 
 def issue(
     authority: x509.Certificate,
     authority_key: bytes,
-    dns_names: Sequence[str],
+    names: Sequence[str],
     *,
     now: datetime,
     life: timedelta,
+    common_name: str = "",
 ) -> tuple[bytes, bytes]:
-    """A serving certificate for these names and its key, both as PEM; it does not outlive its authority."""
-    until = min(now + life, authority.not_valid_after_utc)
-    signer = _load_key(authority_key)
-    key = ec.generate_private_key(ec.SECP256R1())
+    """A serving certificate for DNS names and addresses, and its key, both as PEM."""
     # Names of services may exceed the 64 characters of a common name; the alternative names count anyway.
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, dns_names[0][:64])])
-    certificate = (
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name or names[0][:NAME_LIMIT])])
+    return _issue(authority, authority_key, subject, names, ExtendedKeyUsageOID.SERVER_AUTH, now, life)
+
+
+def issue_client(
+    authority: x509.Certificate, authority_key: bytes, subject: x509.Name, *, now: datetime, life: timedelta
+) -> tuple[bytes, bytes]:
+    """A client certificate for whom the subject names, and its key, both as PEM."""
+    return _issue(authority, authority_key, subject, (), ExtendedKeyUsageOID.CLIENT_AUTH, now, life)
+
+
+def _issue(
+    authority: x509.Certificate,
+    authority_key: bytes,
+    subject: x509.Name,
+    names: Sequence[str],
+    purpose: x509.ObjectIdentifier,
+    now: datetime,
+    life: timedelta,
+) -> tuple[bytes, bytes]:
+    """What is issued does not outlive its authority."""
+    signer = load_key(authority_key)
+    key = ec.generate_private_key(ec.SECP256R1())
+    until = min(now + life, authority.not_valid_after_utc)
+    builder = (
         _begin(subject, authority.subject, key.public_key(), now, until)
-        .add_extension(
-            x509.SubjectAlternativeName([_alternative(name) for name in dns_names]), critical=False
-        )
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(is_authority=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
         )
-        .sign(signer, hashes.SHA256())
     )
-    return to_pem([certificate]), _key_pem(key)
+    if names:
+        alternatives = x509.SubjectAlternativeName([alternative_name(name) for name in names])
+        builder = builder.add_extension(alternatives, critical=False)
+    return to_pem([builder.sign(signer, hashes.SHA256())]), key_pem(key)
 
 
 def certificates_in(pem: bytes) -> list[x509.Certificate]:
@@ -99,7 +127,7 @@ def to_pem(certificates: Sequence[x509.Certificate]) -> bytes:
 def has_key(certificate: x509.Certificate, key: bytes) -> bool:
     """Whether a key (PEM) belongs to a certificate."""
     try:
-        return _load_key(key).public_key() == certificate.public_key()
+        return load_key(key).public_key() == certificate.public_key()
     except ConfigError:
         return False
 
@@ -140,10 +168,12 @@ def _begin(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - SKEW)
         .not_valid_after(until)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 
-def _alternative(name: str) -> x509.GeneralName:
+def alternative_name(name: str) -> x509.GeneralName:
+    """A DNS name or an address as certificates hold it."""
     try:
         return x509.IPAddress(ip_address(name))
     except ValueError:
@@ -164,11 +194,13 @@ def _key_usage(*, is_authority: bool) -> x509.KeyUsage:
     )
 
 
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A private key as PEM, not encrypted."""
     return key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
 
 
-def _load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def load_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+    """A private key; raises ``ConfigError`` for anything else."""
     try:
         key = serialization.load_pem_private_key(pem, None)
     except (ValueError, TypeError) as error:
