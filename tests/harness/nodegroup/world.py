@@ -23,16 +23,19 @@ from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.types import definition
 from quarterdeck.operators.nodegroup.webhooks import (
     ClusterReader,
-    Endpoint,
     LiveReader,
     NodeGroupConverter,
-    conversion_stanza,
     policy_webhook,
     simple_webhook,
-    validating_configuration,
 )
 from quarterdeck.runtime.certificate import FileCertificates
-from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+from quarterdeck.runtime.webhook import (
+    AdmissionWebhook,
+    UrlTarget,
+    WebhookOptions,
+    WebhookServer,
+    webhook_configurations,
+)
 from tests.harness.case import CaseFailure
 from tests.harness.hook import _certificates
 from tests.harness.objects import TIMEOUT, ServerObjects
@@ -132,10 +135,11 @@ class World(ServerObjects):
         """The definition with conversion, and both validating webhooks."""
         if self._mode != "webhooks":
             self._mode = ""
-            endpoint = self._server.endpoint
-            self.install(definition(conversion_stanza(endpoint)))
+            target = self._server.hooks
+            self.install(definition(target.conversion()))
             self.request("DELETE", f"{_CONFIGURATIONS}/{names.VALIDATING_CONFIGURATION}")
-            answer = self.request("POST", _CONFIGURATIONS, validating_configuration(endpoint))
+            (made,) = webhook_configurations(names.VALIDATING_CONFIGURATION, self._server.webhooks, target)
+            answer = self.request("POST", _CONFIGURATIONS, made.to_dict())
             if answer.status != 201:
                 raise CaseFailure(f"registering the webhooks answered {answer.status}: {answer.text()}")
             self.wait(lambda: self._probe() == 403, "the webhooks are not in force")
@@ -215,6 +219,7 @@ class _WebhookThread:
         (folder / "tls.key").write_bytes(key)
         self._kubeconfig: Final = kubeconfig
         self._port = 0
+        self.webhooks: tuple[AdmissionWebhook, ...] = ()
         self._error: Exception | None = None
         self._ready: Final = threading.Event()
         self._thread: Final = threading.Thread(target=self._run, name="nodegroup-webhooks", daemon=True)
@@ -224,7 +229,7 @@ class _WebhookThread:
             raise RuntimeError(f"the webhook server did not start: {self._error}")
         context = ssl.create_default_context(cadata=authority.decode())
         self.target: Final = Target(host="127.0.0.1", port=self._port, tls=context)
-        self.endpoint: Final = Endpoint(ca_bundle=authority, url=f"https://127.0.0.1:{self._port}")
+        self.hooks: Final = UrlTarget(f"https://127.0.0.1:{self._port}", authority)
 
     def _run(self) -> None:
         try:
@@ -239,7 +244,8 @@ class _WebhookThread:
         async with Client.connect(Config.load(kubeconfig=str(self._kubeconfig))) as client:
             cluster = ClusterReader(LiveReader(client))
             server.add_conversion(NodeGroupConverter(cluster))
-            server.add(policy_webhook(cluster), simple_webhook(cluster))
+            self.webhooks = (simple_webhook(cluster), policy_webhook(cluster))
+            server.add(*self.webhooks)
             async with server:
                 self._port = server.port
                 self._ready.set()

@@ -58,15 +58,16 @@ class NodeGroupOperator:
         )
         if environment.is_embedded:
             manager.add(simulation_controller())
-        if not environment.registers_webhooks:
-            manager.add(registration_controller())
         manager.cache.informer(ModuleConfig, optional=True)
         live = LiveReader(manager.api_reader)
         cluster = ClusterReader(SyncedReader(manager.cache, live), live=live)
         manager.add_conversion(NodeGroupConverter(cluster))
+        webhooks = (simple_webhook(cluster), policy_webhook(cluster))
+        if not environment.registers_webhooks:
+            manager.add(registration_controller(webhooks))
         return OperatorWebhooks(
             configuration=names.VALIDATING_CONFIGURATION,
-            admission=(simple_webhook(cluster), policy_webhook(cluster)),
+            admission=webhooks,
             converted=(names.CRD_NAME,),
             rules=_READ_BY_WEBHOOKS,
         )

@@ -8,7 +8,7 @@ part of a CRD that concerns conversion. Write them as YAML, or let a ``WebhookIn
         await client.apply(configuration, field_manager="quarterdeck", force=True)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -108,7 +108,11 @@ Target: TypeAlias = ServiceTarget | UrlTarget
 
 
 def webhook_configurations(
-    name: str, webhooks: Iterable[AdmissionWebhook], target: Target
+    name: str,
+    webhooks: Iterable[AdmissionWebhook],
+    target: Target,
+    *,
+    labels: Mapping[str, str] | None = None,
 ) -> list[Configuration]:
     """The mutating configuration, then the validating one, each only if it has webhooks.
 
@@ -118,7 +122,7 @@ def webhook_configurations(
     for hook in hooks:
         if not hook.settings.name or not hook.settings.rules:
             raise ConfigError(f"the webhook at {hook.path} has no name or rules to register it with")
-    metadata = ObjectMeta(name=name)
+    metadata = ObjectMeta(name=name, labels=dict(labels or {}))
     made: list[Configuration] = []
     mutating = [_mutating(hook, target) for hook in hooks if hook.is_mutating]
     if mutating:
@@ -197,7 +201,7 @@ class WebhookInstaller:
 def _covers(found: object, wanted: object) -> bool:
     """Whether everything wanted is there; the server's defaults may be there too."""
     if isinstance(wanted, dict):
-        if not hasattr(found, "get"):
+        if not isinstance(found, Mapping):
             return False
         return all(_covers(found.get(key), value) for key, value in wanted.items())
     if isinstance(wanted, list):

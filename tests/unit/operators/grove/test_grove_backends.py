@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def point(name: str, value: str) -> EntryPoint:
 # -- registry ----------------------------------------------------------------------------------------------
 
 
-def test_a_registered_backend_is_found_and_listed_after_the_built_in_ones() -> None:
+def test_a_registered_backend_is_found_and_listed_after_ours() -> None:
     known = registry()
     known.register("zebra", ExampleBackend)
     known.register("ant", ExampleBackend)
@@ -72,11 +72,20 @@ def test_a_name_can_be_taken_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["kai-scheduler", "default-scheduler"])
-def test_built_in_backends_cannot_be_replaced(name: str) -> None:
+def test_our_own_backends_cannot_be_replaced(name: str) -> None:
     with pytest.raises(BackendAlreadyRegistered):
         registry().register(name, ExampleBackend, replace=True)
     thief = registry(point(name, "quarterdeck.operators.grove.backends.example:ExampleBackend"))
     assert thief.get_factory(name) is not ExampleBackend
+
+
+def test_our_own_backends_come_through_the_entry_points_of_the_distribution() -> None:
+    ours = {
+        each.name: each.load()
+        for each in entry_points(group=names.BACKEND_ENTRY_POINTS)
+        if each.dist is not None and each.dist.name == "quarterdeck"
+    }
+    assert ours == {name: registry().get_factory(name) for name in registry().names()}
 
 
 def test_an_unknown_name_is_not_found() -> None:

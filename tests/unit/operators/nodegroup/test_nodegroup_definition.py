@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from clusterfake import FakeCluster
+
 from quarterdeck.operators.nodegroup import names
+from quarterdeck.operators.nodegroup.controllers.registration import TARGET
 from quarterdeck.operators.nodegroup.types import definition
-from quarterdeck.operators.nodegroup.webhooks import Endpoint, conversion_stanza, validating_configuration
+from quarterdeck.operators.nodegroup.webhooks import ClusterReader, policy_webhook, simple_webhook
+from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
 
 DEFINITION = definition()
 VERSIONS = {version["name"]: version for version in DEFINITION["spec"]["versions"]}
@@ -84,7 +88,7 @@ def test_the_static_selector_is_atomic_and_immutable() -> None:
 
 
 def test_the_conversion_stanza_names_the_service() -> None:
-    stanza = definition(conversion_stanza(Endpoint(ca_bundle=b"pem")))["spec"]["conversion"]
+    stanza = definition(TARGET.with_bundle(b"pem").conversion())["spec"]["conversion"]
     assert stanza == {
         "strategy": "Webhook",
         "webhook": {
@@ -103,7 +107,12 @@ def test_the_conversion_stanza_names_the_service() -> None:
 
 
 def test_both_webhooks_are_registered_for_v1_and_fail_closed() -> None:
-    configuration = validating_configuration(Endpoint(ca_bundle=b"pem", url="https://127.0.0.1:9443"))
+    cluster = ClusterReader(FakeCluster())
+    hooks = (simple_webhook(cluster), policy_webhook(cluster))
+    target = UrlTarget("https://127.0.0.1:9443", b"pem")
+    (made,) = webhook_configurations(names.VALIDATING_CONFIGURATION, hooks, target, labels=names.CRD_LABELS)
+    configuration = made.to_dict()
+    assert configuration["metadata"]["labels"] == names.CRD_LABELS
     simple, policy = configuration["webhooks"]
     assert configuration["metadata"]["name"] == "node-controller-validating"
     assert simple["name"] == "vnodegroup.deckhouse.io"

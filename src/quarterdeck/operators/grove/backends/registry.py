@@ -1,15 +1,15 @@
 """Which backends there are.
 
-Built-in ones are there from the beginning and cannot be replaced by others. Distributions bring more through
-entry points, which are looked for once, when somebody first asks; programs register theirs by hand. All of it
-may happen in any thread.
+All come through the same entry points, our own included. Ours are there whatever is allowed and cannot be
+replaced by others. Entry points are looked for once, when somebody first asks; programs register theirs by
+hand. All of it may happen in any thread.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import import_module, invalidate_caches
+from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Final, TypeVar, cast
@@ -27,17 +27,16 @@ __all__ = ["BackendRegistry", "backend", "default_registry", "get_factory", "reg
 
 F = TypeVar("F", bound=BackendFactory)
 _log: Final = get_logger(__name__)
-_BUILT_IN: Final = {
-    names.KAI_SCHEDULER: ("quarterdeck.operators.grove.backends.kai", "KaiBackend"),
-    names.DEFAULT_SCHEDULER: ("quarterdeck.operators.grove.backends.kube", "KubeBackend"),
-}
+_OURS: Final = (names.KAI_SCHEDULER, names.DEFAULT_SCHEDULER)
+"""In the order in which they are listed."""
+_DISTRIBUTION: Final = "quarterdeck"
 
 
 class BackendRegistry:
     """Factories by name."""
 
     def __init__(self, find: Callable[[], Sequence[EntryPoint]] | None = None) -> None:
-        """``find`` looks for entry points."""
+        """``find`` looks for the entry points of other distributions."""
         self._find: Final = find if find is not None else _installed
         self._lock: Final = threading.RLock()
         self._factories: dict[str, BackendFactory] = {}
@@ -50,10 +49,10 @@ class BackendRegistry:
     def register(self, name: str, factory: BackendFactory, *, replace: bool = False) -> None:
         """Make a backend known; raises ``BackendAlreadyRegistered`` if the name is taken.
 
-        ``replace`` puts it in the place of one that was registered before, but never of a built-in one.
+        ``replace`` puts it in the place of one that was registered before, but never of one of ours.
         """
         with self._lock:
-            if name in _BUILT_IN or (name in self._factories and not replace):
+            if name in _OURS or (name in self._factories and not replace):
                 raise BackendAlreadyRegistered(name)
             self._factories[name] = factory
             self._broken.pop(name, None)
@@ -67,16 +66,16 @@ class BackendRegistry:
             if name in self._broken:
                 error = self._broken[name]
                 raise BackendError(f'scheduler backend "{name}" cannot be loaded: {error}') from error
-            if name not in _BUILT_IN:
+            if name not in _OURS:
                 raise BackendNotFound(name)
-            module, attribute = _BUILT_IN[name]
-            return cast("BackendFactory", getattr(import_module(module), attribute))
+            (point,) = _installed(name=name, is_ours=True)
+            return cast("BackendFactory", point.load())
 
     def names(self) -> list[str]:
-        """All names: the built-in ones, then the others in order."""
+        """All names: ours, then the others in order."""
         with self._lock:
             self._load()
-            return [*_BUILT_IN, *sorted({*self._factories, *self._broken})]
+            return [*_OURS, *sorted({*self._factories, *self._broken})]
 
     def unsupported(self, name: str) -> str:
         """What to say about a name that nobody registered."""
@@ -137,12 +136,15 @@ class BackendRegistry:
                 self._found.add(point.name)
         except Exception as error:  # noqa: BLE001  code of others: it must not keep ours from starting
             _log.error("scheduler backend cannot be loaded", error, backend=point.name, trace=False)
-            if point.name not in _BUILT_IN:
+            if point.name not in _OURS:
                 self._broken[point.name] = error
 
 
-def _installed() -> Sequence[EntryPoint]:
-    return tuple(entry_points(group=names.BACKEND_ENTRY_POINTS))
+def _installed(*, is_ours: bool = False, **which: str) -> Sequence[EntryPoint]:
+    found = entry_points(group=names.BACKEND_ENTRY_POINTS, **which)
+    return tuple(
+        each for each in found if (each.dist is not None and each.dist.name == _DISTRIBUTION) is is_ours
+    )
 
 
 default_registry: Final = BackendRegistry()

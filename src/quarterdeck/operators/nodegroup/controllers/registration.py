@@ -9,7 +9,7 @@ Existing objects that are right are left alone.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from quarterdeck.api import DynamicObject, GroupVersionKind, Key, Resource
@@ -17,11 +17,6 @@ from quarterdeck.api.k8s import Secret
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.nodegroup import names
-from quarterdeck.operators.nodegroup.webhooks.registration import (
-    Endpoint,
-    conversion_stanza,
-    validating_configuration,
-)
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
@@ -30,11 +25,20 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.controller.source import TimerSource
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.webhook import (
+    AdmissionWebhook,
+    ServiceTarget,
+    Target,
+    conversion_stanza,
+    webhook_configurations,
+)
 
 RETRY: Final = 30.0
 """Seconds between two looks for a Secret that is not there."""
 PERIOD: Final = 600.0
 """Seconds between two looks at what is registered."""
+TARGET: Final = ServiceTarget(names.WEBHOOK_SERVICE, names.MODULE_NAMESPACE)
+"""The Service of the webhooks, where they run in the cluster."""
 _KEY: Final = Key(names.MODULE_NAMESPACE, names.WEBHOOK_TLS_SECRET)
 _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 
@@ -42,9 +46,10 @@ _DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResou
 class Registrar(Reconciler[Resource]):
     """Keeps both registrations right."""
 
-    def __init__(self, url: str = "") -> None:
-        """``url`` instead of the Service, for webhooks that run outside of the cluster."""
-        self._url: Final = url
+    def __init__(self, webhooks: Sequence[AdmissionWebhook], target: Target = TARGET) -> None:
+        """``target`` is where the API server reaches the webhooks; its bundle comes from the Secret."""
+        self._webhooks: Final = webhooks
+        self._target: Final = target
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """Register, if the authority is known."""
@@ -55,25 +60,28 @@ class Registrar(Reconciler[Resource]):
         authority = secret.data.get(names.CA_KEY, b"")
         if not authority:
             return Requeue(after=RETRY, reason="no-authority")
-        endpoint = Endpoint(ca_bundle=authority, url=self._url)
-        await self._register_conversion(ctx, endpoint)
-        await ctx.apply(DynamicObject(validating_configuration(endpoint)))
+        target = self._target.with_bundle(authority)
+        await self._register_conversion(ctx, target)
+        for configuration in webhook_configurations(
+            names.VALIDATING_CONFIGURATION, self._webhooks, target, labels=names.CRD_LABELS
+        ):
+            await ctx.apply(configuration)
         return None
 
-    async def _register_conversion(self, ctx: Context[Resource], endpoint: Endpoint) -> None:
+    async def _register_conversion(self, ctx: Context[Resource], target: Target) -> None:
         try:
             definition = await ctx.client.get(_DEFINITION, names.CRD_NAME)
         except NotFound:
             return
         if len(definition.at("spec", "versions", default=())) < 2:
             return
-        wanted = conversion_stanza(endpoint).to_dict()
+        wanted = conversion_stanza(target)
         if is_registered(definition, wanted):
             return
         await ctx.client.patch(definition, MergePatch({"spec": {"conversion": wanted}}))
 
 
-def is_registered(definition: DynamicObject, wanted: dict[str, Any]) -> bool:
+def is_registered(definition: DynamicObject, wanted: Mapping[str, Any]) -> bool:
     """Whether a definition names our endpoint and our authority; other settings may be somebody's choice."""
     present = definition.at("spec", "conversion", "webhook", "clientConfig", default={})
     client: dict[str, Any] = wanted["webhook"]["clientConfig"]
@@ -83,7 +91,9 @@ def is_registered(definition: DynamicObject, wanted: dict[str, Any]) -> bool:
     return all(service.get(key) == other.get(key) for key in ("name", "namespace"))
 
 
-def registration_controller(url: str = "") -> Controller[Resource]:
+def registration_controller(
+    webhooks: Sequence[AdmissionWebhook], target: Target = TARGET
+) -> Controller[Resource]:
     """The controller, for ``manager.add``; every replica may register."""
     return (
         Builder[Resource](name="nodegroup-registration")
@@ -102,7 +112,7 @@ def registration_controller(url: str = "") -> Controller[Resource]:
             ),
         )
         .options(need_leader_election=False, field_manager=names.FIELD_MANAGER)
-        .build(Registrar(url))
+        .build(Registrar(webhooks, target))
     )
 
 
