@@ -41,8 +41,8 @@ from quarterdeck.runtime.health import AccessReviewer
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
-from quarterdeck.runtime.webhook.http import Request, Response
 from quarterdeck.testing import TestCluster
+from quarterdeck.wire.http import Request, Response
 
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 

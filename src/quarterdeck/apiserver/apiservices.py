@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from .http import audit_id
 from .registry.context import timestamp
 from .resource import Resource
 from .resourcetable import ResourceTable
 from .storage import Store, WriteConflict, encode_value
+from .uid import new_uid
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
@@ -107,7 +107,7 @@ class LocalServices:
         }
         metadata = {
             "name": name,
-            "uid": audit_id(),
+            "uid": new_uid(),
             "creationTimestamp": now,
             "labels": self._labels(group),
         }

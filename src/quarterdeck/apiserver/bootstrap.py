@@ -10,10 +10,10 @@ from typing import Any
 
 from .auth import bootstrap_objects
 from .builtins import facts
-from .http import audit_id
 from .registry.context import timestamp
 from .resourcetable import ResourceTable
 from .storage import Store, encode_value
+from .uid import new_uid
 
 Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -37,7 +37,7 @@ class Bootstrap:
             name = document["metadata"]["name"]
             if resource.bucket.get(namespace, name) is not None:
                 continue
-            meta = {**document["metadata"], "uid": audit_id(), "creationTimestamp": now}
+            meta = {**document["metadata"], "uid": new_uid(), "creationTimestamp": now}
             if namespace:
                 meta["namespace"] = namespace
             if resource.strategy.has_generation:

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from .http import Request, Response
+from quarterdeck.wire.http import Request, Response
+
 from .negotiate import accept
 from .resource import Resource, Subresource
 from .resourcetable import ResourceTable

@@ -12,9 +12,10 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.wire.http import Request, Response
+
 from . import gnostic
 from .builtin import typetable
-from .http import Request, Response
 from .metadatatext import describe_metadata
 from .resource import BuiltinResource, Resource
 from .resourcetable import ResourceTable

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -20,6 +19,8 @@ from pathlib import Path
 from typing import Any, Self
 
 import msgspec
+
+from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
 
 from .admission.chain import AdmissionChain
 from .apiservices import LocalServices
@@ -45,7 +46,6 @@ from .crd.lifecycle import DefinitionLifecycle
 from .crd.resource import CustomResource
 from .discovery import Discovery
 from .host import AdmissionHost
-from .http import HttpConnection, Request, Response
 from .inprocess import LocalServer
 from .negotiate import PLAIN
 from .openapi import OpenApi
@@ -64,6 +64,7 @@ from .requestinfo import RequestInfo
 from .resourcetable import ResourceTable
 from .storage import Durability, Event, Store
 from .tokenuse import TokenUse
+from .uid import new_uid
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
@@ -99,8 +100,7 @@ class ApiServer:
 
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
-        self._connections: set[HttpConnection] = set()
-        self._listener: asyncio.AbstractServer | None = None
+        self._http: HttpServer | None = None
         self._background: list[asyncio.Task[None]] = []
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], bytes]] = []
@@ -153,31 +153,16 @@ class ApiServer:
 
     async def _listen(self) -> None:
         context: ssl.SSLContext = await asyncio.to_thread(self.credentials.server_context)
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: HttpConnection(
-                self.app,
-                on_error=self.app.on_error,
-                too_large=self.app.too_large,
-                make_peer=_peer_of,
-                connections=self._connections,
-            ),
-            self.options.host,
-            self.options.port,
-            ssl=context,
-            backlog=1024,
-        )
-        self.port = self._listener.sockets[0].getsockname()[1]
+        self._http = HttpServer(self.app.admit, on_error=self.app.on_error, stamp=_stamp, peer_of=_peer_of)
+        await self._http.start(self.options.host, self.options.port, context)
+        self.port = self._http.address[1]
         self._discovery.server_address = f"{self.options.host}:{self.port}"
 
     async def stop(self) -> None:
         """Finish requests in progress, end watches, flush and close the store."""
         self.is_ready = False
-        if self._listener is not None:
-            self._listener.close()
-        for connection in list(self._connections):
-            connection.shut_down()
-        await self._drained()
+        if self._http is not None:
+            await self._http.stop(drain=_DRAIN_SECONDS)
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -188,14 +173,6 @@ class ApiServer:
         if hasattr(self, "_webhooks"):
             self._webhooks.close()
         await self.store.close()
-
-    async def _drained(self) -> None:
-        """Wait for the answers in progress, a few seconds at most."""
-        deadline = time.monotonic() + _DRAIN_SECONDS
-        for connection in list(self._connections):
-            remaining = deadline - time.monotonic()
-            if remaining > 0:
-                await connection.wait_closed(remaining)
 
     async def _compact_regularly(self) -> None:
         while True:
@@ -391,10 +368,18 @@ def _service_changed(pool: AddressPool, resource: str, namespace: str, name: str
         pool.hold(obj)
 
 
-def _peer_of(transport: asyncio.BaseTransport) -> Peer:
-    ssl_object = transport.get_extra_info("ssl_object")
-    certificate = ssl_object.getpeercert(True) if ssl_object is not None else None
-    return Peer(certificate)
+def _peer_of(transport: ByteTransport) -> Peer:
+    session = transport.get_extra_info("ssl_object")
+    return Peer(session.getpeercert(True) if isinstance(session, ssl.SSLObject) else None)
+
+
+def _stamp(response: Response) -> bytes:
+    """What stands in every answer: an id for the audit log, and that nobody should keep it."""
+    uid = new_uid().encode()
+    for name, _ in response.headers:
+        if name == "Cache-Control":
+            return b"Audit-Id: %b\r\n" % uid
+    return b"Audit-Id: %b\r\nCache-Control: no-cache, private\r\n" % uid
 
 
 def version_document() -> Json:

@@ -13,10 +13,10 @@ import yaml
 
 from quarterdeck.apiserver import gnostic
 from quarterdeck.apiserver.builtins import builtin_resources
-from quarterdeck.apiserver.http import Request, Response
 from quarterdeck.apiserver.openapi import OpenApi
 from quarterdeck.apiserver.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage.store import Store
+from quarterdeck.wire.http import Request, Response
 
 ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

@@ -47,7 +47,7 @@ from quarterdeck.runtime.webhook import (
     webhook_path,
 )
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.wire.http import Request, Response
 
 JSON = [(b"Content-Type", b"application/json")]
 DYNAMIC = GroupVersionKind("example.io", "v1", "Gang")

@@ -52,8 +52,8 @@ from quarterdeck.runtime.webhook import (
     conversion_stanza,
     webhook_configurations,
 )
-from quarterdeck.runtime.webhook.http import Response
 from quarterdeck.testing import eventually
+from quarterdeck.wire.http import Response
 
 NAMES = ("hook.qd.svc", "hook", "hook.qd", "hook.qd.svc.cluster.local")
 

@@ -12,8 +12,8 @@ from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.certificate.authority import expiry_of
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
-from quarterdeck.runtime.webhook.http import Response
 from quarterdeck.testing import eventually
+from quarterdeck.wire.http import Response
 
 NAME = b"quarterdeck_webhook_certificate_expiry_timestamp_seconds"
 

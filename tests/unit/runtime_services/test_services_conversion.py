@@ -46,7 +46,7 @@ from quarterdeck.runtime.webhook import (
     unstash,
 )
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 
 V1, BETA, OLD = "example.io/v1", "example.io/v1beta1", "example.io/v1alpha1"
 

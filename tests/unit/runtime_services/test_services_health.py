@@ -25,7 +25,7 @@ from quarterdeck.runtime.health import (
 from quarterdeck.runtime.health.access import AccessReviewer as Reviewer
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.webhook.http import Request, text
+from quarterdeck.wire.http import Request, text
 
 
 async def ask(checks: HealthChecks, path: str, query: str = "") -> tuple[int, str]:

@@ -13,7 +13,7 @@ import pytest
 from servicekit import Authority, Web, until
 
 from quarterdeck.runtime.certificate import KeyPair, ServingContext
-from quarterdeck.runtime.webhook.http import HttpServer, Request, Response, Route, text
+from quarterdeck.wire.http import HttpServer, Request, Response, Route, text
 
 
 def echo(request: Request) -> Response:

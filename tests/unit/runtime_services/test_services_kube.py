@@ -44,7 +44,7 @@ from quarterdeck.runtime.webhook import (
     WebhookOptions,
     WebhookServer,
 )
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 
 pytestmark = pytest.mark.kube
 GROUP = "services.quarterdeck.test"

@@ -15,10 +15,10 @@ import msgspec
 import yaml
 
 from quarterdeck.apiserver import fielderror, status, table, wallclock
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.negotiate import Output
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry
+from quarterdeck.wire.http import Response
 
 from .request import ApiRequest
 
@@ -227,7 +227,7 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
         if parts is None:
             return None
         headers = warning_headers(request.warnings) if request.warnings else ()
-        return Response(200, parts, headers=headers)
+        return Response(200, parts=parts, headers=headers)
     if request.output.kind or request.output.yaml:
         return None
     bodies: list[bytes] = []
@@ -243,7 +243,7 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
         return Response(200, head + b"]}\n", headers=headers)
     item_prefix = resource.item_prefix
     joined = (b"," + item_prefix).join(bodies)
-    return Response(200, (head + item_prefix, joined, b"]}\n"), headers=headers)
+    return Response(200, parts=(head + item_prefix, joined, b"]}\n"), headers=headers)
 
 
 def list_head(resource: Resource, list_metadata: Json) -> bytes:

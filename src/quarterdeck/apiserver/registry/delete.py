@@ -10,12 +10,12 @@ from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.shape import ShapeError, normalize
 from quarterdeck.apiserver.storage import Store, WriteConflict
 from quarterdeck.apiserver.strategy import ClusterState
+from quarterdeck.wire.http import Response
 
 from .answer import document_response, list_document, object_response
 from .context import Context, deep_copy

@@ -11,12 +11,12 @@ from quarterdeck.apiserver import document, fielderror, status
 from quarterdeck.apiserver.apply.gotext import plain
 from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.builtin.typetable import struct_for
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.shape import ShapeError, normalize
 from quarterdeck.apiserver.strategy import Strategy
+from quarterdeck.wire.http import Response
 
 from .body import (
     MAX_PROBLEMS,

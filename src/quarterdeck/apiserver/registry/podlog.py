@@ -7,8 +7,8 @@ from typing import Any
 
 from quarterdeck.apiserver import fielderror, status
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.shape import ShapeError, parse_time
+from quarterdeck.wire.http import Response
 
 from .request import ApiRequest
 

@@ -12,9 +12,9 @@ import msgspec
 from quarterdeck.apiserver import fielderror, gostyle, status
 from quarterdeck.apiserver.document import go_json_error
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Compacted, Entry, Store
+from quarterdeck.wire.http import Response
 
 from .answer import document_response, entry_response, list_document, list_response, object_response
 from .request import ApiRequest

@@ -11,10 +11,10 @@ from typing import Any
 from quarterdeck.apiserver import fielderror, gostyle, status
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.fielderror import FieldError
-from quarterdeck.apiserver.http import Request, parse_query
 from quarterdeck.apiserver.negotiate import Output
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource import Resource
+from quarterdeck.wire.http import Request, parse_query
 
 Json = dict[str, Any]
 _META_GROUP = "meta.k8s.io"

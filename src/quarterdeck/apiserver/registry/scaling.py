@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, cast
 from quarterdeck.apiserver import document, status
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.apply.scale import to_parent, to_scale
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.subresourcerules import scale_for
+from quarterdeck.wire.http import Response
 
 from .answer import object_response
 from .body import check_identity, check_namespace, decode_object

@@ -21,7 +21,7 @@ from quarterdeck.runtime.webhook.conversion import (
     ReviewFailed,
     Unconvertible,
 )
-from quarterdeck.runtime.webhook.http import MIB, Request, Response
+from quarterdeck.wire.http import MIB, Request, Response
 
 __all__ = ["BODY_LIMIT", "ConversionEndpoint"]
 

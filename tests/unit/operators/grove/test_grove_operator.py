@@ -42,8 +42,8 @@ from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.webhook.http import Request
 from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
+from quarterdeck.wire.http import Request
 
 
 class Moody(Backend):

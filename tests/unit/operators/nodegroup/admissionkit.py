@@ -11,7 +11,7 @@ from clusterfake import FakeCluster
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, policy_webhook, simple_webhook
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.wire.http import Request, Response
 
 Json = dict[str, Any]
 EPHEMERAL = {

@@ -20,7 +20,7 @@ from quarterdeck.operators.nodegroup.webhooks import (
 )
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.wire.http import Request, Response
 
 Json = dict[str, Any]
 patient = settings(
