@@ -247,7 +247,7 @@ async def test_the_trigger_is_for_those_whom_the_server_allows_it() -> None:
         guarded = reviewer.guard(operator.webhooks.endpoints["/requeue/subnetpools/"])
 
         async def post(token: str) -> int:
-            headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+            headers = {"authorization": f"Bearer {token}"} if token else {}
             answer = guarded(Request("POST", "/requeue/subnetpools/default/p", headers=headers))
             return (answer if isinstance(answer, Response) else await answer).status
 

@@ -49,7 +49,7 @@ from quarterdeck.runtime.webhook import (
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
 from quarterdeck.wire.http import Request, Response
 
-JSON = [(b"Content-Type", b"application/json")]
+JSON = {"content-type": "application/json"}
 DYNAMIC = GroupVersionKind("example.io", "v1", "Gang")
 
 

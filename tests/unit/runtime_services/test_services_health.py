@@ -219,7 +219,7 @@ async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Pat
 
         async def get(token: str) -> int:
             refusal = await reviewer.refuse(
-                Request("GET", "/metrics", "", [(b"Authorization", f"Bearer {token}".encode())])
+                Request("GET", "/metrics", "", {"authorization": f"Bearer {token}"})
             )
             return 200 if refusal is None else refusal.status
 

@@ -209,7 +209,7 @@ async def test_the_real_server_judges_tokens(real_server: Path) -> None:
     async with world(real_server) as (client, _):
         reviewer = AccessReviewer(client)
         refusal = await reviewer.refuse(
-            Request("GET", "/metrics", "", [(b"Authorization", b"Bearer not-a-token")])
+            Request("GET", "/metrics", "", {"authorization": "Bearer not-a-token"})
         )
         assert refusal is not None
         assert refusal.status == 401

@@ -150,7 +150,7 @@ async def test_of_several_backends_the_status_is_about_the_active_one(active: st
 
 
 def served(webhooks: OperatorWebhooks) -> Any:
-    request = Request("GET", names.STATUS_PATH, "", (), b"")
+    request = Request("GET", names.STATUS_PATH)
     return json.loads(webhooks.open_endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
 
 

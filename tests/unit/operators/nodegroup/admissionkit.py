@@ -51,7 +51,7 @@ def ask(
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     body = json.dumps(review).encode()
-    headers = ((b"content-type", b"application/json"),)
+    headers = {"content-type": "application/json"}
 
     async def answer() -> Response:
         found = endpoint.handle(Request("POST", "/", headers=headers, body=body))

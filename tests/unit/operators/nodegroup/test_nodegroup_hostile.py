@@ -82,7 +82,7 @@ def test_validation_answers_anything(new: Any, old: Any, is_simple: bool) -> Non
     request = {"uid": "u", "operation": operation, "object": new, "oldObject": old}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     http = Request(
-        "POST", "/", headers=((b"content-type", b"application/json"),), body=json.dumps(review).encode()
+        "POST", "/", headers={"content-type": "application/json"}, body=json.dumps(review).encode()
     )
 
     async def ask() -> Response:
