@@ -28,8 +28,8 @@ from quarterdeck.runtime.health import AccessReviewer
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
-from quarterdeck.runtime.webhook.http import Request, Response
 from quarterdeck.testing import TestCluster
+from quarterdeck.wire.http import Request, Response
 from tests.harness.wire import load_kubeconfig
 
 from .ipamkit import (
@@ -248,7 +248,7 @@ async def test_the_trigger_is_for_those_whom_the_server_allows_it() -> None:
         guarded = reviewer.guard(operator.webhooks.endpoints["/requeue/subnetpools/"])
 
         async def post(token: str) -> int:
-            headers = [(b"authorization", f"Bearer {token}".encode())] if token else []
+            headers = {"authorization": f"Bearer {token}"} if token else {}
             answer = guarded(Request("POST", "/requeue/subnetpools/default/p", headers=headers))
             return (answer if isinstance(answer, Response) else await answer).status
 

@@ -1,16 +1,18 @@
 """One request from start to end: who asks, may they, what do they want, who answers.
 
-The order is upstream's: authentication, impersonation, authorization, then routing. Reads of
-stored objects are answered synchronously; everything else is a coroutine.
+The order is upstream's: authentication, impersonation, authorization, then routing. The first three
+look at the head alone (`admit`), so that nobody's body is read who may not send it. Reads of stored
+objects are answered synchronously; everything else is a coroutine.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, Final, cast
 
 from quarterdeck.wire import gostyle
+from quarterdeck.wire.http import MIB, Request, Response, Route
 
 from . import status
 from .auth import (
@@ -24,7 +26,6 @@ from .auth import (
 from .discovery.groups import Discovery
 from .document import decoding
 from .document.negotiate import PLAIN, Output, accept
-from .http import MAX_BODY, Request, Response
 from .metadata import path_segment_errors
 from .registry.answer import check_include_object, status_response
 from .registry.delete import Deleter
@@ -41,6 +42,7 @@ from .resource.resource import Resource
 from .resource.resourcetable import ResourceTable
 from .storage import StorageError
 
+MAX_BODY: Final = 3 * MIB
 _log = logging.getLogger("quarterdeck.apiserver")
 Result = Response | Awaitable[Response]
 #: paths that answer everybody, as the real server's probes do
@@ -91,15 +93,34 @@ class App:
         self._virtual = virtual
         self._discovery = discovery
         self._non_resource = non_resource
+        self._route = Route(self.handle, MAX_BODY)
 
     # -- entry -----------------------------------------------------------------------------
 
     def __call__(self, request: Request) -> Result:
+        """Serve a request that is here as a whole."""
+        admitted = self.admit(request)
+        return admitted if isinstance(admitted, Response) else self.handle(request)
+
+    def admit(self, request: Request) -> Route | Response:
+        """Who asks, and may they? Decided by the head; the body need not be here yet."""
         try:
-            result = self._handle(request)
+            watch = "watch" in request.raw_query and is_set(request.query.get("watch"))
+            info = RequestInfo(request.method, request.path, watch=watch)
+            user = self._authenticate(request, info)
+            if not user.is_master:
+                self._authorize(request, info, user)
         except status.StatusError as error:
             return self._refused(error, request)
-        return result
+        request.caller = (info, user)
+        return self._route
+
+    def handle(self, request: Request) -> Result:
+        """Serve a request that was admitted."""
+        try:
+            return self._handle(request)
+        except status.StatusError as error:
+            return self._refused(error, request)
 
     def _refused(
         self, error: status.StatusError, request: Request, warnings: Warnings | None = None
@@ -109,25 +130,19 @@ class App:
             error.headers = [*error.headers, *warnings.headers()]
         return status_response(error, yaml_wanted=output is not None and output.yaml)
 
-    def on_error(self, error: Exception) -> Response:
+    def on_error(self, error: Exception, request: Request) -> Response:
         """An exception nobody expected: 500 for the client, the traceback for the log."""
         if isinstance(error, RecursionError):  # whatever the step, the document was the reason
             return status_response(status.bad_request("the document is nested too deeply"))
-        _log.error("request failed", exc_info=error)
+        _log.error("request failed: %s %s", request.method, request.path, exc_info=error)
         return status_response(status.internal(f"{type(error).__name__}: {error}"))
-
-    def too_large(self) -> Response:
-        return status_response(status.too_large(f"Request entity too large: limit is {MAX_BODY}"))
 
     # -- the request -----------------------------------------------------------------------
 
     def _handle(self, request: Request) -> Result:
-        path = request.path
-        watch = "watch" in request.raw_query and is_set(request.query.get("watch"))
-        info = RequestInfo(request.method, path, watch=watch)
-        user = self._authenticate(request, info)
-        if not user.is_master:
-            self._authorize(request, info, user)
+        info, user = cast("tuple[RequestInfo, UserInfo]", request.caller)
+        if request.is_too_large:
+            raise status.too_large(f"Request entity too large: limit is {MAX_BODY}")
         if not info.resource:
             return self._serve_path(request, user)
         resource = self._table.get(info.group, info.version, info.resource)

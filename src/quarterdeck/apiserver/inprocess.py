@@ -10,10 +10,11 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 
+from quarterdeck.wire.http import Request, Response, unframe
+from quarterdeck.wire.http import Stream as PushedStream
+
 from .app import App, Peer
 from .auth import UserInfo
-from .http import Request, Response
-from .http import Stream as PushedStream
 
 Headers = Sequence[tuple[str, str]]
 _HEADERS_KEPT = 256
@@ -35,7 +36,7 @@ class LocalServer:
         if response.stream is not None:
             reader = StreamReader(response.stream)
             return response.status, _headers(response), b"".join([chunk async for chunk in reader])
-        return response.status, _headers(response), response.body_bytes()
+        return response.status, _headers(response), b"" if method == "HEAD" else response.body_bytes()
 
     async def open(
         self, method: str, path: str, query: str, headers: Headers, body: bytes
@@ -53,7 +54,7 @@ class LocalServer:
             result = self._app(request)
             return result if isinstance(result, Response) else await result
         except Exception as error:  # noqa: BLE001 - the same supervision point as a connection's
-            return self._app.on_error(error)
+            return self._app.on_error(error, request)
 
     def _by_name(self, headers: Headers) -> tuple[dict[str, str], Headers]:
         """The headers as `Request` wants them; a client sends the same few tuples again and again."""
@@ -85,7 +86,7 @@ class StreamReader:
         if stream is not None:
             stream.start(self)
 
-    # -- http.ChunkWriter --------------------------------------------------------------------
+    # -- wire.http.ChunkWriter --------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
         self._chunks.append(data)
@@ -93,8 +94,7 @@ class StreamReader:
         self._notify()
 
     def write_framed(self, chunk: bytes) -> None:
-        # undo the framing of http.frame: size line in front, line end behind
-        self.write(chunk[chunk.index(b"\r\n") + 2 : -2])
+        self.write(unframe(chunk))
 
     def buffered(self) -> int:
         return self._buffered

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from typing import Any, Self
 import msgspec
 
 from quarterdeck.api.k8s import KUBERNETES_VERSION
+from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
 
 from .admission.chain import AdmissionChain
 from .app import App, Peer
@@ -44,7 +44,6 @@ from .crd.resource import CustomResource
 from .discovery.groups import Discovery
 from .discovery.openapi import OpenApi
 from .document.negotiate import PLAIN
-from .http import HttpConnection, Request, Response
 from .inprocess import LocalServer
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
@@ -66,6 +65,7 @@ from .state.host import AdmissionHost
 from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
+from .uid import new_uid
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
@@ -100,9 +100,8 @@ class ApiServer:
 
     def __init__(self, options: ServerOptions | None = None) -> None:
         self.options = options or ServerOptions()
-        self._connections: set[HttpConnection] = set()
-        self._listener: asyncio.AbstractServer | None = None
-        self._private_listener: asyncio.AbstractServer | None = None
+        self._http: HttpServer | None = None
+        self._private_http: HttpServer | None = None
         self._background: list[asyncio.Task[None]] = []
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
@@ -155,42 +154,25 @@ class ApiServer:
 
     async def _listen(self) -> None:
         context: ssl.SSLContext = await asyncio.to_thread(self.credentials.server_context)
-        loop = asyncio.get_running_loop()
-        self._listener = await loop.create_server(
-            lambda: self._connection(_peer_of),
-            self.options.host,
-            self.options.port,
-            ssl=context,
-            backlog=1024,
-        )
-        self.port = self._listener.sockets[0].getsockname()[1]
+        self._http = self._http_server(_peer_of)
+        await self._http.start(self.options.host, self.options.port, context)
+        self.port = self._http.address[1]
         self._discovery.server_address = f"{self.options.host}:{self.port}"
 
     async def listen_privately(self, path: Path) -> None:
         """Serve on a Unix socket as well, without TLS: whoever can open it is the administrator."""
-        loop = asyncio.get_running_loop()
-        self._private_listener = await loop.create_unix_server(
-            lambda: self._connection(lambda _: Peer(user=ADMIN.authenticated())), str(path), backlog=1024
-        )
+        self._private_http = self._http_server(lambda _: Peer(user=ADMIN.authenticated()))
+        await self._private_http.start_at_path(path)
 
-    def _connection(self, make_peer: Callable[[asyncio.BaseTransport], Peer]) -> HttpConnection:
-        return HttpConnection(
-            self.app,
-            on_error=self.app.on_error,
-            too_large=self.app.too_large,
-            make_peer=make_peer,
-            connections=self._connections,
-        )
+    def _http_server(self, peer_of: Callable[[ByteTransport], Peer]) -> HttpServer:
+        return HttpServer(self.app.admit, on_error=self.app.on_error, stamp=_stamp, peer_of=peer_of)
 
     async def stop(self) -> None:
         """Finish requests in progress, end watches, flush and close the store."""
         self.is_ready = False
-        for listener in (self._listener, self._private_listener):
-            if listener is not None:
-                listener.close()
-        for connection in list(self._connections):
-            connection.shut_down()
-        await self._drained()
+        for http in (self._private_http, self._http):
+            if http is not None:
+                await http.stop(drain=_DRAIN_SECONDS)
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -201,14 +183,6 @@ class ApiServer:
         if hasattr(self, "_webhooks"):
             self._webhooks.close()
         await self.store.close()
-
-    async def _drained(self) -> None:
-        """Wait for the answers in progress, a few seconds at most."""
-        deadline = time.monotonic() + _DRAIN_SECONDS
-        for connection in list(self._connections):
-            remaining = deadline - time.monotonic()
-            if remaining > 0:
-                await connection.wait_closed(remaining)
 
     async def _compact_regularly(self) -> None:
         while True:
@@ -406,10 +380,18 @@ def _service_changed(pool: AddressPool, resource: str, namespace: str, name: str
         pool.hold(obj)
 
 
-def _peer_of(transport: asyncio.BaseTransport) -> Peer:
-    ssl_object = transport.get_extra_info("ssl_object")
-    certificate = ssl_object.getpeercert(True) if ssl_object is not None else None
-    return Peer(certificate)
+def _peer_of(transport: ByteTransport) -> Peer:
+    session = transport.get_extra_info("ssl_object")
+    return Peer(session.getpeercert(True) if isinstance(session, ssl.SSLObject) else None)
+
+
+def _stamp(response: Response) -> bytes:
+    """What stands in every answer: an id for the audit log, and that nobody should keep it."""
+    uid = new_uid().encode()
+    for name, _ in response.headers:
+        if name == "Cache-Control":
+            return b"Audit-Id: %b\r\n" % uid
+    return b"Audit-Id: %b\r\nCache-Control: no-cache, private\r\n" % uid
 
 
 def version_document() -> Json:

@@ -22,14 +22,17 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, cast
-from urllib.parse import urlsplit
+from functools import partial
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
-import httptools
 import msgspec
 from cryptography import x509
 
+from quarterdeck.errors import ProtocolError, TransportError
 from quarterdeck.wire import gostyle
+from quarterdeck.wire.http import Answer, ClientConnection, StaleConnection
+from quarterdeck.wire.url import clean_path, escape_path
 
 from .document.decoding import ParseError, parse_yaml
 
@@ -86,7 +89,7 @@ def endpoint(client_config: Mapping[str, Any]) -> Endpoint:
         host = f"{name}.{namespace}.svc"
         return Endpoint(
             origin=f"https://{host}:{port}",
-            path=_absolute(service.get("path") or ""),
+            path=_as_called(service.get("path") or ""),
             host=host,
             port=port,
             server_name=host,
@@ -97,7 +100,7 @@ def endpoint(client_config: Mapping[str, Any]) -> Endpoint:
     host = parts.hostname or ""
     return Endpoint(
         origin=f"{parts.scheme}://{parts.netloc}",
-        path=_absolute(parts.path),
+        path=_as_called(unquote(parts.path)),
         host=host,
         port=parts.port or 443,
         server_name=host,
@@ -105,14 +108,18 @@ def endpoint(client_config: Mapping[str, Any]) -> Endpoint:
     )
 
 
-def _absolute(path: str) -> str:
-    return path if path.startswith("/") else f"/{path}"
+def _as_called(path: str) -> str:
+    """Upstream joins the path to its base: `https://host//validate` is called as `/validate`."""
+    return escape_path(clean_path(path))
 
 
-class _Answer(NamedTuple):
-    status: int
-    content_type: str | None
-    body: bytes
+def _render(target: Endpoint, timeout: int, body: bytes) -> bytes:
+    head = (
+        b"POST %b?timeout=%ds HTTP/1.1\r\nHost: %b\r\nUser-Agent: %b\r\nContent-Length: %d\r\n"
+        b"Accept: application/json, */*\r\nContent-Type: application/json\r\n\r\n"
+    )
+    host = target.origin.partition("://")[2].encode()
+    return head % (target.path.encode(), timeout, host, _USER_AGENT, len(body)) + body
 
 
 class WebhookClient:
@@ -120,9 +127,9 @@ class WebhookClient:
 
     def __init__(self, resolve: ServiceResolver | None = None) -> None:
         self._resolve = resolve
-        self._idle: dict[tuple[str, str], list[_Connection]] = {}
+        self._idle: dict[tuple[str, str], list[tuple[ClientConnection, float]]] = {}
+        self._active: set[ClientConnection] = set()
         self._contexts: dict[str, ssl.SSLContext] = {}
-        self._open: set[_Connection] = set()
 
     async def post(self, target: Endpoint, review: bytes, *, timeout: int) -> Any:
         """Send a review and return the decoded answer (any JSON or YAML document).
@@ -131,57 +138,65 @@ class WebhookClient:
         """
         context = self._context(target)
         url = target.url(timeout)
-        connection: _Connection | None = None
+        request = _render(target, timeout, review)
+        connection: ClientConnection | None = None
         try:
             async with asyncio.timeout(timeout):
                 connection = self._take(target)
-                if connection is not None:
-                    try:
-                        answer = await connection.exchange(target, timeout, review)
-                    except _Stale:
-                        connection = None
-                if connection is None:
+                answer = None if connection is None else await self._try_kept(connection, request)
+                if answer is None:
                     connection = await self._connect(target, context)
-                    answer = await connection.exchange(target, timeout, review)
+                    answer = await self._exchange(connection, request)
         except TimeoutError as error:
             why = "context deadline exceeded"
-            if connection is not None and connection.has_headers:
+            if connection is not None and connection.has_head:
                 raise CallFault(_broken_body(why)) from error
             raise CallFault(f"Post {gostyle.quote(url)}: {why}") from error
-        except _Stale as error:
-            raise CallFault(f"Post {gostyle.quote(url)}: {error}") from error
         except _Transport as error:
             raise CallFault(f"Post {gostyle.quote(url)}: {error}") from error
-        except BaseException:
-            if connection is not None:
-                connection.close()
-            raise
-        finally:
-            if connection is not None:
-                self._give_back(target, connection)
         return _decode(answer)
+
+    async def _try_kept(self, connection: ClientConnection, request: bytes) -> Answer | None:
+        """Use a kept connection; None if it was closed before any part of an answer."""
+        try:
+            return await self._exchange(connection, request)
+        except StaleConnection:
+            return None
+
+    async def _exchange(self, connection: ClientConnection, request: bytes) -> Answer:
+        self._active.add(connection)
+        try:
+            return await connection.exchange(request, None)
+        except StaleConnection:
+            raise
+        except TransportError as error:
+            raise _broken(error, connection) from error
+        finally:
+            self._active.discard(connection)
 
     def close(self) -> None:
         """Drop every connection; calls in flight fail."""
-        for connection in list(self._open):
-            connection.close()
+        for connection in list(self._active):
+            connection.abort()
+        for idle in self._idle.values():
+            for connection, _ in idle:
+                connection.close()
         self._idle.clear()
 
-    def _take(self, target: Endpoint) -> _Connection | None:
+    def _take(self, target: Endpoint) -> ClientConnection | None:
         idle = self._idle.get(target.pool_key)
         oldest = time.monotonic() - _IDLE_SECONDS
         while idle:
-            connection = idle.pop()
-            if connection.is_open and connection.idle_since > oldest:
+            connection, since = idle.pop()
+            if not connection.closed and since > oldest:
                 return connection
             connection.close()
         return None
 
-    def _give_back(self, target: Endpoint, connection: _Connection) -> None:
+    def _put(self, target: Endpoint, connection: ClientConnection) -> None:
         idle = self._idle.setdefault(target.pool_key, [])
-        if connection.is_reusable and len(idle) < _MAX_IDLE:
-            connection.idle_since = time.monotonic()
-            idle.append(connection)
+        if len(idle) < _MAX_IDLE:
+            idle.append((connection, time.monotonic()))
         else:
             connection.close()
 
@@ -191,13 +206,13 @@ class WebhookClient:
             context = self._contexts[target.ca_bundle] = _tls_context(target.ca_bundle)
         return context
 
-    async def _connect(self, target: Endpoint, context: ssl.SSLContext) -> _Connection:
+    async def _connect(self, target: Endpoint, context: ssl.SSLContext) -> ClientConnection:
         loop = asyncio.get_running_loop()
         failure = "no such host"
         for host, port in await self._addresses(target):
             try:
-                _, connection = await loop.create_connection(
-                    lambda: _Connection(self._open),
+                transport, connection = await loop.create_connection(
+                    lambda: ClientConnection(loop, partial(self._put, target), max_answer=_MAX_ANSWER),
                     host,
                     port,
                     ssl=context,
@@ -212,7 +227,7 @@ class WebhookClient:
             except OSError as error:
                 failure = f"dial tcp {_join(host, port)}: connect: {_errno_text(error)}"
                 continue
-            mismatch = connection.name_mismatch(target.server_name)
+            mismatch = _name_mismatch(transport.get_extra_info("peercert") or {}, target.server_name)
             if mismatch:
                 connection.close()
                 raise _Transport(f"tls: failed to verify certificate: x509: {mismatch}")
@@ -247,148 +262,16 @@ class _Transport(Exception):
     """No HTTP answer; the text follows `Post "<url>": `."""
 
 
-class _Stale(Exception):
-    """A kept connection was closed before any part of an answer: worth one new connection."""
-
-
-class _Connection(asyncio.Protocol):
-    """One HTTP/1.1 connection with one request at a time."""
-
-    def __init__(self, registry: set[_Connection]) -> None:
-        self._registry = registry
-        self._transport: asyncio.Transport | None = None
-        self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[_Answer] | None = None
-        self._served = 0
-        self._received = False
-        self._keep_alive = True
-        self._status = 0
-        self._content_type: str | None = None
-        self._chunks: list[bytes] = []
-        self._size = 0
-        self.has_headers = False
-        self.idle_since = 0.0
-
-    # -- use -----------------------------------------------------------------------------------
-
-    @property
-    def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
-
-    @property
-    def is_reusable(self) -> bool:
-        return self.is_open and self._keep_alive and self._waiter is None
-
-    def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-
-    async def exchange(self, target: Endpoint, timeout: int, body: bytes) -> _Answer:
-        assert self._transport is not None
-        assert self._waiter is None
-        self._received = self.has_headers = False
-        self._waiter = asyncio.get_running_loop().create_future()
-        head = (
-            b"POST %b?timeout=%ds HTTP/1.1\r\nHost: %b\r\nUser-Agent: %b\r\nContent-Length: %d\r\n"
-            b"Accept: application/json, */*\r\nContent-Type: application/json\r\n\r\n"
-        )
-        host = target.origin.partition("://")[2].encode()
-        self._transport.write(head % (target.path.encode(), timeout, host, _USER_AGENT, len(body)) + body)
-        try:
-            answer = await self._waiter
-        except BaseException:
-            self.close()
-            raise
-        finally:
-            self._waiter = None
-        self._served += 1
-        return answer
-
-    def name_mismatch(self, name: str) -> str:
-        """What is wrong with the peer's names, in Go's words; empty when `name` is among them."""
-        assert self._transport is not None
-        certificate = self._transport.get_extra_info("peercert") or {}
-        names = certificate.get("subjectAltName", ())
-        hosts = [value for kind, value in names if kind == "DNS"]
-        addresses = [value for kind, value in names if kind == "IP Address"]
-        if _is_address(name):
-            wanted = ipaddress.ip_address(name)
-            if any(wanted == ipaddress.ip_address(address.strip()) for address in addresses):
-                return ""
-        elif any(_matches_host(pattern, name) for pattern in hosts):
-            return ""
-        common = [
-            value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"
-        ]
-        if not names and any(_matches_host(pattern, name) for pattern in common):
-            return "certificate relies on legacy Common Name field, use SANs instead"
-        if _is_address(name) and not addresses:
-            return f"cannot validate certificate for {name} because it doesn't contain any IP SANs"
-        valid = ", ".join(addresses if _is_address(name) else hosts)
-        if not valid:
-            return f"certificate is not valid for any names, but wanted to match {name}"
-        return f"certificate is valid for {valid}, not {name}"
-
-    # -- asyncio.Protocol ------------------------------------------------------------------------
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are none of asyncio's classes, though they do the same
-        self._transport = cast("asyncio.Transport", transport)
-        self._registry.add(self)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._registry.discard(self)
-        if self._served and not self._received:
-            self._fail(_Stale("EOF"))
-        elif self.has_headers:
-            self._fail(CallFault(_broken_body("unexpected EOF")))
-        elif isinstance(exc, ConnectionResetError):
-            self._fail(_Transport("read: connection reset by peer"))
-        else:
-            self._fail(_Transport("EOF"))
-
-    def data_received(self, data: bytes) -> None:
-        self._received = True
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError as error:
-            self._keep_alive = False
-            self._fail(_Transport(f"net/http: HTTP/1.x transport connection broken: {error}"))
-            self.close()
-
-    def _fail(self, error: Exception) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_exception(error)
-
-    # -- httptools ---------------------------------------------------------------------------------
-
-    def on_message_begin(self) -> None:
-        self._content_type = None
-        self._chunks = []
-        self._size = 0
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if name.lower() == b"content-type":
-            self._content_type = value.decode("latin-1")
-
-    def on_headers_complete(self) -> None:
-        self._status = self._parser.get_status_code()
-        self.has_headers = self._status >= 200
-
-    def on_body(self, body: bytes) -> None:
-        self._size += len(body)
-        if self._size > _MAX_ANSWER:
-            self._fail(CallFault(_broken_body("the body is too large")))
-            self.close()
-            return
-        self._chunks.append(body)
-
-    def on_message_complete(self) -> None:
-        if self._status < 200:
-            return
-        self._keep_alive = self._parser.should_keep_alive()
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(_Answer(self._status, self._content_type, b"".join(self._chunks)))
+def _broken(error: TransportError, connection: ClientConnection) -> CallFault | _Transport:
+    """What became of an exchange, in the words of Go's client."""
+    cause = error.__cause__
+    if isinstance(error, ProtocolError):
+        if connection.has_head and cause is None:
+            return CallFault(_broken_body("the body is too large"))
+        return _Transport(f"net/http: HTTP/1.x transport connection broken: {cause or error}")
+    if connection.has_head:
+        return CallFault(_broken_body("unexpected EOF"))
+    return _Transport("read: connection reset by peer" if isinstance(cause, ConnectionResetError) else "EOF")
 
 
 # -- addresses and TLS ---------------------------------------------------------------------------
@@ -408,6 +291,28 @@ def _is_loopback(host: str) -> bool:
 
 def _join(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _name_mismatch(certificate: Mapping[str, Any], name: str) -> str:
+    """What is wrong with the peer's names, in Go's words; empty when `name` is among them."""
+    names = certificate.get("subjectAltName", ())
+    hosts = [value for kind, value in names if kind == "DNS"]
+    addresses = [value for kind, value in names if kind == "IP Address"]
+    if _is_address(name):
+        wanted = ipaddress.ip_address(name)
+        if any(wanted == ipaddress.ip_address(address.strip()) for address in addresses):
+            return ""
+    elif any(_matches_host(pattern, name) for pattern in hosts):
+        return ""
+    common = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    if not names and any(_matches_host(pattern, name) for pattern in common):
+        return "certificate relies on legacy Common Name field, use SANs instead"
+    if _is_address(name) and not addresses:
+        return f"cannot validate certificate for {name} because it doesn't contain any IP SANs"
+    valid = ", ".join(addresses if _is_address(name) else hosts)
+    if not valid:
+        return f"certificate is not valid for any names, but wanted to match {name}"
+    return f"certificate is valid for {valid}, not {name}"
 
 
 def _matches_host(pattern: str, host: str) -> bool:
@@ -506,8 +411,12 @@ _GO_STRUCT: Final = (
 )
 
 
-def _decode(answer: _Answer) -> Any:
-    media = answer.content_type
+def _content_type(answer: Answer) -> str | None:
+    return next((value for name, value in answer.headers if name.lower() == "content-type"), None)
+
+
+def _decode(answer: Answer) -> Any:
+    media = _content_type(answer)
     if media is not None and "/" not in media.partition(";")[0]:
         raise CallFault("Internal error occurred: mime: expected slash after first token")
     if not 200 <= answer.status <= 206:
@@ -535,7 +444,7 @@ def _parse(body: bytes) -> Any:
             raise CallFault(f"couldn't get version/kind; json parse error: {error}") from error
 
 
-def _status_text(answer: _Answer) -> str:
+def _status_text(answer: Answer) -> str:
     """client-go's reading of an error answer: a Status says it itself, text is quoted, the rest guessed."""
     try:
         document = msgspec.json.decode(answer.body)
@@ -543,7 +452,7 @@ def _status_text(answer: _Answer) -> str:
         document = None
     if isinstance(document, dict) and document.get("kind") == "Status" and document.get("message"):
         return str(document["message"])
-    is_text = answer.content_type is None or answer.content_type.startswith("text/")
+    is_text = (_content_type(answer) or "text/").startswith("text/")
     shown = answer.body[:_MAX_ERROR_TEXT].decode("utf-8", "replace").strip() if is_text else "unknown"
     if answer.status in (403, 415):
         return shown

@@ -23,11 +23,11 @@ from time import perf_counter
 from typing import Final, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from quarterdeck.client._connection import Connection, StaleConnection
 from quarterdeck.client.credential import Anonymous, Credential
 from quarterdeck.client.tls import TlsOptions, make_context
 from quarterdeck.client.transport import Headers, Response, Stream
 from quarterdeck.errors import ConfigError, ConnectError, TransportError
+from quarterdeck.wire.http import Answer, ClientConnection, StaleConnection
 
 __all__ = ["HttpTransport"]
 
@@ -85,8 +85,8 @@ class HttpTransport:
         self._on_resolved = on_resolved
         self._context: ssl.SSLContext | None = None
         self._context_key: object = None
-        self._idle: list[Connection] = []
-        self._active: set[Connection] = set()
+        self._idle: list[ClientConnection] = []
+        self._active: set[ClientConnection] = set()
         self._rendered: dict[Headers, str] = {}
         self._closed = False
 
@@ -105,17 +105,17 @@ class HttpTransport:
         for attempt in (0, 1):
             auth = await self._credential.headers()
             data = self._render(method, path, query, headers, auth, body)
-            response = await self._exchange(method, data, limit)
-            if response.status == 401 and attempt == 0 and await self._credential.refresh():
+            status, answered, content = await self._exchange(method, data, limit)
+            if status == 401 and attempt == 0 and await self._credential.refresh():
                 continue
-            return response
+            return Response(status, content, answered)
         raise AssertionError("unreachable")
 
-    async def _exchange(self, method: str, data: bytes, timeout: float | None) -> Response:
+    async def _exchange(self, method: str, data: bytes, timeout: float | None) -> Answer:
         while True:
             connection = self._take() or await self._connect()
             try:
-                return await connection.exchange(data, timeout)
+                answer = await connection.exchange(data, timeout)
             except StaleConnection:
                 # Nobody answered on a connection that had gone cold: safe to repeat what may be repeated.
                 self._active.discard(connection)
@@ -124,6 +124,10 @@ class HttpTransport:
             except BaseException:
                 self._active.discard(connection)
                 raise
+            else:
+                if connection.closed:
+                    self._active.discard(connection)
+                return answer
 
     async def stream(
         self,
@@ -157,10 +161,10 @@ class HttpTransport:
             close = functools.partial(self._end_stream, connection)
             return Stream(head.status, _Chunks(connection), head.headers, close, connection.gather)
 
-    async def _end_stream(self, connection: Connection) -> None:
+    async def _end_stream(self, connection: ClientConnection) -> None:
         self._finish(connection)
 
-    def _finish(self, connection: Connection) -> None:
+    def _finish(self, connection: ClientConnection) -> None:
         if connection not in self._active:
             return
         self._active.discard(connection)
@@ -205,7 +209,7 @@ class HttpTransport:
             self._rendered[key] = text
         return text
 
-    def _take(self) -> Connection | None:
+    def _take(self) -> ClientConnection | None:
         while self._idle:
             connection = self._idle.pop()
             if not connection.closed:
@@ -213,18 +217,18 @@ class HttpTransport:
                 return connection
         return None
 
-    def _put(self, connection: Connection) -> None:
+    def _put(self, connection: ClientConnection) -> None:
         self._active.discard(connection)
         if self._closed or len(self._idle) >= self._max_idle:
             connection.close()
         else:
             self._idle.append(connection)
 
-    async def _connect(self) -> Connection:
+    async def _connect(self) -> ClientConnection:
         if self._closed:
             raise ConnectError("the transport is closed")
         loop = asyncio.get_running_loop()
-        connection = Connection(loop, self._put)
+        connection = ClientConnection(loop, self._put)
         where = self._socket_path or f"{self._host}:{self._port}"
         try:
             context = await self._tls_context()
@@ -241,7 +245,7 @@ class HttpTransport:
         return connection
 
     async def _dial(
-        self, loop: asyncio.AbstractEventLoop, connection: Connection, context: ssl.SSLContext | None
+        self, loop: asyncio.AbstractEventLoop, connection: ClientConnection, context: ssl.SSLContext | None
     ) -> None:
         if self._socket_path:
             await loop.create_unix_connection(lambda: connection, self._socket_path)
@@ -269,7 +273,7 @@ class HttpTransport:
         return await dial(addresses[-1])
 
     async def _dial_proxy(
-        self, loop: asyncio.AbstractEventLoop, connection: Connection, context: ssl.SSLContext | None
+        self, loop: asyncio.AbstractEventLoop, connection: ClientConnection, context: ssl.SSLContext | None
     ) -> None:
         assert self._proxy is not None
         host, port, auth = self._proxy
@@ -319,7 +323,7 @@ class _Chunks:
 
     __slots__ = ("_connection",)
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ClientConnection) -> None:
         self._connection = connection
 
     def __aiter__(self) -> "_Chunks":

@@ -1,1 +1,5 @@
-"""What both sides of the API need once: HTTP, patches, field errors, texts as Go has them, certificates."""
+"""What both ends of the API need, once: HTTP, patches, field errors, Go's texts, certificates.
+
+Nothing here knows a server, a client or a controller; it imports ``quarterdeck.api`` and
+``quarterdeck.errors`` and nothing else of ours.
+"""

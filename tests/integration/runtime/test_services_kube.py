@@ -43,7 +43,7 @@ from quarterdeck.runtime.webhook import (
     WebhookOptions,
     WebhookServer,
 )
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 from tests.unit.runtime.servicekit import install, until
 
 pytestmark = [pytest.mark.kube, pytest.mark.real_time]
@@ -209,7 +209,7 @@ async def test_the_real_server_judges_tokens(real_server: Path) -> None:
     async with world(real_server) as (client, _):
         reviewer = AccessReviewer(client)
         refusal = await reviewer.refuse(
-            Request("GET", "/metrics", "", [(b"Authorization", b"Bearer not-a-token")])
+            Request("GET", "/metrics", "", {"authorization": "Bearer not-a-token"})
         )
         assert refusal is not None
         assert refusal.status == 401

@@ -13,10 +13,10 @@ import yaml
 
 from quarterdeck.apiserver.discovery import gnostic
 from quarterdeck.apiserver.discovery.openapi import OpenApi
-from quarterdeck.apiserver.http import Request, Response
 from quarterdeck.apiserver.resource.builtins import builtin_resources
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage.store import Store
+from quarterdeck.wire.http import Request, Response
 
 ASKED = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"

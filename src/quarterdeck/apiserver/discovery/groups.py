@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from quarterdeck.apiserver.document.negotiate import accept
-from quarterdeck.apiserver.http import Request, Response
 from quarterdeck.apiserver.resource.resource import Resource, Subresource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.status import not_acceptable
+from quarterdeck.wire.http import Request, Response
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from quarterdeck.apiserver.builtin import typetable
-from quarterdeck.apiserver.http import Request, Response
 from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.schema import openapi as custom_schema
+from quarterdeck.wire.http import Request, Response
 
 from . import gnostic
 from .metadatatext import describe_metadata

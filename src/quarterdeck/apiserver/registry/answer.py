@@ -16,10 +16,10 @@ import yaml
 
 from quarterdeck.apiserver import status, table, wallclock
 from quarterdeck.apiserver.document.negotiate import Output
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire import fielderror
+from quarterdeck.wire.http import Response
 
 from .request import ApiRequest
 
@@ -176,7 +176,7 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
         return Response(200, head + b"]}\n", headers=headers)
     item_prefix = resource.item_prefix
     joined = (b"," + item_prefix).join(bodies)
-    return Response(200, (head + item_prefix, joined, b"]}\n"), headers=headers)
+    return Response(200, parts=(head + item_prefix, joined, b"]}\n"), headers=headers)
 
 
 def list_head(resource: Resource, list_metadata: Json) -> bytes:

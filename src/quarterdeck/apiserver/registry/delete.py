@@ -11,13 +11,13 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Store, WriteConflict
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.http import Response
 
 from .answer import document_response, list_document, object_response
 from .context import Context, deep_copy

@@ -12,13 +12,13 @@ from quarterdeck.apiserver.apply.write import object_text
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.patch import jsonpatch, merge, strategic
 from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.resource.strategy import Strategy
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.gostyle import plain
+from quarterdeck.wire.http import Response
 
 from .body import (
     MAX_PROBLEMS,

@@ -8,9 +8,9 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.pod import eviction
 from quarterdeck.apiserver.builtin.pod import subresource as podsubresource
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.wire.http import Response
 
 from .answer import document_response
 from .context import timestamp

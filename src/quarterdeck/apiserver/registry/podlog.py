@@ -7,9 +7,9 @@ from typing import Any
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.shape import ShapeError, parse_time
-from quarterdeck.apiserver.http import Response
 from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.http import Response
 
 from .request import ApiRequest
 

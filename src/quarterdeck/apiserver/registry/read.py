@@ -11,11 +11,11 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Compacted, Entry, Store
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.http import Response
 
 from . import tablelist
 from .answer import document_response, entry_response, list_document, list_response, object_response

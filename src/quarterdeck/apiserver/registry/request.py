@@ -11,11 +11,11 @@ from typing import Any
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.document.negotiate import Output
-from quarterdeck.apiserver.http import Request, parse_query
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.http import Request, parse_query
 
 from .warning import Warnings
 

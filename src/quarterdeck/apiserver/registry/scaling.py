@@ -13,9 +13,9 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import GroupVersionKind
 from quarterdeck.apiserver.apply.scale import to_parent, to_scale
 from quarterdeck.apiserver.document import decoding
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.resource.subresourcerules import scale_for
+from quarterdeck.wire.http import Response
 
 from .answer import object_response
 from .body import check_identity, check_namespace, decode_object

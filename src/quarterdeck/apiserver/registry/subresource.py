@@ -9,9 +9,9 @@ from quarterdeck.apiserver import status, wallclock
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.auth.tokenrequest import DEFAULT_LIFETIME
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.subresourcerules import subresource_rules
+from quarterdeck.wire.http import Response
 
 from .answer import document_response
 from .body import check_identity, parse_object

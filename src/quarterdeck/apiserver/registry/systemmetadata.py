@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver.http import audit_id
 from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.uid import new_uid
 from quarterdeck.wire import gostyle
 
 from .context import Context
@@ -35,7 +35,7 @@ def fill_system_metadata(resource: Resource, request: ApiRequest, obj: Json, con
     """What the server decides about a new object's metadata, whatever client and webhooks sent."""
     meta = obj["metadata"]
     wipe_system_metadata(meta)
-    meta["uid"] = audit_id()
+    meta["uid"] = new_uid()
     meta["creationTimestamp"] = context.now
     if resource.strategy.has_generation:
         meta["generation"] = 1

@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.apiserver import table, wallclock
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.storage import Entry
+from quarterdeck.wire.http import Response
 from quarterdeck.wire.timeslice import TimeSlice
 
 from .request import ApiRequest
@@ -69,4 +69,4 @@ async def table_response(
     head = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": list_metadata}
     start = _encode({**head, "columnDefinitions": printer.columns})[:-1] + b',"rows":['
     headers = request.warnings.headers() if request.warnings else ()
-    return Response(200, [start, b",".join(rows), b"]}\n"], headers=headers)
+    return Response(200, parts=[start, b",".join(rows), b"]}\n"], headers=headers)

@@ -17,9 +17,9 @@ from quarterdeck.apiserver.auth import (
     subject_access_review,
     token_review,
 )
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState
+from quarterdeck.wire.http import Response
 
 from .answer import document_response, list_document
 from .body import parse_object

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.http import ChunkWriter, Response, frame
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Bucket, Compacted, Entry, Event, EventType, Store
+from quarterdeck.wire.http import ChunkWriter, Response, frame
 
 from .answer import build_table, partial
 from .fanout import Batch, Fanout

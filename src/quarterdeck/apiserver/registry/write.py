@@ -17,11 +17,11 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
 from quarterdeck.apiserver.auth import Authorizer, escalation_error, request_attributes
 from quarterdeck.apiserver.builtin.check.always import terminating_namespace
-from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState, Strategy
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
 from quarterdeck.wire import fielderror
+from quarterdeck.wire.http import Response
 
 from .answer import entry_response, object_response
 from .body import check_identity, parse_object

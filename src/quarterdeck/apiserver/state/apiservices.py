@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from quarterdeck.apiserver.http import audit_id
 from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Store, WriteConflict, encode_value
+from quarterdeck.apiserver.uid import new_uid
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
@@ -107,7 +107,7 @@ class LocalServices:
         }
         metadata = {
             "name": name,
-            "uid": audit_id(),
+            "uid": new_uid(),
             "creationTimestamp": now,
             "labels": self._labels(group),
         }

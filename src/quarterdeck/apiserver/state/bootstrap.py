@@ -9,11 +9,11 @@ import asyncio
 from typing import Any
 
 from quarterdeck.apiserver.auth import bootstrap_objects
-from quarterdeck.apiserver.http import audit_id
 from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.builtins import facts
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.storage import Store, encode_value
+from quarterdeck.apiserver.uid import new_uid
 
 Json = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -37,7 +37,7 @@ class Bootstrap:
             name = document["metadata"]["name"]
             if resource.bucket.get(namespace, name) is not None:
                 continue
-            meta = {**document["metadata"], "uid": audit_id(), "creationTimestamp": now}
+            meta = {**document["metadata"], "uid": new_uid(), "creationTimestamp": now}
             if namespace:
                 meta["namespace"] = namespace
             if resource.strategy.has_generation:

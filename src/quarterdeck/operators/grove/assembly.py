@@ -19,7 +19,7 @@ from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import Registry, RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
 from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.webhook.http import Handler, Request, Response
+from quarterdeck.wire.http import Handler, Request, Response
 
 from . import names
 from .backends.contract import HookContext

@@ -21,7 +21,7 @@ from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.webhook.http import Handler, Request, Response, text
+from quarterdeck.wire.http import Handler, Request, Response, text
 
 __all__ = ["REVIEW_RULES", "AccessReviewer"]
 
@@ -52,7 +52,7 @@ class AccessReviewer:
 
     async def refuse(self, request: Request) -> Response | None:
         """The answer to a request that may not pass; ``None`` lets it pass."""
-        scheme, _, token = request.header(b"authorization").partition(" ")
+        scheme, _, token = request.header("authorization").partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return text(401, "Unauthorized\n")
         try:

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from urllib.parse import parse_qsl
 
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.webhook.http import Request, Response, text
+from quarterdeck.wire.http import Request, Response, text
 
 __all__ = ["Check", "HealthChecks", "ping"]
 
@@ -70,7 +70,7 @@ class HealthChecks:
         single = request.path.removeprefix(f"/{self.name}").strip("/")
         if single:
             return await self._handle_one(single)
-        query = parse_qsl(request.query, keep_blank_values=True)
+        query = parse_qsl(request.raw_query, keep_blank_values=True)
         excluded = [value for key, value in query if key == "exclude"]
         failed = await self.failures(excluded)
         is_verbose = any(key == "verbose" for key, _ in query)

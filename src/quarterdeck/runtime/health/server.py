@@ -19,7 +19,8 @@ from quarterdeck.runtime.health.check import HealthChecks
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.check import BuiltinChecks
 from quarterdeck.runtime.metrics import CONTENT_TYPE, Registry
-from quarterdeck.runtime.webhook.http import Handler, HttpServer, Request, Response, Route
+from quarterdeck.runtime.webhook.http import path_server
+from quarterdeck.wire.http import Handler, Request, Response, Route
 
 __all__ = ["HealthServer", "MetricsServer", "is_loopback", "parse_address"]
 
@@ -63,7 +64,7 @@ class _Server:
 
     def __init__(self, address: str) -> None:
         self._address: Final = parse_address(address)
-        self._http: Final = HttpServer(self._find)
+        self._http: Final = path_server(self._find)
         self._stack: AsyncExitStack | None = None
 
     @property

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from quarterdeck.runtime.manager.check import Check
     from quarterdeck.runtime.manager.manager import Manager
     from quarterdeck.runtime.webhook import AdmissionWebhook
-    from quarterdeck.runtime.webhook.http import Handler
+    from quarterdeck.wire.http import Handler
 
 __all__ = ["ENTRY_POINTS", "Operator", "OperatorEnvironment", "OperatorWebhooks", "installed_operators"]
 

@@ -20,7 +20,7 @@ from quarterdeck.runtime.webhook.conversion import (
     ReviewFailed,
     Unconvertible,
 )
-from quarterdeck.runtime.webhook.http import MIB, Request, Response
+from quarterdeck.wire.http import MIB, Request, Response
 from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["BODY_LIMIT", "ConversionEndpoint"]

@@ -18,8 +18,8 @@ from quarterdeck.runtime.log.field import LazyFields, get_logger
 from quarterdeck.runtime.metrics import Counter
 from quarterdeck.runtime.webhook.admission import Admission, Denied
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
-from quarterdeck.runtime.webhook.http import MIB, Request, Response
 from quarterdeck.runtime.webhook.review import VERSIONS, BadReview, read_review
+from quarterdeck.wire.http import MIB, Request, Response
 
 __all__ = ["BODY_LIMIT", "AdmissionEndpoint"]
 
@@ -116,7 +116,7 @@ def check_request(request: Request) -> tuple[int, str] | None:
         return 413, f"request entity is too large; limit is {BODY_LIMIT} bytes"
     if not request.body:
         return 400, "request body is empty"
-    content_type = request.header(b"content-type")
+    content_type = request.header("content-type")
     if content_type != "application/json":
         return 400, f"contentType={content_type}, expected application/json"
     return None

@@ -43,8 +43,9 @@ from quarterdeck.runtime.webhook.conversion import Converter
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
 from quarterdeck.runtime.webhook.handler import AdmissionWebhook
-from quarterdeck.runtime.webhook.http import Handler, HttpServer, Request, Response, Route
+from quarterdeck.runtime.webhook.http import path_server
 from quarterdeck.runtime.webhook.path import CONVERT_PATH, check_path
+from quarterdeck.wire.http import Handler, Request, Response, Route
 
 __all__ = ["DEFAULT_PORT", "WebhookOptions", "WebhookServer"]
 
@@ -89,7 +90,7 @@ class WebhookServer:
         self._routes: Final[dict[str, Route]] = {}
         self._webhooks: Final[list[AdmissionWebhook]] = []
         self._conversion: ConversionEndpoint | None = None
-        self._http: Final = HttpServer(self._routes.get)
+        self._http: Final = path_server(self._routes.get)
         self._stack: AsyncExitStack | None = None
 
     # -- registration ---------------------------------------------------------------------------------

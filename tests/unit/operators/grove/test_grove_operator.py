@@ -40,8 +40,8 @@ from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
-from quarterdeck.runtime.webhook.http import Request
 from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
+from quarterdeck.wire.http import Request
 from tests.harness.grove.guard import make_office
 
 from .grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
@@ -151,7 +151,7 @@ async def test_of_several_backends_the_status_is_about_the_active_one(active: st
 
 
 def served(webhooks: OperatorWebhooks) -> Any:
-    request = Request("GET", names.STATUS_PATH, "", (), b"")
+    request = Request("GET", names.STATUS_PATH)
     return json.loads(webhooks.open_endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
 
 

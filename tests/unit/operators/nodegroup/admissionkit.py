@@ -9,7 +9,7 @@ from typing import Any
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, policy_webhook, simple_webhook
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.wire.http import Request, Response
 
 from .clusterfake import FakeCluster
 
@@ -51,7 +51,7 @@ def ask(
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     body = json.dumps(review).encode()
-    headers = ((b"content-type", b"application/json"),)
+    headers = {"content-type": "application/json"}
 
     async def answer() -> Response:
         found = endpoint.handle(Request("POST", "/", headers=headers, body=body))

@@ -13,7 +13,7 @@ from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.logic.conversion import ConversionError, convert_with
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, NodeGroupConverter
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 
 from .clusterfake import FakeCluster
 

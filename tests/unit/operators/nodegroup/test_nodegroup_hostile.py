@@ -18,7 +18,7 @@ from quarterdeck.operators.nodegroup.webhooks import (
 )
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.wire.http import Request, Response
 
 from .clusterfake import FakeCluster
 from .groupstrategy import a1_groups, a2_groups, v1_groups
@@ -83,7 +83,7 @@ def test_validation_answers_anything(new: Any, old: Any, is_simple: bool) -> Non
     request = {"uid": "u", "operation": operation, "object": new, "oldObject": old}
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     http = Request(
-        "POST", "/", headers=((b"content-type", b"application/json"),), body=json.dumps(review).encode()
+        "POST", "/", headers={"content-type": "application/json"}, body=json.dumps(review).encode()
     )
 
     async def ask() -> Response:

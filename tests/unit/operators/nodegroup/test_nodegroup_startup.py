@@ -23,7 +23,7 @@ from quarterdeck.operators.nodegroup.webhooks import ClusterReader, NodeGroupCon
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.operator.program import Program, ProgramOptions
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 
 from .clusterfake import FakeCluster
 

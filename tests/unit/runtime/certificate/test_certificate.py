@@ -42,7 +42,6 @@ from quarterdeck.runtime.webhook import (
     conversion_stanza,
     webhook_configurations,
 )
-from quarterdeck.runtime.webhook.http import Response
 from quarterdeck.testing import eventually
 from quarterdeck.wire.certificate import (
     certificates_in,
@@ -53,6 +52,7 @@ from quarterdeck.wire.certificate import (
     make_authority,
     to_pem,
 )
+from quarterdeck.wire.http import Response
 from tests.unit.runtime.servicekit import (
     Authority,
     Gang,

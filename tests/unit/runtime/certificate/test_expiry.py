@@ -10,9 +10,9 @@ import pytest
 from quarterdeck.runtime.certificate import FileCertificates
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
-from quarterdeck.runtime.webhook.http import Response
 from quarterdeck.testing import eventually
 from quarterdeck.wire.certificate import expiry_of
+from quarterdeck.wire.http import Response
 from tests.unit.runtime.servicekit import Authority
 
 pytestmark = pytest.mark.real_time

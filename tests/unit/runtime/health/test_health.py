@@ -24,7 +24,7 @@ from quarterdeck.runtime.health import (
 from quarterdeck.runtime.health.access import AccessReviewer as Reviewer
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.webhook.http import Request, text
+from quarterdeck.wire.http import Request, text
 from tests.unit.runtime.servicekit import Web, cable_to, client_of, client_over, embedded
 
 pytestmark = pytest.mark.real_time
@@ -221,7 +221,7 @@ async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Pat
 
         async def get(token: str) -> int:
             refusal = await reviewer.refuse(
-                Request("GET", "/metrics", "", [(b"Authorization", f"Bearer {token}".encode())])
+                Request("GET", "/metrics", "", {"authorization": f"Bearer {token}"})
             )
             return 200 if refusal is None else refusal.status
 

@@ -33,7 +33,7 @@ from quarterdeck.runtime.log.field import LazyFields
 from quarterdeck.runtime.log.repeat import RepeatGuard
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
-from quarterdeck.runtime.webhook.http import Response
+from quarterdeck.wire.http import Response
 from tests.unit.runtime.servicekit import Authority, Gang, Web, until
 
 pytestmark = pytest.mark.real_time

@@ -46,12 +46,12 @@ from quarterdeck.runtime.webhook import (
     webhook_path,
 )
 from quarterdeck.runtime.webhook.endpoint import AdmissionEndpoint
-from quarterdeck.runtime.webhook.http import Request, Response
+from quarterdeck.wire.http import Request, Response
 from tests.unit.runtime.servicekit import Authority, Gang, GangSpec, Web, client_of, embedded, install
 
 pytestmark = pytest.mark.real_time
 
-JSON = [(b"Content-Type", b"application/json")]
+JSON = {"content-type": "application/json"}
 DYNAMIC = GroupVersionKind("example.io", "v1", "Gang")
 
 

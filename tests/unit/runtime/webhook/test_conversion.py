@@ -32,7 +32,7 @@ from quarterdeck.runtime.webhook import (
     unstash,
 )
 from quarterdeck.runtime.webhook.convert_endpoint import ConversionEndpoint
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 from tests.unit.runtime.servicekit import (
     DEFINITION,
     Authority,
@@ -90,7 +90,7 @@ async def ask(body: Any, *conversions: Converter, metrics: RuntimeMetrics | None
     for each in conversions or (conversion(),):
         endpoint.add(each)
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    response = await endpoint.handle(Request("POST", "/convert", "", (), raw))
+    response = await endpoint.handle(Request("POST", "/convert", body=raw))
     assert response.status == 200
     answer: dict[str, Any] = json.loads(response.body)
     assert answer["kind"] == "ConversionReview"

@@ -140,10 +140,12 @@ class BackendRegistry:
                 self._broken[point.name] = error
 
 
-def _installed(*, is_ours: bool = False, **which: str) -> Sequence[EntryPoint]:
-    found = entry_points(group=names.BACKEND_ENTRY_POINTS, **which)
+def _installed(*, is_ours: bool = False, name: str = "") -> Sequence[EntryPoint]:
+    found = entry_points(group=names.BACKEND_ENTRY_POINTS)
     return tuple(
-        each for each in found if (each.dist is not None and each.dist.name == _DISTRIBUTION) is is_ours
+        each
+        for each in found
+        if (each.dist is not None and each.dist.name == _DISTRIBUTION) is is_ours and name in ("", each.name)
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
-from quarterdeck.runtime.webhook.http import Request, Response, text
+from quarterdeck.wire.http import Request, Response, text
 
 from .office import Office
 

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: an asyncio protocol around a C parser.
+"""One HTTP/1.1 connection of a client: an asyncio protocol around a C parser.
 
 A connection serves one exchange at a time. A plain exchange collects the whole answer and resolves one
 future; a streamed one resolves at the end of the headers and then hands out whatever has arrived in one
@@ -11,18 +11,29 @@ the peer is confused: the connection is closed.
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Final, NamedTuple, cast
 
 import httptools
 
-from quarterdeck.client.transport import Response
 from quarterdeck.errors import ProtocolError, ReadTimeout, StreamClosed, TransportError
 
-__all__ = ["Connection", "StaleConnection"]
+from .limit import MIB
+
+__all__ = ["Answer", "ClientConnection", "StaleConnection"]
 
 _HIGH_WATER: Final = 4 * 1024 * 1024
 _ENOUGH: Final = 64 * 1024
 """A chunk of this size is worth being woken for."""
+_MAX_HEAD: Final = 10 * MIB
+"""Bytes of status line and headers, as Go's client has it."""
+
+
+class Answer(NamedTuple):
+    """Status, headers and body; the body of a streamed answer is empty here."""
+
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
 
 
 class StaleConnection(StreamClosed):
@@ -32,19 +43,31 @@ class StaleConnection(StreamClosed):
     """
 
 
-class Connection(asyncio.Protocol):
+class ClientConnection(asyncio.Protocol):
     """A connection to the server, possibly through TLS and a proxy."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, on_idle: Callable[["Connection"], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        on_idle: Callable[["ClientConnection"], None],
+        *,
+        max_answer: int | None = None,
+    ) -> None:
+        """``on_idle`` is told when an exchange is over and the connection can be used again.
+
+        An answer that is collected and has a body of more than ``max_answer`` bytes is a ``ProtocolError``.
+        """
         self._loop = loop
         self._on_idle = on_idle
+        self._max_answer = max_answer
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
-        self._waiter: asyncio.Future[Response] | None = None
+        self._waiter: asyncio.Future[Answer] | None = None
         self._headers: list[tuple[str, str]] = []
         self._body: list[bytes] = []
         self._answered = False
-        self._has_head = False
+        self._head_size = 0
+        self._is_bodiless = False
         self._complete = False
         self._streaming = False
         self._error: TransportError | None = None
@@ -53,27 +76,31 @@ class Connection(asyncio.Protocol):
         self._paused = False
         self._pace = 0.0
         self._last_size = 0
+        self.has_head = False
+        """Whether status and headers of the answer under way have arrived."""
         self.used = False
         self.closed = False
 
-    async def exchange(self, data: bytes, timeout: float | None) -> Response:
+    async def exchange(self, data: bytes, timeout: float | None) -> Answer:
         """Send a request and wait for the whole answer."""
         return await self._send(data, timeout, streaming=False)
 
-    async def open(self, data: bytes, timeout: float | None) -> Response:
+    async def open(self, data: bytes, timeout: float | None) -> Answer:
         """Send a request and wait for status and headers; read the body with ``read_chunk``."""
         return await self._send(data, timeout, streaming=True)
 
-    async def _send(self, data: bytes, timeout: float | None, *, streaming: bool) -> Response:
+    async def _send(self, data: bytes, timeout: float | None, *, streaming: bool) -> Answer:
         transport = self._transport
         if transport is None or self.closed:
             raise StaleConnection("the connection is closed")
         self._headers = []
         self._body = []
-        self._answered = self._has_head = self._complete = False
+        self._answered = self.has_head = self._complete = False
+        self._head_size = 0
+        self._is_bodiless = data.startswith(b"HEAD ")
         self._streaming = streaming
         self._pace = 0.0
-        waiter: asyncio.Future[Response] = self._loop.create_future()
+        waiter: asyncio.Future[Answer] = self._loop.create_future()
         self._waiter = waiter
         # Local on purpose: by the time this coroutine runs on, the connection may serve somebody else.
         timer = self._loop.call_later(timeout, self._expire, timeout) if timeout is not None else None
@@ -149,7 +176,10 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _expire(self, timeout: float) -> None:
-        self._fail(ReadTimeout(f"no answer within {timeout:g}s"))
+        self._break_off(ReadTimeout(f"no answer within {timeout:g}s"))
+
+    def _break_off(self, error: TransportError) -> None:
+        self._fail(error)
         self.abort()
 
     def _fail(self, error: TransportError) -> None:
@@ -172,9 +202,15 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserError as error:
-            self._fail(ProtocolError(f"not an HTTP answer: {error}"))
-            self.abort()
+            failure = ProtocolError(f"not an HTTP answer: {error}")
+            failure.__cause__ = error
+            self._break_off(failure)
             return
+        if not self.has_head:
+            self._head_size += len(data)
+            if self._head_size > _MAX_HEAD:
+                self._break_off(ProtocolError(f"the head of the answer exceeds {_MAX_HEAD} bytes"))
+                return
         if self._streaming and (self._body or self._complete):
             if self._buffered > _HIGH_WATER and not self._paused and self._transport is not None:
                 self._paused = True
@@ -188,15 +224,17 @@ class Connection(asyncio.Protocol):
         self.closed = True
         if self._waiter is None or self._complete:
             return
-        if error is None and self._has_head and self._ends_with_connection():
+        if error is None and self.has_head and self._ends_with_connection():
             self.on_message_complete()
             self._wake()
             return
         why = f": {error}" if error is not None else ""
         if self._answered or not self.used:
-            self._fail(StreamClosed(f"the connection closed before the answer was complete{why}"))
+            failure = StreamClosed(f"the connection closed before the answer was complete{why}")
         else:
-            self._fail(StaleConnection(f"the idle connection was closed by the server{why}"))
+            failure = StaleConnection(f"the idle connection was closed by the server{why}")
+        failure.__cause__ = error
+        self._fail(failure)
 
     def on_message_begin(self) -> None:
         """Called by the parser."""
@@ -204,6 +242,8 @@ class Connection(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Called by the parser."""
+        if self.has_head:
+            return  # a trailer is no header
         self._headers.append((name.decode("latin-1"), value.decode("latin-1")))
 
     def on_headers_complete(self) -> None:
@@ -212,18 +252,25 @@ class Connection(asyncio.Protocol):
         if status < 200:
             self._headers = []
             return
-        self._has_head = True
+        self.has_head = True
         if self._streaming and self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(Response(status, b"", self._headers))
+            self._waiter.set_result(Answer(status, self._headers, b""))
+        if self._is_bodiless:
+            # The parser would wait for the body that the headers speak of; it is of no use any more.
+            self.closed = True
+            self.on_message_complete()
 
     def on_body(self, data: bytes) -> None:
         """Called by the parser."""
         self._body.append(data)
         self._buffered += len(data)
+        if not self._streaming and self._max_answer is not None and self._buffered > self._max_answer:
+            self._body.clear()
+            self._break_off(ProtocolError(f"the answer is larger than {self._max_answer} bytes"))
 
     def on_message_complete(self) -> None:
         """Called by the parser."""
-        if not self._has_head:
+        if not self.has_head:
             return  # 100 Continue and its kin: the answer is still to come
         self._complete = True
         self.used = True
@@ -234,7 +281,7 @@ class Connection(asyncio.Protocol):
             self._buffered = 0
             if waiter is not None and not waiter.done():
                 data = body[0] if len(body) == 1 else b"".join(body)
-                waiter.set_result(Response(self._parser.get_status_code(), data, self._headers))
+                waiter.set_result(Answer(self._parser.get_status_code(), self._headers, data))
         if not keep or self.closed:
             self.close()
         elif not self._streaming:
