@@ -357,9 +357,9 @@ class ApiServer:
 
     # -- clients ---------------------------------------------------------------------------
 
-    def kubeconfig(self) -> dict[str, Any]:
-        """A kubeconfig document for the administrator."""
-        return build_kubeconfig(self.url, self.credentials.authority, self.credentials.admin)
+    def kubeconfig(self, name: str = "quarterdeck") -> dict[str, Any]:
+        """A kubeconfig document for the administrator; cluster, user and context have that name."""
+        return build_kubeconfig(self.url, self.credentials.authority, self.credentials.admin, name=name)
 
     def sign_token(self, claims: Mapping[str, Any]) -> str:
         """A token for a Secret of type `kubernetes.io/service-account-token`; the issuer is filled in."""

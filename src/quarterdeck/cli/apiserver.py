@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .announcement import announced
+from .argument import USUAL_PORT, port_number, usual_port
 from .collector import relax_collector
 from .error import CommandError
 
@@ -18,8 +20,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Serve the Kubernetes API (1.36) from one process, with TLS, authentication and RBAC, without etcd.
-State is kept in memory unless --data-dir is given. The kubeconfig is written when the server is ready;
-any stock client works with it.
+State is kept in memory unless --data-dir is given. With --kubeconfig its context is in that file from the
+moment it is ready until it ends, and any stock client works with it; `quarterdeck kubeconfig` prints it, too.
 """
 
 
@@ -28,16 +30,21 @@ def add_command(commands: Any) -> None:
         "apiserver", help="the embedded API server alone (what envtest is for Go)", description=DESCRIPTION
     )
     add_server_arguments(parser)
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="add a context to this file while it runs"
+    )
     parser.set_defaults(run=run)
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
     parser.add_argument(
-        "--port", type=int, default=6443, help="port; 0 picks a free one (default: %(default)s)"
+        "--port",
+        type=port_number,
+        help=f"0 picks a free one (default: {USUAL_PORT}, or a free one if that is in use)",
     )
     parser.add_argument("--data-dir", type=Path, help="keep state and certificates here (default: in memory)")
-    parser.add_argument("--kubeconfig", type=Path, help="write a kubeconfig here when ready")
+    parser.add_argument("--name", default="", help="of the cluster and its context (default: quarterdeck)")
     parser.add_argument(
         "--token-file", type=Path, help='static bearer tokens: token,user,uid,"group1,group2" per line'
     )
@@ -68,10 +75,12 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions:
     from quarterdeck.apiserver import Durability, ServerOptions
 
     durability = Durability(arguments.durability)
+    if arguments.data_dir is not None and arguments.data_dir.exists() and not arguments.data_dir.is_dir():
+        raise CommandError(f"--data-dir {arguments.data_dir} is a file; name a folder")
     return ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
         host=arguments.host,
-        port=arguments.port,
+        port=usual_port(arguments.host) if arguments.port is None else arguments.port,
         durability=durability,
         token_file=arguments.token_file,
         allow_all=arguments.allow_all,
@@ -103,11 +112,9 @@ async def serve(arguments: argparse.Namespace) -> int:
     except (StorageError, OSError, ValueError) as error:
         raise CommandError(str(error)) from error
     try:
-        if arguments.kubeconfig is not None:
-            server.write_kubeconfig(arguments.kubeconfig)
-        where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
-        print(f"ready: {server.url}{where}", flush=True)
-        await stopping.wait()
+        async with announced(server, name=arguments.name, kubeconfig=arguments.kubeconfig) as lines:
+            print(lines, flush=True)
+            await stopping.wait()
     finally:
         await server.stop()
     print("stopped", file=sys.stderr, flush=True)

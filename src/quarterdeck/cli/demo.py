@@ -38,7 +38,9 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--once", action="store_true", help="show the view once it has settled, and end")
     parser.add_argument("--examples", type=Path, help="folder with a folder for each operator")
-    parser.add_argument("--kubeconfig", type=Path, default=Path("kubeconfig"), help="default: %(default)s")
+    parser.add_argument(
+        "--kubeconfig", type=Path, metavar="FILE", help="add the context to this file (default: as kubectl's)"
+    )
     add_operator_arguments(parser)
     add_node_arguments(parser)
     parser.set_defaults(run=run, nodes=2, node_capacity="nvidia.com/gpu=8")
@@ -59,34 +61,30 @@ async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ServerOptions
     from quarterdeck.client import Client, InProcessTransport
 
+    from .announcement import announced
     from .apiserver import stop_signal
     from .cluster import running_cluster
+    from .kubeconfigfile import default_path
 
     operators = chosen_operators(arguments)
     root = arguments.examples or _examples()
     stopping = stop_signal()
-    kubeconfig: Path = arguments.kubeconfig
     settings, nodes = operator_settings(arguments), node_settings(arguments)
     names = [operator.name for operator in operators]
     async with running_cluster(
         ServerOptions(), names, settings, stopping, nodes=nodes, log_level="ERROR"
     ) as server:
-        server.write_kubeconfig(kubeconfig)
-        local = server.local()
-        client = Client.over(InProcessTransport(local))
-        try:
-            head = [
-                f"the cluster is up: {server.url}",
-                f"talk to it: kubectl --kubeconfig {kubeconfig} get nodes",
-            ]
-            paths: dict[str, str] = {}
-            for operator in operators:
-                head += [line async for line in _apply_all(client, root / operator.name, paths)]
-            paths["nodes"] = "/api/v1/nodes"
-            await _show(local, "\n".join(head), paths, stopping, once=arguments.once)
-        finally:
-            await client.aclose()
-            await asyncio.to_thread(kubeconfig.unlink, missing_ok=True)
+        path = arguments.kubeconfig or default_path()
+        async with announced(server, name="", kubeconfig=path) as lines:
+            client = Client.over(InProcessTransport(server.local()))
+            try:
+                head, paths = [lines], dict[str, str]()
+                for operator in operators:
+                    head += [line async for line in _apply_all(client, root / operator.name, paths)]
+                paths["nodes"] = "/api/v1/nodes"
+                await _show(server.local(), "\n".join(head), paths, stopping, once=arguments.once)
+            finally:
+                await client.aclose()
     return 0
 
 

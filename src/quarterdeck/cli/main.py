@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import select
 import sys
@@ -10,7 +9,8 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
-from . import apiserver, bench, convert, demo, finalizers, grove, ipam, manifests, new, run, up
+from . import apiserver, bench, convert, demo, finalizers, grove, ipam, manifests, new, run, running, up
+from .argument import LineParser
 from .error import CommandError
 
 
@@ -42,10 +42,23 @@ def _has_lost_its_reader() -> bool:
     return True
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
+def _parser() -> LineParser:
+    parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (up, apiserver, run, manifests, demo, bench, new, finalizers, convert, grove, ipam):
+    for command in (
+        up,
+        running,
+        apiserver,
+        run,
+        manifests,
+        demo,
+        bench,
+        new,
+        finalizers,
+        convert,
+        grove,
+        ipam,
+    ):
         command.add_command(commands)
     return parser

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .argument import add_log_level, port_number
 from .collector import relax_collector
 from .error import CommandError
 from .operators import add_operator_arguments, chosen_operators, operator_settings
@@ -35,14 +36,16 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--metrics-address", default="127.0.0.1:8080", help="0 = off (default: %(default)s)")
     parser.add_argument("--health-address", default="127.0.0.1:8081", help="0 = off (default: %(default)s)")
     parser.add_argument("--no-leader-election", action="store_true", help="run although others may run")
-    parser.add_argument("--log-level", default="INFO", help="DEBUG, INFO, WARNING or ERROR")
+    add_log_level(parser, "INFO")
     parser.set_defaults(run=run)
 
 
 def add_webhook_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("webhooks")
     group.add_argument("--webhook-host", default="127.0.0.1", help="address to listen on")
-    group.add_argument("--webhook-port", type=int, default=9443, help="0 picks one (default: %(default)s)")
+    group.add_argument(
+        "--webhook-port", type=port_number, default=9443, help="0 picks one (default: %(default)s)"
+    )
     group.add_argument(
         "--webhook-url", default="", help="https://host:port the API server calls, instead of the Service"
     )

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import Any
 
+from .announcement import announced
 from .apiserver import add_server_arguments, server_options, stop_signal
+from .argument import add_log_level
 from .cluster import running_cluster
 from .collector import relax_collector
+from .detached import start_detached
+from .instance import free_name
+from .kubeconfigfile import default_path
 from .nodes import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 DESCRIPTION = """\
 Run a whole cluster: the embedded API server and, in a process of their own, the controllers every cluster
-has, the operators and, if asked for, nodes without machines. The kubeconfig is written when everything is
-ready. Ctrl-C or SIGTERM stops it cleanly.
+has, the operators and, if asked for, nodes without machines. When everything is ready the
+cluster's context is added to your kubeconfig, and taken out again when it stops. Ctrl-C, SIGTERM or
+`quarterdeck down` stops it cleanly.
 """
 
 
@@ -26,7 +33,17 @@ def add_command(commands: Any) -> None:
     add_server_arguments(parser)
     add_operator_arguments(parser)
     add_node_arguments(parser)
-    parser.add_argument("--log-level", default="WARNING", help="DEBUG, INFO, WARNING or ERROR")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="add the context to this file while the cluster runs (default: as kubectl's)",
+    )
+    parser.add_argument(
+        "--detach", action="store_true", help="run in the background; `quarterdeck down` stops it"
+    )
+    parser.add_argument("--log-file", default="", help=argparse.SUPPRESS)
+    add_log_level(parser, "WARNING")
     parser.set_defaults(run=run)
 
 
@@ -36,6 +53,10 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver.document import nesting
     from quarterdeck.runtime.log import configure
 
+    if arguments.detach:
+        return start_detached(
+            [each for each in sys.argv[1:] if each != "--detach"], free_name(arguments.name)
+        )
     configure(level=arguments.log_level)
     nesting.make_room()
     relax_collector()
@@ -52,10 +73,9 @@ async def _up(arguments: argparse.Namespace) -> int:
         nodes=node_settings(arguments),
         log_level=arguments.log_level,
     ) as server:
-        if arguments.kubeconfig is not None:
-            server.write_kubeconfig(arguments.kubeconfig)
-        where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
-        print(f"ready: {server.url}{where}", flush=True)
-        await stopping.wait()
+        path = arguments.kubeconfig or default_path()
+        async with announced(server, name=arguments.name, kubeconfig=path, log=arguments.log_file) as lines:
+            print(lines, flush=True)
+            await stopping.wait()
     print("stopped", file=sys.stderr, flush=True)
     return 0

@@ -1,0 +1,60 @@
+"""What a cluster tells others while it runs: its context in a kubeconfig, its entry among those that run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .instance import Instance, forget, process_start, register
+from .kubeconfigfile import ContextInFile
+
+if TYPE_CHECKING:
+    from quarterdeck.apiserver import ApiServer
+
+__all__ = ["announced"]
+
+
+@asynccontextmanager
+async def announced(
+    server: ApiServer, *, name: str, kubeconfig: Path | None, log: str = ""
+) -> AsyncIterator[str]:
+    """Announce a server that is ready, and take that back at the end. Gives what to print.
+
+    ``name`` may be empty: a free one is taken. Raises CommandError if the kubeconfig cannot be written.
+    """
+    data = server.options.data_dir
+
+    def describe(name: str) -> Instance:
+        return Instance(
+            name=name,
+            pid=os.getpid(),
+            started=process_start(os.getpid()),
+            url=server.url,
+            kubeconfig=server.kubeconfig(name),
+            context_file=str(kubeconfig.absolute()) if kubeconfig is not None else "",
+            data_dir=str(data.absolute()) if data is not None else "",
+            log=log,
+        )
+
+    entry = await asyncio.to_thread(register, name, describe)
+    context = ContextInFile(kubeconfig, entry.name) if kubeconfig is not None else None
+    try:
+        if context is not None:
+            await asyncio.to_thread(context.add, entry.kubeconfig)
+        where = f", context {entry.name} in {kubeconfig}" if kubeconfig is not None else ""
+        how = (
+            f"try: kubectl --context {entry.name} get namespaces"
+            if where
+            else f"get in: quarterdeck kubeconfig {entry.name}"
+        )
+        try:
+            yield f"ready: {server.url}{where}\n{how}"
+        finally:
+            if context is not None:
+                await asyncio.to_thread(context.remove)
+    finally:
+        await asyncio.to_thread(forget, entry.name)

@@ -1,0 +1,61 @@
+"""Arguments that are checked where they are read, so that a wrong one is told in one line."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+import sys
+from typing import Final, NoReturn
+
+__all__ = ["USUAL_PORT", "LineParser", "add_log_level", "log_level", "port_number", "usual_port"]
+
+USUAL_PORT: Final = 6443
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+class LineParser(argparse.ArgumentParser):
+    """A parser that says what is wrong in one line, without all that would have been right."""
+
+    def error(self, message: str) -> NoReturn:
+        print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
+        sys.exit(2)
+
+
+def port_number(text: str) -> int:
+    """A TCP port, or 0."""
+    try:
+        number = int(text)
+    except ValueError:
+        number = -1
+    if not 0 <= number <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+    return number
+
+
+def log_level(text: str) -> str:
+    """A level's name, in any case."""
+    if text.upper() not in _LEVELS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no level: {', '.join(_LEVELS)}")
+    return text.upper()
+
+
+def add_log_level(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--log-level",
+        type=log_level,
+        default=default,
+        metavar="LEVEL",
+        help=f"{', '.join(_LEVELS)} (default: {default})",
+    )
+
+
+def usual_port(host: str) -> int:
+    """The usual port if it is free, else 0, which picks one. Blocking."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((host, USUAL_PORT))
+        except OSError:
+            return 0
+    return USUAL_PORT

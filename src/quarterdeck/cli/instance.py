@@ -1,0 +1,142 @@
+"""The clusters that run on this machine for this user: each leaves a file while it runs.
+
+``quarterdeck status``, ``down``, ``logs`` and ``kubeconfig`` find clusters by these files. A file whose
+process is gone, because it was killed, is cleared away by whoever notices.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from .error import CommandError
+
+__all__ = ["Instance", "find", "forget", "free_name", "log_path", "register", "running"]
+
+Json = dict[str, Any]
+USUAL_NAME: Final = "quarterdeck"
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    """A running cluster."""
+
+    name: str
+    pid: int
+    started: str
+    """When the process began, as the kernel counts it: a pid alone may be somebody else's by now."""
+    url: str
+    kubeconfig: Json
+    """For the administrator; so the file is for the user's eyes only."""
+    context_file: str = ""
+    data_dir: str = ""
+    log: str = ""
+
+
+def directory(environment: Mapping[str, str] = os.environ) -> Path:
+    """Where the files are."""
+    home = Path(environment.get("HOME", "~")).expanduser()
+    return Path(environment.get("XDG_STATE_HOME") or home / ".local" / "state") / "quarterdeck"
+
+
+def process_start(pid: int) -> str:
+    """When a process began; empty if there is none, or if this system does not tell."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def is_alive(instance: Instance) -> bool:
+    """Whether the process is still there, and the same."""
+    try:
+        os.kill(instance.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return instance.started == process_start(instance.pid)
+
+
+def running() -> list[Instance]:
+    """The clusters that run, by name."""
+    found = []
+    for path in sorted(directory().glob("*.json")):
+        try:
+            instance = msgspec.json.decode(path.read_bytes(), type=Instance)
+        except (OSError, msgspec.DecodeError):
+            continue
+        if is_alive(instance):
+            found.append(instance)
+        else:
+            path.unlink(missing_ok=True)
+    return found
+
+
+def find(name: str) -> Instance:
+    """The cluster of that name, or the only one; raises CommandError where that is nobody or several."""
+    found = running()
+    if name:
+        found = [each for each in found if each.name == name]
+    if not found:
+        raise CommandError(f"no cluster named {name} is running" if name else "no cluster is running")
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found)
+        raise CommandError(f"several clusters are running, name one: {names}")
+    return found[0]
+
+
+def free_name(wanted: str) -> str:
+    """A name for a new cluster, if nobody else takes it; raises CommandError if ``wanted`` is taken."""
+    taken = {each.name for each in running()}
+    if wanted in taken:
+        raise CommandError(f"a cluster named {wanted} is running: quarterdeck down {wanted}")
+    numbered = (f"{USUAL_NAME}-{number}" for number in itertools.count(2))
+    names = [wanted] if wanted else itertools.chain([USUAL_NAME], numbered)
+    return next(name for name in names if name not in taken)
+
+
+def register(wanted: str, describe: Callable[[str], Instance]) -> Instance:
+    """Let others find this cluster; ``describe`` makes the entry under the name it gets.
+
+    Raises CommandError if ``wanted`` is taken.
+    """
+    folder = directory()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    temporary = folder / f".{os.getpid()}"
+    try:
+        while True:
+            instance = describe(free_name(wanted))
+            temporary.touch(mode=0o600)
+            temporary.write_bytes(msgspec.json.encode(instance))
+            with suppress(FileExistsError):  # somebody took the name at the same moment
+                os.link(temporary, folder / f"{instance.name}.json")
+                return instance
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def forget(name: str) -> None:
+    """The cluster has ended."""
+    (directory() / f"{name}.json").unlink(missing_ok=True)
+
+
+def log_path(name: str) -> Path:
+    """Where a detached cluster writes its log."""
+    return directory() / f"{name}.log"
+
+
+def wait_until_ended(instance: Instance, seconds: float) -> bool:
+    """Whether the process ended in time. Blocking."""
+    deadline = time.monotonic() + seconds
+    while is_alive(instance):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True

@@ -1,0 +1,130 @@
+"""A cluster's context in a kubeconfig file that may be the user's own: put in, and taken out again.
+
+As with kind: entries of other clusters stay as they are, the new context becomes the current one, and the
+file is the first that exists of $KUBECONFIG, or ~/.kube/config. What was there before is there afterwards, the
+current context included; a file is deleted only if it was made here and holds nothing else. kubectl's lock
+keeps others from writing at the same time, and a file that cannot be read is refused, never replaced.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from .error import CommandError
+
+__all__ = ["ContextInFile", "default_path"]
+
+Json = dict[str, Any]
+_LISTS: Final = ("clusters", "users", "contexts")
+_LOCK_SECONDS: Final = 5.0
+
+
+def default_path(environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that kubectl would read, and kind would write."""
+    named = [Path(each) for each in environment.get("KUBECONFIG", "").split(os.pathsep) if each]
+    for path in named:
+        if path.exists():
+            return path
+    return named[-1] if named else Path(environment.get("HOME", "~")).expanduser() / ".kube" / "config"
+
+
+class ContextInFile:
+    """One cluster's entries in one file. Blocking."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.path: Final = path
+        self.name: Final = name
+        self._was_current = ""
+        self._made_file = False
+
+    def add(self, kubeconfig: Json) -> None:
+        """Put in the one cluster, user and context of ``kubeconfig``, and make it the current context.
+
+        Raises CommandError, and changes nothing, if the file is no kubeconfig or cannot be written.
+        """
+        with self._locked():
+            self._made_file = not self.path.exists()
+            document = self._read()
+            current = str(document.get("current-context") or "")
+            self._was_current = "" if current == self.name else current
+            for key in _LISTS:
+                [entry] = kubeconfig[key]
+                document[key] = [*self._others(document, key), {**entry, "name": self.name}]
+            document["contexts"][-1]["context"].update(cluster=self.name, user=self.name)
+            self._write({**document, "current-context": self.name})
+
+    def remove(self) -> None:
+        """Take the entries out, and give the user back the current context of before."""
+        with self._locked():
+            if not self.path.exists():
+                return
+            document = self._read()
+            for key in _LISTS:
+                document[key] = self._others(document, key)
+            if not any(document[key] for key in _LISTS) and self._made_file:
+                self.path.unlink()
+                return
+            if document.get("current-context") == self.name:
+                known = {context.get("name") for context in document["contexts"]}
+                document["current-context"] = self._was_current if self._was_current in known else ""
+            self._write(document)
+
+    def _others(self, document: Json, key: str) -> list[Json]:
+        return [entry for entry in document.get(key) or () if entry.get("name") != self.name]
+
+    def _read(self) -> Json:
+        try:
+            document = yaml.safe_load(self.path.read_text()) or {}
+        except FileNotFoundError:
+            return {"apiVersion": "v1", "kind": "Config"}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise CommandError(f"{self.path} cannot be read: {_one_line(error)}") from error
+        entries = [document.get(key) or [] for key in _LISTS] if isinstance(document, dict) else [None]
+        if not all(isinstance(each, list) and all(isinstance(e, dict) for e in each) for each in entries):
+            raise CommandError(f"{self.path} is no kubeconfig; name another file with --kubeconfig")
+        found: Json = document
+        return found
+
+    def _write(self, document: Json) -> None:
+        """In one step, so that nobody reads half a file; through links, which stay."""
+        path = self.path.resolve()
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            temporary.touch(mode=path.stat().st_mode & 0o777 if path.exists() else 0o600)
+            temporary.write_text(yaml.safe_dump(document, sort_keys=False))
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise CommandError(f"{self.path} cannot be written: {error.strerror}") from error
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock = Path(f"{self.path}.lock")
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while True:
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+                break
+            except FileExistsError as error:
+                if time.monotonic() > deadline:
+                    why = "another program is writing it, or left its lock behind"
+                    raise CommandError(f"{lock} is there: {why}; remove it if nobody is") from error
+                time.sleep(0.02)
+            except OSError as error:
+                raise CommandError(f"{self.path} cannot be written: {error.strerror}") from error
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,118 @@
+"""A context in somebody's kubeconfig: put in and taken out, and nothing else touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from quarterdeck.cli.error import CommandError
+from quarterdeck.cli.kubeconfigfile import ContextInFile, default_path
+
+OURS = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "quarterdeck", "cluster": {"server": "https://127.0.0.1:1"}}],
+    "users": [{"name": "quarterdeck", "user": {"token": "t"}}],
+    "contexts": [{"name": "quarterdeck", "context": {"cluster": "quarterdeck", "user": "quarterdeck"}}],
+    "current-context": "quarterdeck",
+}
+THEIRS: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "preferences": {"colors": True},
+    "clusters": [{"name": "prod", "cluster": {"server": "https://prod:6443"}}],
+    "users": [{"name": "me", "user": {"exec": {"command": "login"}}}],
+    "contexts": [{"name": "prod", "context": {"cluster": "prod", "user": "me"}}],
+    "current-context": "prod",
+}
+
+
+def read(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(path.read_text())
+    return document
+
+
+def names(document: dict[str, Any], key: str) -> list[str]:
+    return [entry["name"] for entry in document[key]]
+
+
+def test_a_context_joins_those_of_others_and_becomes_current(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(THEIRS))
+    ContextInFile(path, "qd").add(OURS)
+    merged = read(path)
+    assert merged["current-context"] == "qd"
+    assert names(merged, "contexts") == ["prod", "qd"]
+    assert merged["contexts"][1]["context"] == {"cluster": "qd", "user": "qd"}
+    assert merged["preferences"] == {"colors": True}
+
+
+def test_taking_it_out_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(THEIRS))
+    path.chmod(0o640)
+    context = ContextInFile(path, "quarterdeck")
+    context.add(OURS)
+    context.remove()
+    assert read(path) == THEIRS
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_context_the_user_chose_meanwhile_stays_current(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(yaml.safe_dump(THEIRS))
+    context = ContextInFile(path, "quarterdeck")
+    context.add(OURS)
+    path.write_text(yaml.safe_dump({**read(path), "current-context": "prod"}))
+    context.remove()
+    assert read(path)["current-context"] == "prod"
+
+
+def test_a_file_made_for_the_cluster_goes_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "config"
+    context = ContextInFile(path, "quarterdeck")
+    context.add(OURS)
+    assert path.stat().st_mode & 0o777 == 0o600
+    context.remove()
+    assert not path.exists()
+
+
+def test_a_file_that_was_there_is_never_deleted(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text("")
+    context = ContextInFile(path, "quarterdeck")
+    context.add(OURS)
+    context.remove()
+    assert path.exists()
+
+
+@pytest.mark.parametrize("text", ["{", "- a\n- b\n", "clusters: [1]", "just words"])
+def test_what_is_no_kubeconfig_is_refused_and_kept(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config"
+    path.write_text(text)
+    with pytest.raises(CommandError, match="config"):
+        ContextInFile(path, "quarterdeck").add(OURS)
+    assert path.read_text() == text
+    assert [each.name for each in tmp_path.iterdir()] == ["config"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "real", tmp_path / "link"
+    target.write_text(yaml.safe_dump(THEIRS))
+    link.symlink_to(target)
+    ContextInFile(link, "quarterdeck").add(OURS)
+    assert link.is_symlink()
+    assert names(read(target), "contexts") == ["prod", "quarterdeck"]
+
+
+def test_the_default_file_is_kubectls(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    there.write_text("")
+    many = os.pathsep.join([str(tmp_path / "missing"), str(there)])
+    assert default_path({"KUBECONFIG": many}) == there
+    assert default_path({"KUBECONFIG": str(tmp_path / "missing")}) == tmp_path / "missing"
+    assert default_path({"HOME": str(tmp_path)}) == tmp_path / ".kube" / "config"
