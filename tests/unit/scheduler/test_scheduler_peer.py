@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from schedulerscene import random_cluster, uniform_cluster
+from randomcluster import random_cluster, uniform_cluster
 
 from quarterdeck.scheduler import Settings, Snapshot, schedule
 

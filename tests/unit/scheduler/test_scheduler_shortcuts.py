@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from schedulerscene import Scene, random_cluster, uniform_cluster
+from randomcluster import random_cluster, uniform_cluster
+from schedulerscene import Scene
 
 from quarterdeck.scheduler import Action, Settings, Snapshot, schedule
 from quarterdeck.scheduler.snapshot import GpuShare

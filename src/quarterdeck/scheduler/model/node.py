@@ -180,20 +180,41 @@ class NodeState:
         devices = self.devices_for(shape)
         return devices is not None and devices.is_now
 
+    def has_now(self, shape: Shape, groups: Collection[str]) -> bool:
+        """Whether a pod can start at once, on these shared GPUs if it wants any."""
+        if not self.idle.holds(shape):
+            return False
+        share = shape.share
+        if share is None:
+            return True
+        new = sum(not self.gpus.is_in_use(name) for name in groups)
+        return new <= int(self.idle.gpu) and all(
+            self.gpus.has_room_now(share, name) for name in groups if self.gpus.is_in_use(name)
+        )
+
     def devices_for(self, shape: Shape, own: Collection[str] = ()) -> Devices | None:
         """The shared GPUs for a pod: the fullest groups with room, then devices of its own."""
         share = shape.share
         assert share is not None
-        groups = tuple(self.gpus.fitting(share, own)[: share.devices])
+        spare = int(self.free.gpu)
+        groups: list[str] = []
+        for name in self.gpus.fitting(share, own):
+            if len(groups) == share.devices:
+                break
+            if self.gpus.is_kept(name):
+                groups.append(name)
+            elif spare:  # a device that its last pod is about to leave counts as free
+                spare -= 1
+                groups.append(name)
         new = share.devices - len(groups)
-        if new > int(self.free.gpu):
+        if new > spare:
             return None
         is_now = (
             self.idle.holds(shape)
             and new <= int(self.idle.gpu)
             and all(self.gpus.has_room_now(share, name) for name in groups)
         )
-        return Devices(groups, new, is_now)
+        return Devices(tuple(groups), new, is_now)
 
     def charge(self, shape: Shape) -> Amounts:
         """What a queue is charged for a pod on this node."""

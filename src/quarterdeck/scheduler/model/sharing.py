@@ -101,6 +101,15 @@ class SharedGpus:
         group = self._groups[name]
         return group.takes_idle and group.running + group.leaving + self.units(share) <= self.capacity
 
+    def is_kept(self, name: str) -> bool:
+        """Whether a group will have its device when terminating pods are gone."""
+        return self._groups[name].takes_free
+
+    def is_in_use(self, name: str) -> bool:
+        """Whether some pod is on the device of a group now."""
+        group = self._groups.get(name)
+        return group is not None and group.takes_idle
+
     def spare(self) -> float:
         """The parts of shared devices that are or will be free, in devices."""
         units = sum(self.capacity - g.running - g.coming for g in self._groups.values() if g.takes_free)
