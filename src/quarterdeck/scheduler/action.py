@@ -173,4 +173,3 @@ class Actions:
     def _has_gpus_for(self, job: Job) -> bool:
         spare = sum(node.spare_gpus() for node in self._cluster.all_nodes.nodes if node.is_available)
         return spare >= job.wanted()[2]
-

@@ -7,7 +7,7 @@ rolls back to where it was; what proves right is committed. Nothing is ever copi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
@@ -180,26 +180,28 @@ class Transaction:
         )
         for job in dict.fromkeys(task.job for task in promised):
             assert job is not None
-            for task in job.tasks:
-                if task.state is PodState.PIPELINED and self._is_idle_for(task):
-                    self._turn_into(task, PodState.ALLOCATED)
+            # Those that were evicted run elsewhere until they are gone.
+            self._give([t for t in job.tasks if t.state is PodState.PIPELINED and not t.is_evicted])
             if job.must_wait:
                 for task in job.tasks:
                     if task.state is PodState.ALLOCATED:
                         self._turn_into(task, PodState.PIPELINED)
 
-    def _is_idle_for(self, task: Task) -> bool:
-        """Whether a pod can have now what it was promised; its own hold on the node does not count."""
-        cluster, node = self._cluster, task.node
-        assert node is not None
-        if task.is_evicted:  # it runs elsewhere until it is gone
-            return False
-        cluster.hold(task, node, task.groups, Hold.COMING, -1)
-        is_idle = node.has_now(task.shape, task.groups) and not cluster.predicates.conflict(
-            task, node, is_now=True
-        )
-        cluster.hold(task, node, task.groups, Hold.COMING, 1)
-        return is_idle
+    def _give(self, tasks: Sequence[Task]) -> None:
+        """Let pods have what they were promised as far as it is idle; they may rely on each other."""
+        cluster = self._cluster
+        for task in tasks:
+            assert task.node is not None
+            cluster.hold(task, task.node, task.groups, Hold.COMING, -1)
+        for task in tasks:
+            node = task.node
+            assert node is not None
+            is_idle = node.has_now(task.shape, task.groups) and not cluster.predicates.conflict(
+                task, node, is_now=True
+            )
+            if is_idle:
+                self._set_state(task, PodState.ALLOCATED)
+            cluster.hold(task, node, task.groups, _hold_of(task.state), 1)
 
     def _turn_into(self, task: Task, state: PodState) -> None:
         """Make a promise of what a pod was given, or the other way round."""
