@@ -22,6 +22,7 @@ class Actions(Search):
                 self.evict_stale()
             else:
                 self.evict_for(action)
+        self.keep_promises()
         return self.state
 
     def considered(self) -> list[Key]:
@@ -72,24 +73,22 @@ class Actions(Search):
             pod.virtual = False
             pod.before = ("", "", False)
 
-    def settle_search(self) -> None:
-        """If only pods that this cycle placed had to go, what was promised can be had at once."""
-        victims = [pod.before for pod in self.state.values() if pod.virtual and pod.evicted]
-        promised = [key for key, pod in self.state.items() if pod.virtual and pod.state == "Pipelined"]
-        self.settle()
-        if not victims or any(state != "Allocated" or was_evicted for state, _, was_evicted in victims):
-            return
-        for job, members in self.members.items():
-            mine = [pod for pod in members if pod in promised]
-            given = []
-            for pod in mine:
-                if not self.fits(pod, self.state[pod].node, eventually=False):
-                    break
-                self.state[pod].state = "Allocated"
-                given.append(pod)
-            if len(given) < len(mine) or self.must_wait(job):
-                for pod in given:
-                    self.state[pod].state = "Pipelined"
+    def keep_promises(self) -> None:
+        """What was promised and is idle is given at once; gangs get all or nothing."""
+        promised = sorted(
+            (key for key, pod in self.state.items() if pod.state == "Pipelined"),
+            key=lambda key: self.state[key].turn,
+        )
+        groups = [Key(key.namespace, self.infos[key].pod_group) for key in promised]
+        for job in dict.fromkeys(groups):
+            mine = [self.state[pod] for pod in self.members[job]]
+            for key, pod in zip(self.members[job], mine, strict=True):
+                if pod.state == "Pipelined" and not pod.evicted and self.fits(key, pod.node, eventually=False):
+                    pod.state = "Allocated"
+            if self.must_wait(job):
+                for pod in mine:
+                    if pod.state == "Allocated":
+                        pod.state = "Pipelined"
 
     def evict_for(self, action: Action) -> None:
         if action is Action.CONSOLIDATION and not self.settings.max_consolidation_preemptees:
@@ -98,10 +97,10 @@ class Actions(Search):
         while waiting:
             job = self.pop(waiting)
             waiting.discard(job)
-            if self.may_try(job, action):
+            if self.ready(job) and self.may_try(job, action):
                 saved = {key: replace(pod) for key, pod in self.state.items()}
                 if self.search(job, action):
-                    self.settle_search()
+                    self.settle()
                 else:
                     self.state = saved
 

@@ -30,6 +30,8 @@ class Pod:
     evicted: bool = False
     before: tuple[str, str, bool] = ("", "", False)
     """State, node and whether it was evicted already, before the eviction."""
+    turn: int = 0
+    """When it was last given or promised a node."""
 
 
 State = dict[Key, Pod]
@@ -52,6 +54,7 @@ class Cluster:
         self.nodes = {node.name: node for node in snapshot.nodes}
         self.infos: dict[Key, PodInfo] = {}
         self.state: State = {}
+        self.turns = 0
         self.queues = {queue.name: queue for queue in snapshot.queues}
         self.jobs = {group.key: group for group in snapshot.pod_groups}
         self.priority = {key: priority_of(job, snapshot.priority_classes) for key, job in self.jobs.items()}

@@ -100,6 +100,8 @@ class Placing(Order):
                 each.leaving = each.node
             now = self.fits(pod, name, eventually=False) and real
             each.state, each.node, each.virtual = "Allocated" if now else "Pipelined", name, True
+            self.turns += 1
+            each.turn = self.turns
             return True
         return False
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from quarterdeck.api import Key
 from quarterdeck.scheduler.settings import Action
 
-from .cluster import ACTIVE, RUNNING, Vector, add, within
+from .cluster import ACTIVE, RUNNING, State, Vector, add, within
 from .placing import Placing
 
 
@@ -109,6 +109,7 @@ class Search(Placing):
         candidates = self.candidates(job, action)
         had = {queue: (self.allocated(queue), self.allocated(queue, fixed=True)) for queue in self.queues}
         recorded: list[tuple[Key, list[Key]]] = []
+        self.accepted: list[tuple[Key, list[Key]]] = []
         start = self.state
         for count in range(1, len(tasks) + 1):
             self.state = {key: replace(pod) for key, pod in start.items()}
@@ -117,7 +118,33 @@ class Search(Placing):
                 return False
             recorded = result
         after = sum(self.used(job, leaf) for leaf in self.leaves[job])
-        return self.satisfied(job) and after > before
+        return self.satisfied(job) and after > before and self.lasts(job, tasks, start)
+
+    def lasts(self, job: Key, tasks: list[Key], start: State) -> bool:
+        """Whether the job gets its place, too, when everyone who waits is served in turn."""
+        found, self.state = self.state, {key: replace(pod) for key, pod in start.items()}
+        evicted = set()
+        for victim, step in self.accepted:
+            evicted.add(victim)
+            for pod in step:
+                self.evict(pod)
+        ready = {
+            each
+            for each, info in self.jobs.items()
+            if info.queue in self.queues and self.waits(each) and self.ready(each)
+        }
+        waiting = {job, *evicted, *(each for each in ready if not self.children(self.jobs[each].queue))}
+        while True:
+            each = self.pop(waiting, {job: tasks}, with_evicted=True)
+            waiting.discard(each)
+            pods = tasks if each == job else self.next_tasks(each, with_evicted=each in evicted)
+            saved = {key: replace(pod) for key, pod in self.state.items()}
+            is_placed = self.place(each, pods, sorted(self.nodes), real=False)
+            if not is_placed:
+                self.state = saved
+            if each == job:
+                self.state = found
+                return is_placed
 
     def solve(
         self,
@@ -129,6 +156,7 @@ class Search(Placing):
         usable: list[str],
         had: dict[str, tuple[Vector, Vector]],
     ) -> list[tuple[Key, list[Key]]] | None:
+        self.kept: set[str] = set()
         if recorded and self.attempt(job, action, tasks, recorded, usable, had):
             return self.disturbed(recorded)
         known = frozenset(pod for _, step in recorded for pod in step)
@@ -158,7 +186,7 @@ class Search(Placing):
     ) -> bool:
         saved = self.state
         self.state = {key: replace(pod) for key, pod in saved.items()}
-        nodes = sorted({*usable, *(saved[pod].node for _, step in steps for pod in step)})
+        nodes = sorted({*usable, *self.kept, *(saved[pod].node for _, step in steps for pod in step)})
         for _, step in steps:
             for pod in step:
                 self.evict(pod)
@@ -177,7 +205,10 @@ class Search(Placing):
                 if not self.place(each, self.next_tasks(each, with_evicted=True), nodes, real=False):
                     self.state = kept
         if good and self.allowed(job, action, tasks, steps, had):
+            self.accepted = steps
             return True
+        if good:
+            self.kept |= {saved[pod].node for _, step in steps for pod in step}
         self.state = saved
         return False
 

@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from quarterdeck.scheduler.decision import PodState, SetLastStart
+from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.signature import FailedJobs
-from quarterdeck.scheduler.model.state import ACTIVE, HOLDING
+from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.order.joborder import JobOrder, QueueKeys, as_victim, as_waiting
 from quarterdeck.scheduler.placement.capacity import is_within_quota
 from quarterdeck.scheduler.placement.jobplacement import Placer
@@ -57,7 +57,6 @@ class Actions:
         order = self._waiting(Action.ALLOCATE)
         while (queued := order.pop()) is not None:
             job = queued.job
-            is_start = not _holds_quota(job)
             position = self._transaction.checkpoint()
             if not self._placer.allocate(job):
                 self._transaction.rollback(position)
@@ -65,8 +64,6 @@ class Actions:
             if job.must_wait:
                 self._transaction.promise_all(job)
             self._transaction.commit()
-            if is_start and _holds_quota(job):
-                self._transaction.decisions.append(SetLastStart(job.key, self._cluster.now))
             if job.count(PodState.PENDING):
                 order.push(as_waiting(job))
 
@@ -123,7 +120,7 @@ class Actions:
             job = queued.job
             # Victims of a consolidation are the same for all queues.
             scope = None if action is Action.CONSOLIDATION else job.queue
-            if not may_try(job):
+            if not job.is_ready or not may_try(job):  # it may have lost pods since it got in line
                 continue
             if self._cluster.settings.use_scheduling_signatures and failed.covers(job, scope):
                 continue
@@ -143,12 +140,9 @@ class Actions:
             candidates=candidates,
             rules=rules,
         )
-        is_start = not _holds_quota(job)
         if not search.run():
             return False
         self._transaction.commit(eviction)
-        if is_start and _holds_quota(job):
-            self._transaction.decisions.append(SetLastStart(job.key, self._cluster.now))
         return True
 
     def _waiting(self, action: Action) -> JobOrder:
@@ -179,7 +173,3 @@ class Actions:
     def _has_gpus_for(self, job: Job) -> bool:
         spare = sum(node.spare_gpus() for node in self._cluster.all_nodes.nodes if node.is_available)
         return spare >= job.wanted()[2]
-
-
-def _holds_quota(job: Job) -> bool:
-    return any(job.count(state) for state in HOLDING)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from quarterdeck.scheduler.action import Actions
 from quarterdeck.scheduler.decision import (
@@ -11,6 +11,7 @@ from quarterdeck.scheduler.decision import (
     PodOutcome,
     PodState,
     QueueShare,
+    SetLastStart,
 )
 from quarterdeck.scheduler.explanation.report import reports
 from quarterdeck.scheduler.model.cluster import Cluster
@@ -41,16 +42,25 @@ def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResul
     }
     for action in cluster.settings.actions:
         run[action]()
+    transaction.keep_promises()
     return CycleResult(
         decisions=(
             *map(DeleteBindRequest, cluster.obsolete_bind_requests),
-            *transaction.settled(),
+            *transaction.decisions(),
+            *_starts(cluster),
             *reports(cluster, placer.refusals),
         ),
         pods={task.key: _outcome(task) for task in (*cluster.tasks.values(), *cluster.ignored)},
         queues={name: _share(queue) for name, queue in cluster.queues.items()},
         ignored_pods=tuple(task.key for task in cluster.ignored),
     )
+
+
+def _starts(cluster: Cluster) -> Iterable[SetLastStart]:
+    """The gangs that had no pod with a node before the cycle and have some now."""
+    for job in cluster.jobs.values():
+        if job.count(PodState.ALLOCATED) and not job.had_nodes:
+            yield SetLastStart(job.key, cluster.now)
 
 
 def _outcome(task: Task) -> PodOutcome:

@@ -7,11 +7,11 @@ rolls back to where it was; what proves right is committed. Nothing is ever copi
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
-from quarterdeck.scheduler.decision import Bind, Decision, Evict, Pipeline, PodState, SetLastStart
+from quarterdeck.scheduler.decision import Bind, Decision, Evict, Pipeline, PodState
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.job import Job
@@ -55,7 +55,7 @@ def _hold_of(state: PodState) -> Hold:
 class Transaction:
     """The changes since the last commit."""
 
-    __slots__ = ("_before_eviction", "_cluster", "_entries", "_versions", "decisions", "version")
+    __slots__ = ("_before_eviction", "_cluster", "_decided", "_entries", "_versions", "version")
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster: Final = cluster
@@ -65,7 +65,8 @@ class Transaction:
         self._versions: Final = itertools.count(1)
         self.version = 0
         """Two moments with the same version have the same state."""
-        self.decisions: Final[list[Decision]] = []
+        self._decided: Final[list[Decision | Task]] = []
+        """A pod stands for its placement, whatever that comes to in the end."""
 
     def checkpoint(self) -> int:
         """A position to roll back to."""
@@ -145,56 +146,62 @@ class Transaction:
     def commit(self, eviction: Callable[[Task, int], Evict] | None = None) -> None:
         """Decide what was tried; ``eviction`` makes the decision about one of so many victims."""
         victims = sum(map(_was_there, self._before_eviction.values()))
-        waits_for_nobody = bool(self._before_eviction) and all(
-            past[0] is PodState.ALLOCATED and not past[-1] for past in self._before_eviction.values()
-        )
         for change, task, _, _ in self._entries:
             task.is_virtual = False
             if change is not _Change.PLACED and task in self._before_eviction:
                 past = self._before_eviction.pop(task)
                 if _was_there(past):
                     assert eviction is not None
-                    self.decisions.append(eviction(task, victims))
+                    self._decided.append(eviction(task, victims))
                 elif not past[-1]:
                     self._forget(task, past)
         assert not self._before_eviction
-        if waits_for_nobody:
-            self._keep_promises()
-        self.decisions.extend(map(_placement, self._placed()))
+        self._decided.extend(self._placed())
         self._entries.clear()
+
+    def add(self, decision: Decision) -> None:
+        """Decide something that changes nothing in memory."""
+        self._decided.append(decision)
 
     def _placed(self) -> list[Task]:
         """The pods that were placed since the last commit."""
         return [task for change, task, _, _ in self._entries if change is _Change.PLACED]
 
-    def _keep_promises(self) -> None:
-        """Give jobs at once what they were promised, if all of it is idle.
+    def keep_promises(self) -> None:
+        """At the end of a cycle, give pods what they were promised if it is idle, and gangs all or nothing.
 
-        The room was taken from pods that had it only since earlier in the cycle, so nobody has to leave. If
-        the promise were left to the next cycle, that would give the room to the same pods again, for ever.
+        Room that one action of a cycle takes back from pods to which another gave it is idle: nobody has to
+        leave. If its promise were left to the next cycle, that would give the room to the same pods again,
+        for ever. A gang of which only some pods got their place in the end must not be bound in part.
         """
-        self.version = next(self._versions)
-        jobs: dict[Job, list[Task]] = {}
-        for task in self._placed():
-            assert task.job is not None
-            jobs.setdefault(task.job, []).append(task)
-        for job, tasks in jobs.items():
-            given = []
-            for task in tasks:
-                if not self._is_idle_for(task):
-                    break
-                self._turn_into(task, PodState.ALLOCATED)
-                given.append(task)
-            if len(given) < len(tasks) or job.must_wait:
-                for task in given:
-                    self._turn_into(task, PodState.PIPELINED)
+        last = {task: place for place, task in enumerate(self._decided) if isinstance(task, Task)}
+        promised = sorted(
+            (task for task in last if task.state is PodState.PIPELINED), key=lambda task: last[task]
+        )
+        for job in dict.fromkeys(task.job for task in promised):
+            assert job is not None
+            # Those that were evicted run elsewhere until they are gone.
+            self._give([t for t in job.tasks if t.state is PodState.PIPELINED and not t.is_evicted])
+            if job.must_wait:
+                for task in job.tasks:
+                    if task.state is PodState.ALLOCATED:
+                        self._turn_into(task, PodState.PIPELINED)
 
-    def _is_idle_for(self, task: Task) -> bool:
-        """Whether what a pod was promised can be had now; no, where that depends on more than amounts."""
-        assert task.node is not None
-        if task.state is not PodState.PIPELINED or task.is_evicted or task.shape.share is not None:
-            return False
-        return task.node.fits_now(task.shape) and not self._cluster.predicates.depends_on_pods(task)
+    def _give(self, tasks: Sequence[Task]) -> None:
+        """Let pods have what they were promised as far as it is idle; they may rely on each other."""
+        cluster = self._cluster
+        for task in tasks:
+            assert task.node is not None
+            cluster.hold(task, task.node, task.groups, Hold.COMING, -1)
+        for task in tasks:
+            node = task.node
+            assert node is not None
+            is_idle = node.has_now(task.shape, task.groups) and not cluster.predicates.conflict(
+                task, node, is_now=True
+            )
+            if is_idle:
+                self._set_state(task, PodState.ALLOCATED)
+            cluster.hold(task, node, task.groups, _hold_of(task.state), 1)
 
     def _turn_into(self, task: Task, state: PodState) -> None:
         """Make a promise of what a pod was given, or the other way round."""
@@ -214,18 +221,17 @@ class Transaction:
             task.node, task.groups = None, ()
             self._set_state(task, PodState.PENDING)
 
-    def settled(self) -> list[Decision]:
-        """The decisions of the cycle, without placements that later ones undid."""
-        return [each for each in self.decisions if self._still_holds(each)]
-
-    def _still_holds(self, decision: Decision) -> bool:
-        if isinstance(decision, SetLastStart):
-            return self._cluster.jobs[decision.pod_group].count(PodState.ALLOCATED) > 0
-        if not isinstance(decision, Bind | Pipeline):
-            return True
-        task = self._cluster.tasks[decision.pod]
-        state = PodState.ALLOCATED if isinstance(decision, Bind) else PodState.PIPELINED
-        return task.state is state and task.node is not None and task.node.name == decision.node
+    def decisions(self) -> list[Decision]:
+        """What was decided, in order; a pod that was placed more than once is decided when it was last."""
+        found: list[Decision] = []
+        seen: set[Task] = set()
+        for each in reversed(self._decided):
+            if not isinstance(each, Task):
+                found.append(each)
+            elif each not in seen and each.state in _GIVEN:
+                seen.add(each)
+                found.append(_placement(each))
+        return found[::-1]
 
     def _write(self, change: _Change, task: Task, past: _Past) -> None:
         self._entries.append((change, task, past, self.version))

@@ -2,6 +2,8 @@
 
 import pytest
 from benchmarks import naive
+from randomcluster import random_cluster
+from randomcluster import uniform_cluster
 
 from quarterdeck.scheduler import Settings, Snapshot, schedule
 

@@ -3,6 +3,8 @@
 import random
 
 import pytest
+from randomcluster import random_cluster
+from randomcluster import uniform_cluster
 
 from quarterdeck.scheduler import Action, Settings, Snapshot, schedule
 from quarterdeck.scheduler.snapshot import GpuShare

@@ -3,14 +3,16 @@
 import random
 
 import pytest
+from randomcluster import random_cluster
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
-from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, PodState, SetLastStart
+from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, PodState
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.model.topology import Domain
+from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.message import evict
 
@@ -101,7 +103,7 @@ class TestCommit:
         transaction.place(second, node, (), PodState.ALLOCATED)
         transaction.rollback(position)
         transaction.commit()
-        assert [each.pod.name for each in transaction.decisions] == ["a-0"]
+        assert [each.pod.name for each in transaction.decisions()] == ["a-0"]
 
     def test_decisions_are_in_the_order_of_the_changes(self):
         cluster = gpu_node(2).job("low", "q", "n0", "n0", gpu=1).job("a", waiting=1, gpu=2).cluster()
@@ -111,9 +113,9 @@ class TestCommit:
         transaction.evict(old)
         transaction.place(new, cluster.nodes["n0"], (), PodState.PIPELINED)
         transaction.commit(eviction)
-        assert [type(each) for each in transaction.decisions] == [Evict, Evict, Pipeline]
-        assert [each.pod.name for each in transaction.decisions] == ["low-1", "low-0", "a-0"]
-        assert {each.evicted_pods for each in transaction.decisions if isinstance(each, Evict)} == {2}
+        assert [type(each) for each in transaction.decisions()] == [Evict, Evict, Pipeline]
+        assert [each.pod.name for each in transaction.decisions()] == ["low-1", "low-0", "a-0"]
+        assert {each.evicted_pods for each in transaction.decisions() if isinstance(each, Evict)} == {2}
 
     def test_a_pod_that_stays_is_not_evicted(self):
         transaction, tasks = transaction_of(gpu_node(2).job("low", "q", "n0", "n0", gpu=1))
@@ -121,7 +123,7 @@ class TestCommit:
         transaction.evict(tasks["low-1"])
         transaction.restore(tasks["low-0"])
         transaction.commit(eviction)
-        assert [each.pod.name for each in transaction.decisions] == ["low-1"]
+        assert [each.pod.name for each in transaction.decisions()] == ["low-1"]
         assert tasks["low-0"].state is PodState.RUNNING
 
     def test_a_gang_is_promised_as_a_whole(self):
@@ -134,7 +136,7 @@ class TestCommit:
         (job,) = cluster.jobs.values()
         transaction.promise_all(job)
         transaction.commit()
-        assert {type(each) for each in transaction.decisions} == {Pipeline}
+        assert {type(each) for each in transaction.decisions()} == {Pipeline}
         assert (node.idle.gpu, node.free.gpu) == (2, 0)
 
     def test_binds_of_pods_that_are_evicted_later_in_the_cycle_are_withdrawn(self):
@@ -143,32 +145,19 @@ class TestCommit:
         (task,) = cluster.tasks.values()
         transaction.place(task, cluster.nodes["n0"], (), PodState.ALLOCATED)
         transaction.commit()
-        assert [type(each) for each in transaction.settled()] == [Bind]
+        assert [type(each) for each in transaction.decisions()] == [Bind]
         transaction.evict(task)
         transaction.commit(eviction)
-        assert transaction.settled() == []
+        assert transaction.decisions() == []
         assert (task.state, task.node) == (PodState.PENDING, None)
 
-    def test_a_start_that_was_withdrawn_is_not_told(self):
-        cluster = gpu_node(1).job("a", waiting=1, gpu=1).cluster()
-        transaction = Transaction(cluster)
-        (task,) = cluster.tasks.values()
-        transaction.place(task, cluster.nodes["n0"], (), PodState.ALLOCATED)
-        transaction.commit()
-        start = SetLastStart(Key(NS, "a"), 0.0)
-        transaction.decisions.append(start)
-        assert start in transaction.settled()
-        transaction.evict(task)
-        transaction.commit(eviction)
-        assert transaction.settled() == []
 
-
-class TestPromisesThatWaitForNobody:
-    """GpuCount that a later action takes from pods placed in the same cycle is idle in the cluster."""
+class TestPromisesOfIdleRoom:
+    """Room that a later action takes from pods placed in the same cycle is idle in the cluster."""
 
     @staticmethod
-    def cluster_and_transaction(*, b: int) -> tuple[Cluster, Transaction, dict[str, Task]]:
-        scene = gpu_node(2).job("low", "q", "n0", gpu=1).job("a", waiting=1, gpu=1)
+    def cluster_and_transaction(*, b: int, gpus: int = 2) -> tuple[Cluster, Transaction, dict[str, Task]]:
+        scene = gpu_node(gpus).job("low", "q", "n0", gpu=1).job("a", waiting=1, gpu=1)
         cluster = scene.job("b", waiting=b, gpu=1).cluster()
         transaction = Transaction(cluster)
         tasks = {task.key.name: task for task in cluster.tasks.values()}
@@ -182,43 +171,91 @@ class TestPromisesThatWaitForNobody:
         transaction.evict(tasks["a-0"])
         transaction.place(tasks["b-0"], node, (), PodState.PIPELINED)
         transaction.commit(eviction)
-        assert [(type(each), each.pod.name) for each in transaction.settled()] == [(Bind, "b-0")]
+        transaction.keep_promises()
+        assert [(type(each), each.pod.name) for each in transaction.decisions()] == [(Bind, "b-0")]
         assert tasks["a-0"].state is PodState.PENDING
         assert (node.idle.gpu, node.free.gpu) == (0, 0)
 
-    def test_with_a_victim_that_runs_they_wait(self):
+    def test_room_that_a_running_pod_leaves_is_waited_for(self):
         cluster, transaction, tasks = self.cluster_and_transaction(b=1)
-        transaction.evict(tasks["a-0"])
         transaction.evict(tasks["low-0"])
         transaction.place(tasks["b-0"], cluster.nodes["n0"], (), PodState.PIPELINED)
         transaction.commit(eviction)
-        assert [type(each) for each in transaction.settled()] == [Evict, Pipeline]
+        transaction.keep_promises()
+        assert [type(each) for each in transaction.decisions()] == [Bind, Evict, Pipeline]
 
-    def test_a_job_gets_all_or_nothing_at_once(self):
+    def test_a_gang_gets_all_or_nothing_at_once(self):
         cluster, transaction, tasks = self.cluster_and_transaction(b=2)
         node = cluster.nodes["n0"]
         transaction.evict(tasks["low-0"])
-        transaction.commit(eviction)
         transaction.evict(tasks["a-0"])
         transaction.place(tasks["b-0"], node, (), PodState.PIPELINED)
         transaction.place(tasks["b-1"], node, (), PodState.PIPELINED)
         transaction.commit(eviction)
-        assert [type(each) for each in transaction.settled()] == [Evict, Pipeline, Pipeline]
+        transaction.keep_promises()
+        assert [type(each) for each in transaction.decisions()] == [Evict, Pipeline, Pipeline]
         assert (node.idle.gpu, node.free.gpu) == (1, 0)
 
+    def test_a_gang_that_was_given_a_part_is_promised_it_again(self):
+        cluster, transaction, tasks = self.cluster_and_transaction(b=2, gpus=3)
+        node = cluster.nodes["n0"]
+        transaction.place(tasks["b-0"], node, (), PodState.ALLOCATED)
+        transaction.commit()
+        transaction.evict(tasks["low-0"])
+        transaction.place(tasks["b-1"], node, (), PodState.PIPELINED)
+        transaction.commit(eviction)
+        transaction.keep_promises()
+        assert [type(each) for each in transaction.decisions()] == [Bind, Pipeline, Evict, Pipeline]
+        assert {tasks["b-0"].state, tasks["b-1"].state} == {PodState.PIPELINED}
+
+    def test_who_was_promised_first_gets_it_first(self):
+        scene = gpu_node(2).job("low", "q", "n0", gpu=1)
+        cluster = scene.job("z", waiting=1, gpu=1).job("a", waiting=1, gpu=1, priority=75).cluster()
+        transaction, node = Transaction(cluster), cluster.nodes["n0"]
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        transaction.place(tasks["z-0"], node, (), PodState.PIPELINED)
+        transaction.commit()
+        transaction.evict(tasks["low-0"])
+        transaction.place(tasks["a-0"], node, (), PodState.PIPELINED)
+        transaction.commit(eviction)
+        transaction.keep_promises()
+        assert (tasks["z-0"].state, tasks["a-0"].state) == (PodState.ALLOCATED, PodState.PIPELINED)
+
     def test_a_pod_beyond_a_minimum_that_waits_waits_with_it(self):
-        scene = gpu_node(3).job("low", "q", "n0", "n0", gpu=1).job("a", waiting=1, gpu=1)
+        scene = gpu_node(3).job("low", "q", "n0", "n0", gpu=1)
         cluster = scene.job("b", waiting=3, gpu=1, least=2).cluster()
         transaction, node = Transaction(cluster), cluster.nodes["n0"]
         tasks = {task.key.name: task for task in cluster.tasks.values()}
         for number in (0, 1):
             transaction.evict(tasks[f"low-{number}"])
             transaction.place(tasks[f"b-{number}"], node, (), PodState.PIPELINED)
-        transaction.commit(eviction)
-        transaction.place(tasks["a-0"], node, (), PodState.ALLOCATED)
-        transaction.commit()
-        transaction.evict(tasks["a-0"])
         transaction.place(tasks["b-2"], node, (), PodState.PIPELINED)
         transaction.commit(eviction)
+        transaction.keep_promises()
         assert tasks["b-2"].state is PodState.PIPELINED
         assert node.idle.gpu == 1
+
+    def test_host_ports_that_are_in_use_are_waited_for(self):
+        ports = PodConstraints(host_ports=(HostPort(80),))
+        scene = gpu_node(2).group("low").pod("low", "n0", constraints=ports)
+        cluster = scene.group("b").pod("b", constraints=ports).cluster()
+        transaction, node = Transaction(cluster), cluster.nodes["n0"]
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        transaction.evict(tasks["low-0"])
+        transaction.place(tasks["b-0"], node, (), PodState.PIPELINED)
+        transaction.commit(eviction)
+        transaction.keep_promises()
+        assert tasks["b-0"].state is PodState.PIPELINED
+
+    @pytest.mark.parametrize(("running", "state"), [(0.5, PodState.ALLOCATED), (0.75, PodState.PIPELINED)])
+    def test_a_part_of_a_gpu_is_had_if_the_device_has_it_now(self, running: float, state: PodState):
+        scene = Scene().node("n0", 1).queue("q").group("low")
+        scene.pod("low", "n0", gpu_share=GpuShare(running), gpu_groups=("g",))
+        cluster = scene.group("b").pod("b", gpu_share=GpuShare(0.5)).cluster()
+        transaction, node = Transaction(cluster), cluster.nodes["n0"]
+        tasks = {task.key.name: task for task in cluster.tasks.values()}
+        transaction.evict(tasks["low-0"])
+        transaction.place(tasks["b-0"], node, ("g",), PodState.PIPELINED)
+        transaction.commit(eviction)
+        transaction.keep_promises()
+        assert tasks["b-0"].state is state

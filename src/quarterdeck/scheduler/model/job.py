@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.model.state import HOLDING
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF, Leaf, SubGroupSet, build_tree, leaf_order
 from quarterdeck.scheduler.model.task import Amounts, Task
 from quarterdeck.scheduler.snapshot import PodGroupInfo, PriorityClassInfo
@@ -42,6 +43,7 @@ class Job:
         "_placeable",
         "created",
         "error",
+        "had_nodes",
         "info",
         "is_plain",
         "is_preemptible",
@@ -74,6 +76,8 @@ class Job:
             each.topology_constraint for each in info.subgroups
         )
         """Whether its pods may be placed without regard to each other."""
+        self.had_nodes = False
+        """Whether pods of it had nodes before the cycle."""
         self.version = 0
         """Changes with every state of its pods."""
         self._placeable: dict[bool, tuple[int, list[Task], Amounts]] = {}
@@ -91,6 +95,7 @@ class Job:
 
     def seal(self) -> None:
         """All pods are known: put them in order."""
+        self.had_nodes = any(self.count(state) for state in HOLDING)
         for leaf in self.leaves.values():
             leaf.tasks.sort(key=lambda task: task.order)
 

@@ -57,8 +57,6 @@ class Devices(NamedTuple):
     """Devices that are shared already."""
     new: int
     """Devices to be shared from now on."""
-    is_now: bool
-    """Whether it can start at once."""
 
 
 class NodeState:
@@ -173,27 +171,59 @@ class NodeState:
 
     def fits_now(self, shape: Shape) -> bool:
         """Whether a pod that fits eventually can start at once."""
+        if shape.share is None:
+            return self.idle.holds(shape)
+        return self.devices_now(shape) is not None
+
+    def has_now(self, shape: Shape, groups: Collection[str]) -> bool:
+        """Whether a pod can start at once, on these shared GPUs if it wants any."""
         if not self.idle.holds(shape):
             return False
-        if shape.share is None:
+        share = shape.share
+        if share is None:
             return True
-        devices = self.devices_for(shape)
-        return devices is not None and devices.is_now
+        new = sum(not self.gpus.is_in_use(name) for name in groups)
+        return new <= int(self.idle.gpu) and all(
+            self.gpus.has_room_now(share, name) for name in groups if self.gpus.is_in_use(name)
+        )
 
-    def devices_for(self, shape: Shape, own: Collection[str] = ()) -> Devices | None:
-        """The shared GPUs for a pod: the fullest groups with room, then devices of its own."""
+    def devices_now(self, shape: Shape) -> Devices | None:
+        """The shared GPUs for a pod that starts at once: the fullest groups with room, then new devices."""
         share = shape.share
         assert share is not None
-        groups = tuple(self.gpus.fitting(share, own)[: share.devices])
-        new = share.devices - len(groups)
-        if new > int(self.free.gpu):
+        if not self.idle.holds(shape):
             return None
-        is_now = (
-            self.idle.holds(shape)
-            and new <= int(self.idle.gpu)
-            and all(self.gpus.has_room_now(share, name) for name in groups)
-        )
-        return Devices(groups, new, is_now)
+        fitting = [name for name in self.gpus.fitting(share) if self.gpus.has_room_now(share, name)]
+        groups = fitting[: share.devices]
+        new = share.devices - len(groups)
+        if new > min(int(self.idle.gpu), int(self.free.gpu)):
+            return None
+        return Devices(tuple(groups), new)
+
+    def devices_later(self, shape: Shape, own: Collection[str] = ()) -> Devices | None:
+        """The same for a pod that can wait for others to leave; ``own`` are devices it is leaving itself."""
+        share = shape.share
+        assert share is not None
+        spare = int(self.free.gpu)
+        groups: list[str] = []
+        for name in self.gpus.fitting(share, own):
+            if len(groups) == share.devices:
+                break
+            if self.gpus.is_kept(name):
+                groups.append(name)
+            elif spare:  # a device that its last pod is about to leave counts as free
+                spare -= 1
+                groups.append(name)
+        new = share.devices - len(groups)
+        return Devices(tuple(groups), new) if new <= spare else None
+
+    def takes_back(self, shape: Shape, groups: Collection[str]) -> bool:
+        """Whether a pod that is leaving these shared GPUs may stay on them."""
+        share = shape.share
+        assert share is not None
+        if not set(groups) <= set(self.gpus.fitting(share, groups)):
+            return False
+        return sum(not self.gpus.is_kept(name) for name in groups) <= int(self.free.gpu)
 
     def charge(self, shape: Shape) -> Amounts:
         """What a queue is charged for a pod on this node."""

@@ -190,7 +190,8 @@ def _divide(siblings: list[QueueState], total: Amounts, k: float) -> None:
         return
     shares = [divide(total[each], [_claim(queue, each) for queue in siblings], k) for each in _RESOURCES]
     for queue in siblings:
-        queue.fair_share = (shares[0][queue.name], shares[1][queue.name], shares[2][queue.name])
+        gpus = round(shares[2][queue.name], _DIGITS)
+        queue.fair_share = (shares[0][queue.name], shares[1][queue.name], gpus)
         _divide(queue.children, queue.fair_share, k)
 
 

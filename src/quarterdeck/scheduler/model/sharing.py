@@ -86,20 +86,30 @@ class SharedGpus:
     def fitting(self, share: GpuShare, own: Collection[str] = ()) -> list[str]:
         """Groups that will have room for the part, fullest first.
 
-        ``own`` names groups the pod is about to leave; they may take it back even if nobody else is there.
+        ``own`` names groups the pod is about to leave; they may take it back even if nobody else is there,
+        and come last then: where it joins others a device becomes free.
         """
         room = self.capacity - self.units(share)
         found = [
-            (-group.occupied, name)
+            (not group.takes_free, -group.occupied, name)
             for name, group in self._groups.items()
             if group.running + group.coming <= room and (group.takes_free or name in own)
         ]
-        return [name for _, name in sorted(found)]
+        return [name for _, _, name in sorted(found)]
 
     def has_room_now(self, share: GpuShare, name: str) -> bool:
         """Whether a group has room before its terminating pods are gone."""
         group = self._groups[name]
         return group.takes_idle and group.running + group.leaving + self.units(share) <= self.capacity
+
+    def is_kept(self, name: str) -> bool:
+        """Whether a group will have its device when terminating pods are gone."""
+        return self._groups[name].takes_free
+
+    def is_in_use(self, name: str) -> bool:
+        """Whether some pod is on the device of a group now."""
+        group = self._groups.get(name)
+        return group is not None and group.takes_idle
 
     def spare(self) -> float:
         """The parts of shared devices that are or will be free, in devices."""

@@ -58,11 +58,15 @@ class _Count:
         if hold is not Hold.LEAVING:
             self.later[value] += sign
 
-    def at(self, value: str | None, is_now: bool) -> int:
+    def unwanted_at(self, value: str | None, is_now: bool) -> int:
+        """What starts now must get along with those that go as well as with those that come."""
         if value is None:
             return 0
-        # What starts now must get along with those that go as well as with those that come.
         return max(self.now[value], self.later[value]) if is_now else self.later[value]
+
+    def wanted_at(self, value: str, is_now: bool) -> int:
+        """What starts now wants to join those who are there already and will stay."""
+        return min(self.now[value], self.later[value]) if is_now else self.later[value]
 
     def total(self) -> int:
         return sum(self.now.values()) + sum(self.later.values())
@@ -112,10 +116,12 @@ class PodAffinities:
         wanted, unwanted = self._terms(pod) if has_pod_affinity(pod) else ((), ())
         if not self._is_wanted(pod, wanted, labels, is_now):
             return NO_AFFINITY
-        if any(self._matching[term].at(labels.get(term.topology_key), is_now) for term in unwanted):
+        if any(self._matching[term].unwanted_at(labels.get(term.topology_key), is_now) for term in unwanted):
             return ANTI_AFFINITY
         for term, count in self._owning.items():
-            if count.at(labels.get(term.topology_key), is_now) and term.matches(pod, self._namespaces):
+            if count.unwanted_at(labels.get(term.topology_key), is_now) and term.matches(
+                pod, self._namespaces
+            ):
                 return EXISTING_ANTI_AFFINITY
         return ""
 
@@ -124,7 +130,7 @@ class PodAffinities:
     ) -> bool:
         if not all(term.topology_key in labels for term in terms):
             return False
-        if all(self._matching[term].at(labels[term.topology_key], is_now) for term in terms):
+        if all(self._matching[term].wanted_at(labels[term.topology_key], is_now) for term in terms):
             return True
         # The first of a group that wants to be together has nobody to join but itself.
         is_first = not any(self._matching[term].total() for term in terms)

@@ -47,15 +47,18 @@ class Placer:
         if error is not None:
             self.refusals.add(job, error)
             return False
-        return _Attempt(self._cluster, self._transaction, job, tasks, self.refusals).run(
-            self._cluster.all_nodes
-        )
+        attempt = _Attempt(self._cluster, self._transaction, job, tasks, self.refusals)
+        return attempt.run(self._cluster.all_nodes)
 
-    def promise(self, job: Job, tasks: Sequence[Task], nodes: NodeSet) -> bool:
-        """On trial, promise pods of a job nodes; those that were evicted may stay where they are."""
+    def promise(self, job: Job, tasks: Sequence[Task], nodes: NodeSet, *, joins_others: bool = False) -> bool:
+        """On trial, promise pods of a job nodes; those that were evicted may stay where they are.
+
+        With ``joins_others`` those that share GPUs move to devices that others share where that is possible.
+        """
         if not is_within_capacity(job, total_wanted(tasks)):
             return False
-        return _Attempt(self._cluster, self._transaction, job, tasks, None).run(nodes)
+        attempt = _Attempt(self._cluster, self._transaction, job, tasks, None, joins_others=joins_others)
+        return attempt.run(nodes)
 
 
 class _Attempt:
@@ -68,11 +71,14 @@ class _Attempt:
         job: Job,
         tasks: Sequence[Task],
         refusals: Refusals | None,
+        *,
+        joins_others: bool = False,
     ) -> None:
         self._cluster = cluster
         self._transaction = transaction
         self._job = job
         self._refusals = refusals
+        self._joins_others = joins_others
         self._start = transaction.checkpoint()
         self._tasks: dict[Leaf, list[Task]] = {}
         for task in tasks:
@@ -132,21 +138,32 @@ class _Attempt:
 
     def _take(self, task: Task, pick: Pick) -> bool:
         node, is_now = pick
+        is_given = is_now and self._refusals is not None
         is_own = task.state is PodState.RELEASING and node is task.node
         groups: tuple[str, ...] = ()
         if task.shape.share is not None:
-            devices = node.devices_for(task.shape, task.groups if is_own else ())
-            if devices is None:
+            found = self._devices(task, node, is_given, is_own)
+            if found is None:
                 return False
-            groups = (*devices.groups, *_new_groups(task, node, devices.new))
-            is_now = is_now and devices.is_now
+            groups = found
         if is_own and set(groups) == set(task.groups):
             self._transaction.restore(task)
-        elif is_now and self._refusals is not None:
-            self._transaction.place(task, node, groups, PodState.ALLOCATED)
         else:
-            self._transaction.place(task, node, groups, PodState.PIPELINED)
+            state = PodState.ALLOCATED if is_given else PodState.PIPELINED
+            self._transaction.place(task, node, groups, state)
         return True
+
+    def _devices(self, task: Task, node: NodeState, is_given: bool, is_own: bool) -> tuple[str, ...] | None:
+        """The shared GPUs of a pod on a node."""
+        if is_own and not self._joins_others and node.takes_back(task.shape, task.groups):
+            return task.groups
+        if is_given:
+            devices = node.devices_now(task.shape)
+        else:
+            devices = node.devices_later(task.shape, task.groups if is_own else ())
+        if devices is None:
+            return None
+        return (*devices.groups, *_new_groups(task, node, devices.new))
 
 
 def _new_groups(task: Task, node: NodeState, count: int) -> tuple[str, ...]:

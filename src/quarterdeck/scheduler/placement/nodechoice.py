@@ -128,4 +128,7 @@ def _best_shared(cluster: Cluster, task: Task, nodes: Iterable[NodeState]) -> Pi
         # What memory is worth in quota shows only now that the device is known.
         if node.has_gpus and (not share.memory or is_within_capacity(job, node.charge(task.shape))):
             (with_room if node.gpus.has_room(share) else others).append(node)
-    return _best(cluster, task, with_room) or _best(cluster, task, others)
+    first, second = _best(cluster, task, with_room), _best(cluster, task, others)
+    if first is None or (second is not None and second.is_now and not first.is_now):
+        return second
+    return first

@@ -46,6 +46,19 @@ class PlacementOrder:
         """The preemptor and the evicted jobs, each when its turn has come; to be placed at once."""
         return self.in_turn([preemptor, *(as_waiting(job, with_evicted=True) for job in evicted)])
 
+    def everyone(self, preemptor: QueuedJob, evicted: Collection[Job]) -> Iterator[QueuedJob]:
+        """The same with all other jobs that wait and may get something."""
+        concerned = [preemptor, *(as_waiting(job, with_evicted=True) for job in evicted)]
+        known = {queued.job for queued in concerned}
+        waiting = [
+            queued
+            for jobs in self._waiting.values()
+            for queued in jobs
+            if queued.job not in known and queued.job.is_ready
+        ]
+        jobs = JobOrder((*concerned, *waiting), self.keys)
+        return iter(jobs.pop, None)
+
     def in_turn(self, concerned: Sequence[QueuedJob]) -> Iterator[QueuedJob]:
         """Jobs that wait, each when its turn has come; what was placed meanwhile counts."""
         queues = {queued.job.queue for queued in concerned if queued.job.queue is not None}

@@ -124,6 +124,11 @@ class VictimSearch:
         self._usable = self._usable_nodes()
         self._forecast = Forecast(cluster, placement_order, self._usable, self._gpu_count)
         self._recorded: list[Step] = []
+        self._accepted: tuple[list[Step], bool] = ([], False)
+        """The last scenario that was allowed, and whether its victims joined each other."""
+        self._kept: set[NodeState] = set()
+        """Nodes of victims whose scenarios placed everybody and were refused; they stay usable for the rest
+        of the attempts, so that pods without GPUs may move there."""
 
     def _usable_nodes(self) -> NodeSet:
         """Where the pods may go before anyone is evicted."""
@@ -144,10 +149,36 @@ class VictimSearch:
             if not self._solve(self._tasks[:count]):
                 self._transaction.rollback(start)
                 return False
-        if self._job.is_gang_satisfied and self._job.used > used:
+        if self._job.is_gang_satisfied and self._job.used > used and self._would_last(start):
             return True
         self._transaction.rollback(start)
         return False
+
+    def _would_last(self, start: int) -> bool:
+        """Whether the next cycle would leave the room to the job.
+
+        It serves everyone who waits in turn. If somebody ahead of the job took the room, the victims would
+        have to leave for nothing, and perhaps again and again.
+        """
+        steps, joins_others = self._accepted
+        preemptor = QueuedJob(self._job, 0, total_wanted(self._tasks), self._tasks)
+        self._transaction.rollback(start)
+        self._evict(steps)
+        evicted = list(dict.fromkeys(step.job for step in steps))
+        for queued in self._placement_order.everyone(preemptor, evicted):
+            is_placed = self._placer.promise(queued.job, queued.tasks, self._cluster.all_nodes)
+            if queued.job is self._job:
+                break
+        self._transaction.rollback(start)
+        if not is_placed:
+            return False
+        self._evict(steps)
+        return self._place_all(preemptor, steps, joins_others)
+
+    def _evict(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            for task in step.tasks:
+                self._transaction.evict(task)
 
     def _is_promising(self) -> bool:
         """Whether all candidates together would be enough."""
@@ -170,6 +201,7 @@ class VictimSearch:
 
     def _solve(self, tasks: Sequence[Task]) -> bool:
         """Find a scenario for the first pods; the victims it needs are recorded."""
+        self._kept.clear()
         recorded = {task for step in self._recorded for task in step.tasks}
         if recorded and self._try(tasks, ()):
             return True
@@ -203,20 +235,26 @@ class VictimSearch:
         return any(self._try(tasks, steps) for steps in considered.by_nodes())
 
     def _try(self, tasks: Sequence[Task], more: Sequence[Step]) -> bool:
-        """Evict the recorded victims and some more, place everyone again, and ask the action."""
+        """Evict the recorded victims and some more, place everyone again, and ask the action.
+
+        Pods that share GPUs stay on their devices if that will do; else they join each other, which frees
+        devices whatever the order in which they are placed.
+        """
         steps = [*self._recorded, *more]
         preemptor = QueuedJob(self._job, 0, total_wanted(tasks), list(tasks))
         if not self._may_work(tasks, more) or not self._is_worth_trying(preemptor, steps):
             return False
         position = self._transaction.checkpoint()
-        for step in steps:
-            for task in step.tasks:
-                self._transaction.evict(task)
-        if not self._place_all(preemptor, steps) or not self._rules.allow(tasks, steps, outcome_of(steps)):
+        for joins_others in (False, True) if any(not step.is_whole for step in steps) else (False,):
+            self._evict(steps)
+            if self._place_all(preemptor, steps, joins_others):
+                if self._rules.allow(tasks, steps, outcome_of(steps)):
+                    self._recorded = [step for step in steps if any(task.is_evicted for task in step.tasks)]
+                    self._accepted = (steps, joins_others)
+                    return True
+                self._kept.update(_nodes_of(steps))
             self._transaction.rollback(position)
-            return False
-        self._recorded = [step for step in steps if any(task.is_evicted for task in step.tasks)]
-        return True
+        return False
 
     def _is_worth_trying(self, preemptor: QueuedJob, steps: Sequence[Step]) -> bool:
         """Whether a forecast leaves hope for the scenario."""
@@ -224,27 +262,28 @@ class VictimSearch:
         if is_hopeless or lost is None or not self._cluster.settings.allow_consolidating_reclaim:
             return not is_hopeless
         # Who will be moved is not known; that may only count against the scenario later.
-        return self._rules.allow(preemptor.tasks, steps, VictimOutcome(lost, lost))
+        if self._rules.allow(preemptor.tasks, steps, VictimOutcome(lost, lost)):
+            return True
+        self._kept.update(_nodes_of(steps))
+        return False
 
-    def _place_all(self, preemptor: QueuedJob, steps: Sequence[Step]) -> bool:
+    def _place_all(self, preemptor: QueuedJob, steps: Sequence[Step], joins_others: bool) -> bool:
         nodes = self._nodes(steps)
         evicted = list(dict.fromkeys(step.job for step in steps))
         for queued in self._placement_order.order(preemptor, evicted):
-            is_placed = self._placer.promise(queued.job, queued.tasks, nodes)
+            is_placed = self._placer.promise(queued.job, queued.tasks, nodes, joins_others=joins_others)
             if queued.job is self._job and not is_placed:
                 return False
         return True
 
     def _nodes(self, steps: Sequence[Step]) -> NodeSet:
         """The usable nodes and those of the victims."""
-        usable = self._usable
-        more = {
-            task.node
-            for step in steps
-            for task in step.tasks
-            if task.node is not None and task.node not in usable
-        }
-        return self._cluster.all_nodes.view(usable.members | more) if more else usable
+        more = {node for node in (*_nodes_of(steps), *self._kept) if node not in self._usable}
+        return self._cluster.all_nodes.view(self._usable.members | more) if more else self._usable
+
+
+def _nodes_of(steps: Iterable[Step]) -> Iterator[NodeState]:
+    return (task.node for step in steps for task in step.tasks if task.node is not None)
 
 
 def _active(job: Job) -> list[Task]:

@@ -20,14 +20,14 @@ def evict_stale_gangs(cluster: Cluster, transaction: Transaction) -> None:
         since = job.info.stale_since
         if not job.is_stale:
             if since is not None:
-                transaction.decisions.append(ClearStale(job.key))
+                transaction.add(ClearStale(job.key))
             continue
         if since is None:
-            transaction.decisions.append(MarkStale(job.key, cluster.now))
+            transaction.add(MarkStale(job.key, cluster.now))
         grace = cluster.settings.staleness_grace_period
         if grace >= 0 and cluster.now - (cluster.now if since is None else since) >= grace:
             _evict(job, transaction)
-        transaction.decisions.append(StaleJob(job.key, stale_message(job)))
+        transaction.add(StaleJob(job.key, stale_message(job)))
 
 
 def _evict(job: Job, transaction: Transaction) -> None:
