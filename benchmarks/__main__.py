@@ -18,6 +18,7 @@ NAMES = (
     "trainer",
     "grove",
     "testkit",
+    "cel",
 )
 
 
