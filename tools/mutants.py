@@ -8,9 +8,9 @@ same name below ``tests/unit``, or the nearest folder above; ``--tests`` names o
 
 First the tests of a room run once, and it is noted which of them reach which function. Then, until the time
 of the room is over, one place in it is changed (``<`` to ``<=``, ``and`` to ``or``, ``+`` to ``-``, a number
-by one, a ``not`` dropped, a result turned into ``None``), and the tests that reach it run until one fails. If
-none does, all tests in the same files run; if they pass as well, the change survived. A run that takes ten
-times as long as it should counts as noticed.
+by one, a ``not`` dropped, a result turned into ``None``), and the tests that reach it run until one fails,
+the quick ones first, at most a minute of them. If none fails, the change survived. A run that takes ten times
+as long as it should counts as noticed.
 
 The seed decides which places, in which order; a longer run tries more of the same. Everything happens in
 copies of the tree that are removed at the end. The last lines say the share per room:
@@ -23,6 +23,7 @@ from __future__ import annotations
 import argparse
 import ast
 import contextlib
+import itertools
 import json
 import os
 import random
@@ -47,6 +48,8 @@ from mutation.change import Change, changes  # noqa: E402
 SOURCE: Final = Path("src/quarterdeck")
 RECORDING_SECONDS: Final = 1800
 """The tests of a room, once, with every call noted."""
+TESTING_SECONDS: Final = 60
+"""How long the tests of one change may take together; the quick ones are taken."""
 PATIENCE: Final = 10
 """How many times its usual duration a run may take."""
 START_SECONDS: Final = 30
@@ -63,15 +66,17 @@ class Tests:
     reach: dict[Path, dict[int, list[str]]]
 
     def reaching(self, path: Path, function: int | None) -> list[str]:
-        """The tests that run a function of a file, or with ``None``, any of its functions."""
+        """The tests that run a function of a file, or any of its functions; the quick ones first."""
         lines = self.reach.get(path, {})
         if function is not None:
-            return sorted(set(lines.get(function, ())))
-        return sorted({test for tests in lines.values() for test in tests})
+            lines = {function: lines.get(function, [])}
+        return sorted({test for tests in lines.values() for test in tests}, key=self.seconds.__getitem__)
 
-    def of_same_files(self, tests: Sequence[str]) -> list[str]:
-        files = {_file(test) for test in tests}
-        return [test for test in self.seconds if _file(test) in files]
+    def quick(self, tests: Sequence[str]) -> list[str]:
+        """The first of these, as many as fit into the time that one change may take."""
+        together = itertools.accumulate(self.seconds[test] for test in tests)
+        fitting = sum(1 for seconds in together if seconds <= TESTING_SECONDS)
+        return [*tests[: max(fitting, 1)]]
 
 
 @dataclass
@@ -167,29 +172,17 @@ def judge(copy: Copy, tests: Tests, path: Path, change: Change) -> Verdict:
     wanted = tests.reaching(path, _function(source, change.line))
     if not wanted:
         return "not reached"
-    copy.write(path, change.applied(source))
-    try:
-        for selected in (wanted, tests.of_same_files(wanted)):
-            code = _run(copy, tests, selected)
-            if code is None:
-                return "hung"
-            if code != 0:
-                return "noticed"
-        return "survived"
-    finally:
-        copy.write(path, source)
-
-
-def _run(copy: Copy, tests: Tests, selected: Sequence[str]) -> int | None:
+    selected = tests.quick(wanted)
     names = copy.root / "wanted.txt"
     names.write_text("\n".join(selected))
+    files = sorted({test.partition("::")[0] for test in selected})
     timeout = START_SECONDS + PATIENCE * sum(tests.seconds[test] for test in selected)
-    files = sorted({_file(test) for test in selected})
-    return copy.pytest("--exitfirst", *files, timeout=timeout, MUTATION_TESTS=str(names))
-
-
-def _file(test: str) -> str:
-    return test.partition("::")[0]
+    copy.write(path, change.applied(source))
+    try:
+        code = copy.pytest("--exitfirst", *files, timeout=timeout, MUTATION_TESTS=str(names))
+    finally:
+        copy.write(path, source)
+    return "hung" if code is None else "noticed" if code else "survived"
 
 
 def _function(source: bytes, line: int) -> int | None:

@@ -32,6 +32,8 @@ SWAPS: Final[dict[type[ast.AST], tuple[str, str]]] = {
     ast.Mult: ("*", "//"),
     ast.FloorDiv: ("//", "*"),
 }
+LARGE: Final = 1000
+"""Sizes and limits from here on are chosen round; one more or less is no other behaviour."""
 LOGGING: Final = frozenset(["debug", "info", "warning", "error", "exception", "critical"])
 FOR_PEOPLE: Final = frozenset(["__repr__", "__str__", "__rich_repr__", "__dir__"])
 
@@ -102,7 +104,7 @@ class _Finder:
                 yield self._change(node, self._offset(node), self._offset(operand), "")
             case ast.Constant(value=bool() as value):
                 yield self._change(node, *self._span(node), str(not value))
-            case ast.Constant(value=int() as value):
+            case ast.Constant(value=int() as value) if value < LARGE:
                 yield self._change(node, *self._span(node), str(value + 1))
                 if value > 0:
                     yield self._change(node, *self._span(node), str(value - 1))

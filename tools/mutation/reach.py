@@ -62,14 +62,15 @@ class Recorder:
 
 
 class Selection:
-    """Leaves the wanted tests."""
+    """Leaves the wanted tests, in the order in which they are wanted."""
 
-    def __init__(self, wanted: set[str]) -> None:
-        self._wanted = wanted
+    def __init__(self, wanted: list[str]) -> None:
+        self._place = {test: place for place, test in enumerate(wanted)}
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        left_out = [item for item in items if item.nodeid not in self._wanted]
-        items[:] = [item for item in items if item.nodeid in self._wanted]
+        left_out = [item for item in items if item.nodeid not in self._place]
+        kept = [item for item in items if item.nodeid in self._place]
+        items[:] = sorted(kept, key=lambda item: self._place[item.nodeid])
         config.hook.pytest_deselected(items=left_out)
 
 
@@ -77,4 +78,4 @@ def pytest_configure(config: pytest.Config) -> None:
     if output := os.environ.get("MUTATION_RECORD"):
         config.pluginmanager.register(Recorder(Path(output)))
     if wanted := os.environ.get("MUTATION_TESTS"):
-        config.pluginmanager.register(Selection(set(Path(wanted).read_text().splitlines())))
+        config.pluginmanager.register(Selection(Path(wanted).read_text().splitlines()))

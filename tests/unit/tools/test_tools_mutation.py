@@ -62,6 +62,7 @@ def test_letters_outside_ascii_do_not_shift_the_place() -> None:
         "_log.info('x', a=1)",
         "def __repr__(self): return a < b",
         "'a' + b",
+        "SIZE = 4096",
     ],
 )
 def test_what_no_test_could_notice_is_left_alone(source: str) -> None:
