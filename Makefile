@@ -7,7 +7,7 @@ ARGS ?=
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check bench docs cases kubernetes kube conformance format
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,6 +41,9 @@ check: $(STAMP) ## format, lint, types, import contracts, generated types
 format: $(STAMP)
 	@$(BIN)/ruff format src tests tools benchmarks examples
 	@$(BIN)/ruff check --fix src tests tools benchmarks examples
+
+mutants: $(STAMP) ## do the unit tests notice? ARGS="runtime --seconds 600 --seed 1"; not in CI
+	@$(BIN)/python tools/mutants.py $(ARGS)
 
 bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 	@$(BIN)/python -m benchmarks $(ARGS)

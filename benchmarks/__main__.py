@@ -19,6 +19,7 @@ NAMES = (
     "trainer",
     "grove",
     "testkit",
+    "cel",
 )
 
 

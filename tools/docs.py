@@ -24,7 +24,7 @@ _GENERATORS = ("tools/metrics_reference.py", "tools/options_reference.py")
 
 
 def pages() -> list[Path]:
-    return [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def examples(page: Path) -> Iterator[str]:

@@ -85,7 +85,10 @@ class Facts:
         for module in MODULES:
             self.modules[module.name] = []
             for root in module.roots:
-                self._settle(f"{module.package}.{root}", module)
+                model = f"{module.package}.{root}"
+                if model not in self._types:
+                    raise SystemExit(f"there is no {model} any more: take it out of tools/k8s/layout.py")
+                self._settle(model, module)
 
     def fields(self, model: str) -> list[Field]:
         """The fields that the class declares: a kind has its head from ``Resource``."""
@@ -162,14 +165,14 @@ class Source:
         self._module = module
         self._imports: dict[str, set[str]] = defaultdict(set)
 
-    def text(self, release: str) -> str:
+    def text(self) -> str:
         models = self._facts.modules[self._module.name]
         classes = "\n\n\n".join(self._class(model) for model in models)
         names = sorted(class_name(model) for model in models)
         return (
             f'"""{self._module.about}\n\n'
-            f"Made by ``make kubernetes`` from k8s.io/api {release}: do not edit.\n"
-            'What a newer server adds survives as unknown fields.\n"""\n\n'
+            "Made by ``make kubernetes``: do not edit. What a newer server adds survives as unknown fields.\n"
+            '"""\n\n'
             "from __future__ import annotations\n\n"
             f"{import_lines(self._imports)}\n"
             f"__all__ = {json.dumps(names)}\n\n\n{classes}\n"
@@ -352,7 +355,7 @@ def sources(version: str) -> dict[str, str]:
     types, resources = (json.loads((DATA / name).read_text()) for name in ("types.json", "resources.json"))
     facts = Facts(types, resources)
     release = f"v0.{version.partition('.')[2]}"
-    texts = {f"{module.name}.py": Source(facts, module).text(release) for module in MODULES}
+    texts = {f"{module.name}.py": Source(facts, module).text() for module in MODULES}
     texts["__init__.py"] = package_source(facts, version, release)
     return _formatted(texts)
 

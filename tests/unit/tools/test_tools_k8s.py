@@ -23,7 +23,7 @@ def generated(job_spec_field: list[Any], new_types: dict[str, Any] | None = None
     types, resources = recorded()
     types["types"]["io.k8s.api.batch.v1.JobSpec"]["fields"].append(job_spec_field)
     types["types"] |= new_types or {}
-    return models.Source(models.Facts(types, resources), BATCH).text("v0.99.0")
+    return models.Source(models.Facts(types, resources), BATCH).text()
 
 
 def test_the_committed_classes_are_what_the_facts_give() -> None:
@@ -80,6 +80,15 @@ def test_a_type_of_another_module_is_imported_from_there() -> None:
     text = generated(["affinity", "io.k8s.api.core.v1.Affinity", 99, 3])
     assert "from quarterdeck.api.k8s.placement import Affinity\n" in text
     assert "class Affinity(" not in text
+
+
+def test_a_type_that_is_gone_is_named_with_the_place_to_change() -> None:
+    types, resources = recorded()
+    del types["types"]["io.k8s.api.batch.v1.CronJob"]
+    with pytest.raises(
+        SystemExit, match=r"no io\.k8s\.api\.batch\.v1\.CronJob any more: .* tools/k8s/layout\.py"
+    ):
+        models.Facts(types, resources)
 
 
 def test_no_class_carries_a_description() -> None:

@@ -1,7 +1,6 @@
 """References between core objects: by name, by key, by field.
 
-Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
-What a newer server adds survives as unknown fields.
+Made by ``make kubernetes``: do not edit. What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Storage classes and CSI objects.
 
-Made by ``make kubernetes`` from k8s.io/api v0.36.3: do not edit.
-What a newer server adds survives as unknown fields.
+Made by ``make kubernetes``: do not edit. What a newer server adds survives as unknown fields.
 """
 
 from __future__ import annotations

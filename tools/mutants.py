@@ -1,0 +1,276 @@
+"""Change single operators at random and see whether a unit test notices.
+
+    python tools/mutants.py [ROOM ...] [--seconds 600] [--seed 1] [--count N] [--at FILE[:LINE]]
+
+A room is a folder below ``src/quarterdeck``, such as ``runtime`` or ``operators/grove/logic``; without one
+it is ``runtime``, ``scheduler`` and the ``logic`` of every operator. Its tests are those in the folder of the
+same name below ``tests/unit``, or the nearest folder above; ``--tests`` names others.
+
+First the tests of a room run once, and it is noted which of them reach which function. Then, until the time
+of the room is over, one place in it is changed (``<`` to ``<=``, ``and`` to ``or``, ``+`` to ``-``, a number
+by one, a ``not`` dropped, a result turned into ``None``), and the tests that reach it run until one fails,
+the quick ones first, at most a minute of them. If none fails, the change survived. A run that takes ten times
+as long as it should counts as noticed.
+
+The seed decides which places, in which order; a longer run tries more of the same. Everything happens in
+copies of the tree that are removed at the end. The last lines say the share per room:
+
+    room                     changed  noticed   share  not reached
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal, NoReturn
+
+TOOLS: Final = Path(__file__).resolve().parent
+ROOT: Final = TOOLS.parent
+sys.path.insert(0, str(TOOLS))
+
+from mutation.change import Change, changes  # noqa: E402
+
+SOURCE: Final = Path("src/quarterdeck")
+RECORDING_SECONDS: Final = 1800
+"""The tests of a room, once, with every call noted."""
+TESTING_SECONDS: Final = 60
+"""How long the tests of one change may take together; the quick ones are taken."""
+PATIENCE: Final = 10
+"""How many times its usual duration a run may take."""
+START_SECONDS: Final = 30
+"""What a run may take beyond its tests, on a busy machine: the interpreter, imports, collection."""
+
+Verdict = Literal["noticed", "hung", "survived", "not reached"]
+
+
+@dataclass
+class Tests:
+    """What the tests of a room reach, and how long each takes."""
+
+    seconds: dict[str, float]
+    reach: dict[Path, dict[int, list[str]]]
+
+    def reaching(self, path: Path, function: int | None) -> list[str]:
+        """The tests that run a function of a file, or any of its functions; the quick ones first."""
+        lines = self.reach.get(path, {})
+        if function is not None:
+            lines = {function: lines.get(function, [])}
+        return sorted({test for tests in lines.values() for test in tests}, key=self.seconds.__getitem__)
+
+    def quick(self, tests: Sequence[str]) -> list[str]:
+        """The first of these, as many as fit into the time that one change may take."""
+        together = itertools.accumulate(self.seconds[test] for test in tests)
+        fitting = sum(1 for seconds in together if seconds <= TESTING_SECONDS)
+        return [*tests[: max(fitting, 1)]]
+
+
+@dataclass
+class Result:
+    """How the changes of one room fared."""
+
+    room: str
+    verdicts: Counter[Verdict] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        total = self.verdicts.total()
+        noticed = self.verdicts["noticed"] + self.verdicts["hung"]
+        share = f"{100 * noticed / total:.0f} %" if total else "-"
+        return f"{self.room:28} {total:8} {noticed:8} {share:>7} {self.verdicts['not reached']:12}"
+
+
+class Copy:
+    """A copy of the tree in which files are changed and tests run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+        )
+        for name in listed.stdout.decode().split("\0"):
+            if name and (ROOT / name).is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, root / name)
+        self._tick = int(time.time())
+
+    def write(self, path: Path, source: bytes) -> None:
+        """Replace a file; each text gets a time of its own, so that no compiled file passes for it."""
+        self._tick += 1
+        (self.root / path).write_bytes(source)
+        os.utime(self.root / path, (self._tick, self._tick))
+
+    def pytest(self, *words: str, timeout: float, **settings: str) -> int | None:
+        """The exit code, or ``None`` for a run that had to be ended."""
+        places = [str(self.root / "src"), str(self.root / "tools")]
+        environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join(places)}
+        command = [sys.executable, "-m", "pytest", "-p", "mutation.reach", "-p", "no:xdist", *words]
+        process = subprocess.Popen(
+            command,
+            cwd=self.root,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            # whatever the tests started belongs to the session of the run and ends with it
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def record(copy: Copy, folders: Sequence[str]) -> Tests:
+    """Run the tests once; those that fail unchanged are named and left out."""
+    output = copy.root / "reach.json"
+    code = copy.pytest(*folders, timeout=RECORDING_SECONDS, MUTATION_RECORD=str(output))
+    if code is None or not output.exists():
+        raise SystemExit(f"the tests in {', '.join(folders)} do not come to an end unchanged")
+    found = json.loads(output.read_text())
+    output.unlink()
+    failing = {test for test, (_, passed) in found["tests"].items() if not passed}
+    for test in sorted(failing):
+        print(f"  left out, fails unchanged: {test}", flush=True)
+    if len(failing) == len(found["tests"]):
+        raise SystemExit(f"no test in {', '.join(folders)} passes unchanged")
+    reach = {
+        Path(name).relative_to(copy.root): {
+            int(line): [test for test in tests if test not in failing] for line, tests in lines.items()
+        }
+        for name, lines in found["reach"].items()
+        if Path(name).is_relative_to(copy.root)
+    }
+    seconds = {test: took for test, (took, _) in found["tests"].items() if test not in failing}
+    print(f"  {len(seconds)} tests, {sum(seconds.values()):.0f} s", flush=True)
+    return Tests(seconds, reach)
+
+
+def judge(copy: Copy, tests: Tests, path: Path, change: Change) -> Verdict:
+    """Whether a test notices the change."""
+    source = (ROOT / path).read_bytes()
+    wanted = tests.reaching(path, _function(source, change.line))
+    if not wanted:
+        return "not reached"
+    selected = tests.quick(wanted)
+    names = copy.root / "wanted.txt"
+    names.write_text("\n".join(selected))
+    files = sorted({test.partition("::")[0] for test in selected})
+    timeout = START_SECONDS + PATIENCE * sum(tests.seconds[test] for test in selected)
+    copy.write(path, change.applied(source))
+    try:
+        code = copy.pytest("--exitfirst", *files, timeout=timeout, MUTATION_TESTS=str(names))
+    finally:
+        copy.write(path, source)
+    return "hung" if code is None else "noticed" if code else "survived"
+
+
+def _function(source: bytes, line: int) -> int | None:
+    """Where the code of the innermost function around a line starts; ``None`` outside of functions."""
+    starts = [
+        min((node.lineno, *(each.lineno for each in node.decorator_list)))
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(starts, default=None)
+
+
+def candidates(room: str, at: str, seed: int) -> Iterator[tuple[Path, Change]]:
+    """The changes of a room in the order of the seed."""
+    name, _, line = at.partition(":")
+    found = [
+        (path.relative_to(ROOT), change)
+        for path in sorted((ROOT / SOURCE / room).rglob("*.py"))
+        if not name or path.match(name)
+        for change in changes(path.read_bytes())
+        if not line or change.line == int(line)
+    ]
+    random.Random(seed).shuffle(found)
+    yield from found
+
+
+def run_room(room: str, options: argparse.Namespace, seconds: float) -> Result:
+    result = Result(room)
+    with tempfile.TemporaryDirectory(prefix="mutants-") as scratch:
+        copy = Copy(Path(scratch).resolve())
+        folders = options.tests or [str(_nearest_tests(room))]
+        print(f"{room}: tests of {', '.join(folders)}", flush=True)
+        tests = record(copy, folders)
+        ends = time.monotonic() + seconds
+        for path, change in candidates(room, options.at, options.seed):
+            if time.monotonic() >= ends or result.verdicts.total() >= options.count:
+                break
+            verdict = judge(copy, tests, path, change)
+            result.verdicts[verdict] += 1
+            place = f"{path.relative_to(SOURCE)}:{change.line}"
+            print(f"  {result.verdicts.total():4} {verdict:12} {place}  {change}", flush=True)
+    return result
+
+
+def _nearest_tests(room: str) -> Path:
+    folder = Path("tests/unit") / room
+    while not (ROOT / folder).is_dir():
+        folder = folder.parent
+    return folder
+
+
+def default_rooms() -> list[str]:
+    logic = sorted((ROOT / SOURCE / "operators").glob("*/logic"))
+    return ["runtime", "scheduler", *(str(path.relative_to(ROOT / SOURCE)) for path in logic)]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("rooms", nargs="*", metavar="ROOM", help="a folder below src/quarterdeck")
+    parser.add_argument("--seconds", type=float, default=600, help="for all rooms together, after recording")
+    parser.add_argument("--seed", type=int, default=1, help="which places are changed")
+    parser.add_argument("--count", type=int, default=sys.maxsize, help="at most so many changes per room")
+    parser.add_argument("--at", default="", help="only changes in files of this name, or on one line of them")
+    parser.add_argument("--tests", nargs="+", help="folders or files of tests instead of the room's own")
+    options = parser.parse_args()
+    rooms = [room.strip("/") for room in options.rooms] or default_rooms()
+    for room in rooms:
+        if not (ROOT / SOURCE / room).is_dir():
+            parser.error(f"there is no folder {SOURCE / room}")
+    signal.signal(signal.SIGTERM, _interrupted)
+    results = []
+    try:
+        for room in rooms:
+            results.append(run_room(room, options, options.seconds / len(rooms)))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    print(f"\n{'room':28} {'changed':>8} {'noticed':>8} {'share':>7} {'not reached':>12}")
+    for result in results:
+        print(result)
+    return 0
+
+
+def _interrupted(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())
