@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quarterdeck.cluster.deployment.controller import deployment_controller
+from quarterdeck.cluster.endpoints.controller import endpoints_controller
+from quarterdeck.cluster.endpoints.slicecontroller import endpointslice_controller
 from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.controller import job_controller
 from quarterdeck.cluster.job.orphan import orphan_pod_controller
@@ -39,6 +41,8 @@ class Workloads:
 
     sets: bool = True
     """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
+    services: bool = True
+    """Endpoints and EndpointSlices."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
     jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
@@ -55,6 +59,9 @@ class Workloads:
             add(deployment_controller())
             add(replicaset_controller())
             add(replication_controller())
+        if self.services:
+            add(endpoints_controller())
+            add(endpointslice_controller())
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())

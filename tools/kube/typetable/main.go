@@ -1,4 +1,4 @@
-// Prints how Go sees the types of a pod template, for hashes that Kubernetes makes of Go's view of a value.
+// Prints how Go sees the types of pod templates and endpoints, for hashes that Kubernetes makes of Go's view of a value.
 //
 //	go run ./typetable > ../../src/quarterdeck/cluster/podset/gotypes.json
 //	go run ./typetable hash < templates.jsonl     one JSON template a line: its hash, and with it its dump
@@ -82,6 +82,7 @@ func main() {
 		return
 	}
 	visit(reflect.TypeOf(corev1.PodTemplateSpec{}))
+	visit(reflect.TypeOf(corev1.EndpointSubset{}))
 	lines := []string{}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		made, err := json.Marshal(types[name])

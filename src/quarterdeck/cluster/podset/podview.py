@@ -5,9 +5,9 @@ A set looks at all its pods again and again, and it may have ten thousand: whole
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Final
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ from quarterdeck.api import FrozenMap, Key, ObjectMeta, Time
 from quarterdeck.api.k8s import Pod
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["PodView", "PodViews", "next_availability"]
+__all__ = ["PodView", "Views", "next_availability"]
 
 _TERMINAL: Final = ("Succeeded", "Failed")
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
@@ -157,22 +157,31 @@ def next_availability(pods: Iterable[PodView], min_ready_seconds: int, now: floa
     return min((wait for wait in waits if wait > 0), default=None)
 
 
-class PodViews:
-    """The pods of one set; what was read of a pod is kept until it changes."""
+class _View(Protocol):
+    @property
+    def entry(self) -> Entry: ...
 
-    def __init__(self) -> None:
-        self._known: dict[str, PodView] = {}
+
+V = TypeVar("V", bound=_View)
+
+
+class Views(Generic[V]):
+    """Many objects of one kind; what was read of one is kept until it changes."""
+
+    def __init__(self, read: Callable[[Entry], V]) -> None:
+        self._read: Final = read
+        self._known: dict[str, V] = {}
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def read(self, entries: Iterable[Entry]) -> list[PodView]:
-        """The pods as they are now; others are forgotten."""
+    def read(self, entries: Iterable[Entry]) -> list[V]:
+        """The objects as they are now; others are forgotten."""
         known = self._known
-        now: dict[str, PodView] = {}
+        now: dict[str, V] = {}
         for entry in entries:
             view = known.get(entry.uid)
-            now[entry.uid] = view if view is not None and view.entry is entry else PodView(entry)
+            now[entry.uid] = view if view is not None and view.entry is entry else self._read(entry)
         self._known = now
         return list(now.values())
 

@@ -15,7 +15,7 @@ from quarterdeck.api.k8s.apps import ReplicaSetCondition, ReplicaSetStatus
 from quarterdeck.api.k8s.core import ReplicationControllerCondition, ReplicationControllerStatus
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.podset.claim import claim, controlled, uncontrolled
-from quarterdeck.cluster.podset.podview import PodView, PodViews, next_availability
+from quarterdeck.cluster.podset.podview import PodView, Views, next_availability
 from quarterdeck.cluster.podset.podwriter import MAX_CHANGES, Outcome, create_pods, pod_of, remove_pods
 from quarterdeck.cluster.podset.source import ClaimantsOf
 from quarterdeck.cluster.replicaset.decision import count, failure_reason, pods_to_remove
@@ -66,7 +66,7 @@ class ReplicaReconciler(Reconciler[S], Generic[S]):
         self._kind: Final[type[S]] = kind
         self._is_replicaset: Final = kind is ReplicaSet
         self._clock: Final = LoopClock()
-        self._views: dict[Key, PodViews] = {}
+        self._views: dict[Key, Views[PodView]] = {}
 
     def batch_period(self, key: Key) -> float:
         """Seconds for which changes of the pods of a set are gathered: longer for a large one."""
@@ -105,7 +105,7 @@ class ReplicaReconciler(Reconciler[S], Generic[S]):
     async def _pods(self, ctx: Context[S], selector: Selector) -> _Pods:
         views = self._views.get(ctx.key)
         if views is None:
-            views = self._views[ctx.key] = PodViews()
+            views = self._views[ctx.key] = Views(PodView)
         owned = views.read(controlled(ctx.cache, Pod, ctx.obj))
         seen = {pod.uid: pod for pod in owned}
 
