@@ -27,6 +27,7 @@ from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
 from quarterdeck.cluster.replicaset.controller import replicaset_controller, replication_controller
+from quarterdeck.cluster.statefulset.controller import statefulset_controller
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.manager.manager import Manager
 
@@ -59,6 +60,7 @@ class Workloads:
             add(deployment_controller())
             add(replicaset_controller())
             add(replication_controller())
+            add(statefulset_controller())
         if self.services:
             add(endpoints_controller())
             add(endpointslice_controller())

@@ -38,19 +38,20 @@ async def claim(
     kind: type[Resource],
     selector: Selector,
     *,
-    may_claim: Callable[[Entry], bool] = lambda _: True,
+    considers: Callable[[Entry], bool] = lambda _: True,
+    fits: Callable[[Entry], bool] = lambda _: True,
 ) -> list[Entry]:
     """The objects of the reconciled owner; needs the indexes ``controller_uid`` and ``uncontrolled``.
 
-    ``may_claim`` leaves others out: they are neither claimed nor let go.
+    Objects that it does not consider are neither claimed nor let go; ``fits`` is as good as the selector.
     """
     owner = ctx.obj
     is_going = owner.metadata.is_deleting
     mine: list[Entry] = []
     for entry in controlled(ctx.cache, kind, owner):
-        if not may_claim(entry):
+        if not considers(entry):
             continue
-        if selector.matches(entry.labels):
+        if selector.matches(entry.labels) and fits(entry):
             mine.append(entry)
         elif not is_going:
             await _release(ctx, kind, entry)
@@ -59,7 +60,7 @@ async def claim(
     orphans = [
         entry
         for entry in _entries(ctx.cache, kind, uncontrolled("yes", owner.metadata.namespace))
-        if not entry.is_deleting and selector.matches(entry.labels) and may_claim(entry)
+        if not entry.is_deleting and selector.matches(entry.labels) and fits(entry) and considers(entry)
     ]
     if orphans and await _may_adopt(ctx):
         for entry in orphans:

@@ -115,7 +115,7 @@ class ReplicaReconciler(Reconciler[S], Generic[S]):
                 view = seen[entry.uid] = PodView(entry)
             return view.is_active
 
-        active = await claim(ctx, Pod, selector, may_claim=is_active)
+        active = await claim(ctx, Pod, selector, considers=is_active)
         terminating = sum(1 for pod in owned if pod.is_terminating and selector.matches(pod.labels))
         return _Pods([seen[entry.uid] for entry in active], terminating)
 
