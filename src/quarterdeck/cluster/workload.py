@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from quarterdeck.cluster.daemonset.controller import daemonset_controller
 from quarterdeck.cluster.deployment.controller import deployment_controller
 from quarterdeck.cluster.endpoints.controller import endpoints_controller
 from quarterdeck.cluster.endpoints.slicecontroller import endpointslice_controller
@@ -61,6 +62,7 @@ class Workloads:
             add(replicaset_controller())
             add(replication_controller())
             add(statefulset_controller())
+            add(daemonset_controller())
         if self.services:
             add(endpoints_controller())
             add(endpointslice_controller())
