@@ -13,8 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from quarterdeck.cluster.cronjob.controller import cronjob_controller
 from quarterdeck.cluster.daemonset.controller import daemonset_controller
 from quarterdeck.cluster.deployment.controller import deployment_controller
+from quarterdeck.cluster.disruption import controller as disruption
+from quarterdeck.cluster.disruption.controller import disruption_controller
+from quarterdeck.cluster.disruption.stalecondition import stale_disruption_controller
 from quarterdeck.cluster.endpoints.controller import endpoints_controller
 from quarterdeck.cluster.endpoints.slicecontroller import endpointslice_controller
 from quarterdeck.cluster.job.backoff import JobSettings
@@ -43,6 +47,8 @@ class Workloads:
 
     sets: bool = True
     """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
+    budgets: bool = True
+    """PodDisruptionBudgets."""
     services: bool = True
     """Endpoints and EndpointSlices."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
@@ -63,6 +69,9 @@ class Workloads:
             add(replication_controller())
             add(statefulset_controller())
             add(daemonset_controller())
+        if self.budgets:
+            add(disruption_controller(manager.recorder(disruption.NAME)))
+            add(stale_disruption_controller())
         if self.services:
             add(endpoints_controller())
             add(endpointslice_controller())
@@ -70,6 +79,7 @@ class Workloads:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())
             add(ttl_controller())
+            add(cronjob_controller())
         if self.jobsets:
             add(jobset_controller())
         if self.scheduler is not None:
