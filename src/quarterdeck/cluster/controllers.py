@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from quarterdeck.client import Client
 from quarterdeck.cluster import garbage
 from quarterdeck.cluster.aggregation import aggregation_controller
+from quarterdeck.cluster.choice import ALL_CONTROLLERS, ControllerChoice
 from quarterdeck.cluster.event import DEFAULT_TTL, event_ttl_controller
 from quarterdeck.cluster.garbage import garbage_collector
 from quarterdeck.cluster.monitor import ResourceMonitor
@@ -19,6 +20,7 @@ from quarterdeck.cluster.storageprotection import claim_protection_controller, v
 from quarterdeck.cluster.token import SignToken, token_controller
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime.contract import ReconcileMetrics
+from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
@@ -33,6 +35,7 @@ def add_controllers(
     sign_token: SignToken | None = None,
     event_ttl: float = DEFAULT_TTL,
     workloads: Workloads | None = None,
+    choice: ControllerChoice = ALL_CONTROLLERS,
 ) -> NodeRegistration | None:
     """Add what every cluster has to a manager that has not started.
 
@@ -45,21 +48,31 @@ def add_controllers(
     - ``event_ttl``: seconds an event is kept after its last write.
     - ``workloads``: what runs Jobs and pods; without it they are stored, and nothing happens to them. What
       makes the nodes is returned.
+    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has.
     """
+    known: list[str] = []
+
+    def add(controller: Controller[Any]) -> None:
+        known.append(controller.name)
+        if choice.includes(controller.name):
+            manager.add(controller)
+
     monitor = ResourceMonitor(manager.client.mapper)
-    manager.add(garbage_collector(monitor, manager.client.mapper, manager.recorder(garbage.NAME)))
-    manager.add(quota_controller(monitor, manager.cache))
-    manager.add(namespace_controller())
-    manager.add(service_account_controller())
-    manager.add(aggregation_controller())
-    manager.add(claim_protection_controller())
-    manager.add(volume_protection_controller())
-    manager.add(event_ttl_controller(event_ttl))
+    add(garbage_collector(monitor, manager.client.mapper, manager.recorder(garbage.NAME)))
+    add(quota_controller(monitor, manager.cache))
+    add(namespace_controller())
+    add(service_account_controller())
+    add(aggregation_controller())
+    add(claim_protection_controller())
+    add(volume_protection_controller())
+    add(event_ttl_controller(event_ttl))
     if root_ca:
-        manager.add(root_ca_controller(root_ca))
+        add(root_ca_controller(root_ca))
     if sign_token is not None:
-        manager.add(token_controller(root_ca, sign_token))
-    return workloads.add_to(manager) if workloads is not None else None
+        add(token_controller(root_ca, sign_token))
+    registration = workloads.add_to(manager, add) if workloads is not None else None
+    choice.check(known)
+    return registration
 
 
 class ClusterControllers:
@@ -80,6 +93,7 @@ class ClusterControllers:
         sign_token: SignToken | None = None,
         event_ttl: float = DEFAULT_TTL,
         workloads: Workloads | None = None,
+        choice: ControllerChoice = ALL_CONTROLLERS,
         metrics: ManagerMetrics | None = None,
     ) -> None:
         """See ``add_controllers``; ``metrics`` count the work of these controllers among others."""
@@ -91,7 +105,12 @@ class ClusterControllers:
             options=ManagerOptions(watch_loop=False),
         )
         self._registration: Final = add_controllers(
-            self.manager, root_ca=root_ca, sign_token=sign_token, event_ttl=event_ttl, workloads=workloads
+            self.manager,
+            root_ca=root_ca,
+            sign_token=sign_token,
+            event_ttl=event_ttl,
+            workloads=workloads,
+            choice=choice,
         )
 
     @property

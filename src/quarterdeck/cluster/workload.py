@@ -1,4 +1,4 @@
-"""What makes workloads run: controllers of Jobs and JobSets, a scheduler, simulated nodes.
+"""What makes workloads run: controllers of Deployments, Jobs and so on, a scheduler, simulated nodes.
 
 Each part can be left out. A test of an operator that makes Jobs may want them to stay as they are; a cluster
 with another scheduler wants no default one::
@@ -9,8 +9,18 @@ with another scheduler wants no default one::
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
+from quarterdeck.cluster.cronjob.controller import cronjob_controller
+from quarterdeck.cluster.daemonset.controller import daemonset_controller
+from quarterdeck.cluster.deployment.controller import deployment_controller
+from quarterdeck.cluster.disruption import controller as disruption
+from quarterdeck.cluster.disruption.controller import disruption_controller
+from quarterdeck.cluster.disruption.stalecondition import stale_disruption_controller
+from quarterdeck.cluster.endpoints.controller import endpoints_controller
+from quarterdeck.cluster.endpoints.slicecontroller import endpointslice_controller
 from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.controller import job_controller
 from quarterdeck.cluster.job.orphan import orphan_pod_controller
@@ -21,36 +31,63 @@ from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
 from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
+from quarterdeck.cluster.replicaset.controller import replicaset_controller, replication_controller
+from quarterdeck.cluster.statefulset.controller import statefulset_controller
+from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.manager.manager import Manager
 
 __all__ = ["Workloads"]
+
+AddController = Callable[[Controller[Any]], None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workloads:
     """Which parts run; a kubelet runs pods on simulated nodes whoever made those."""
 
+    sets: bool = True
+    """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
+    budgets: bool = True
+    """PodDisruptionBudgets."""
+    services: bool = True
+    """Endpoints and EndpointSlices."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
     jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
     kubelet: Kubelet | None = field(default_factory=Kubelet)
     nodes: NodeSettings = field(default_factory=NodeSettings)
 
-    def add_to(self, manager: Manager) -> NodeRegistration:
-        """Add the controllers to a manager that has not started; returns what makes the nodes."""
+    def add_to(self, manager: Manager, add: AddController | None = None) -> NodeRegistration:
+        """Add the controllers to a manager that has not started; returns what makes the nodes.
+
+        ``add`` takes each controller in place of the manager, and may leave it out.
+        """
+        add = add if add is not None else manager.add
+        if self.sets:
+            add(deployment_controller())
+            add(replicaset_controller())
+            add(replication_controller())
+            add(statefulset_controller())
+            add(daemonset_controller())
+        if self.budgets:
+            add(disruption_controller(manager.recorder(disruption.NAME)))
+            add(stale_disruption_controller())
+        if self.services:
+            add(endpoints_controller())
+            add(endpointslice_controller())
         if self.jobs is not None:
-            manager.add(job_controller(self.jobs))
-            manager.add(orphan_pod_controller())
-            manager.add(ttl_controller())
+            add(job_controller(self.jobs))
+            add(orphan_pod_controller())
+            add(ttl_controller())
+            add(cronjob_controller())
         if self.jobsets:
-            manager.add(jobset_controller())
+            add(jobset_controller())
         if self.scheduler is not None:
-            recorder = manager.recorder(placement.NAME)
-            manager.add(placement.scheduler_controller(self.scheduler, recorder))
+            add(placement.scheduler_controller(self.scheduler, manager.recorder(placement.NAME)))
         if self.kubelet is not None:
-            manager.add(self.kubelet.controller())
-            manager.add(pod_gc_controller())
+            add(self.kubelet.controller())
+            add(pod_gc_controller())
         registration = NodeRegistration(self.nodes)
         if self.nodes.count:
-            manager.add(registration.controller())
+            add(registration.controller())
         return registration

@@ -9,7 +9,6 @@ from quarterdeck.api import (
     ObjectMeta,
     Selector,
     add_finalizer,
-    controller_of,
     remove_finalizer,
     remove_owner_reference,
     set_controller_reference,
@@ -20,19 +19,12 @@ from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import NO_FAILURES
 from quarterdeck.cluster.job.podstate import PodState
+from quarterdeck.cluster.podset.claim import uncontrolled
 from quarterdeck.errors import NotFound, ignore_not_found
-from quarterdeck.runtime.cache import Cache, Entry, Index, IndexQuery, controlled_by
+from quarterdeck.runtime.cache import Cache, Entry, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["PodBook", "selector_of", "uncontrolled"]
-
-
-def _is_uncontrolled(entry: Entry) -> Iterable[str]:
-    return () if controller_of(entry.owner_references) is not None else ("yes",)
-
-
-uncontrolled: Final[Index[Pod]] = Index("uncontrolled", of_entry=_is_uncontrolled)
-"""Pods that nobody controls."""
+__all__ = ["PodBook", "selector_of"]
 
 
 def selector_of(job: Job) -> Selector | None:

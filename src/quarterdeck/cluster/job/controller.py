@@ -14,7 +14,7 @@ from quarterdeck.api.k8s import Job, Pod
 from quarterdeck.api.k8s.batch import JobCondition, JobStatus, UncountedTerminatedPods
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import JobSettings
-from quarterdeck.cluster.job.claim import PodBook, uncontrolled
+from quarterdeck.cluster.job.claim import PodBook, selector_of
 from quarterdeck.cluster.job.decision import (
     Assessment,
     assess,
@@ -26,9 +26,10 @@ from quarterdeck.cluster.job.decision import (
     success,
 )
 from quarterdeck.cluster.job.podcontrol import Outcome, create_pods, free_pods, remove_pods
-from quarterdeck.cluster.job.source import JobsOfPods
 from quarterdeck.cluster.job.tracking import account, conclude, settle
 from quarterdeck.cluster.names import FIELD_MANAGER
+from quarterdeck.cluster.podset.claim import uncontrolled
+from quarterdeck.cluster.podset.source import ClaimantsOf
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.runtime.cache import controller_uid
 from quarterdeck.runtime.controller.builder import Builder
@@ -227,7 +228,7 @@ def job_controller(settings: JobSettings | None = None) -> Controller[Job]:
     reconciler = JobReconciler(settings)
     return (
         Builder(Job, name=NAME)
-        .watches(Pod, to=JobsOfPods(), delay=reconciler.batch_period)
+        .watches(Pod, to=ClaimantsOf(Job, selector_of), delay=reconciler.batch_period)
         .indexes(Pod, controller_uid, uncontrolled)
         .rbac(
             Rule(

@@ -1,0 +1,167 @@
+"""A pod as Services see it, and which Services a change of a pod concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.api import FrozenMap, Key, Time
+from quarterdeck.api.k8s import Pod, Service, ServicePort
+from quarterdeck.runtime.cache import Cache, Entry
+from quarterdeck.runtime.controller.change import ObjectEvent
+from quarterdeck.runtime.controller.handler import MapContext
+
+__all__ = ["PodAddress", "ServicesOfPods", "is_headless", "is_selected", "pods_of"]
+
+_TERMINAL: Final = ("Succeeded", "Failed")
+
+
+class _Port(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    name: str = ""
+    container_port: int = 0
+    protocol: str = ""
+
+
+class _Container(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    ports: tuple[_Port, ...] = ()
+    restart_policy: str = ""
+
+
+class _Spec(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    node_name: str = ""
+    hostname: str = ""
+    subdomain: str = ""
+    containers: tuple[_Container, ...] = ()
+    init_containers: tuple[_Container, ...] = ()
+
+
+class _Condition(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    type: str = ""
+    status: str = ""
+    last_transition_time: str | None = None
+
+
+class _IP(msgspec.Struct, gc=False, frozen=True):
+    ip: str = ""
+
+
+class _Status(msgspec.Struct, gc=False, frozen=True):
+    phase: str = ""
+    conditions: tuple[_Condition, ...] = ()
+    ip: str = msgspec.field(name="podIP", default="")
+    ips: tuple[_IP, ...] = msgspec.field(name="podIPs", default=())
+
+
+class _Document(msgspec.Struct, gc=False, frozen=True):
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+_decode: Final = msgspec.json.Decoder(_Document).decode
+
+
+class PodAddress:
+    """Where one state of a pod can be reached."""
+
+    def __init__(self, entry: Entry) -> None:
+        document = _decode(entry.raw)
+        self.entry: Final = entry
+        self._spec: Final = document.spec
+        self.node_name: Final = document.spec.node_name
+        self.hostname: Final = document.spec.hostname
+        self.subdomain: Final = document.spec.subdomain
+        self.ips: Final = tuple(each.ip for each in document.status.ips)
+        self.has_address: Final = document.status.phase not in _TERMINAL and bool(
+            document.status.ip or self.ips
+        )
+        ready = next((each for each in document.status.conditions if each.type == "Ready"), None)
+        self.is_ready: Final = ready is not None and ready.status == "True"
+        self.trigger_time: Final = ready.last_transition_time if ready is not None else None
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def is_deleting(self) -> bool:
+        return self.entry.is_deleting
+
+    def addresses(self, *, is_ipv6: bool) -> list[str]:
+        """Its addresses of one family, as they are usually written."""
+        found = (ip_address(each) for each in self.ips)
+        return [str(each) for each in found if (each.version == 6) == is_ipv6]
+
+    def port_of(self, port: ServicePort) -> int | None:
+        """The number of the port that a Service means; ``None`` if the pod has no port of that name."""
+        wanted = port.target_port
+        if isinstance(wanted, int):
+            return wanted
+        sidecars = (each for each in self._spec.init_containers if each.restart_policy == "Always")
+        for container in (*self._spec.containers, *sidecars):
+            for each in container.ports:
+                if each.name == wanted and each.protocol == port.protocol:
+                    return each.container_port
+        return None
+
+    def hostname_for(self, service: Service) -> str:
+        """The name it has below the Service; none unless it asks for one there."""
+        return self.hostname if self.subdomain == service.metadata.name else ""
+
+    def differs(self, other: PodAddress) -> bool:
+        """Whether Services care about the difference between two states of a pod."""
+        mine, theirs = self.entry, other.entry
+        return (
+            (self.is_ready, self.ips, self.hostname, self.subdomain)
+            != (other.is_ready, other.ips, other.hostname, other.subdomain)
+            or mine.is_deleting != theirs.is_deleting
+            or mine.labels != theirs.labels
+            or self.has_address != other.has_address
+        )
+
+    @property
+    def trigger_seconds(self) -> float:
+        """When its readiness changed, seconds since 1970."""
+        return Time(self.trigger_time).timestamp() if self.trigger_time else 0.0
+
+
+def is_headless(service: Service) -> bool:
+    """Whether a Service has no address of its own."""
+    return service.spec.cluster_ip in ("", "None")
+
+
+def is_selected(service: Service) -> bool:
+    """Whether the endpoints of a Service are found by its selector."""
+    return service.spec.type != "ExternalName" and bool(service.spec.selector)
+
+
+def pods_of(cache: Cache, service: Service) -> Iterable[Entry]:
+    """The pods that a Service selects."""
+    wanted = service.spec.selector.items()
+    for entry in cache.informer(Pod).entries(service.metadata.namespace):
+        if wanted <= entry.labels.items():
+            yield entry
+
+
+class ServicesOfPods:
+    """The Services that select a pod, or did before it changed."""
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        """The keys of the Services; nothing if the change does not matter to any."""
+        old, new = event.old, event.new
+        informer = context.cache.informer(Service)
+        decode = informer.decoder(Service)
+        states: list[FrozenMap[str, str]] = [each.labels for each in (old, new) if each is not None]
+        found = []
+        for entry in informer.entries(event.entry.namespace):
+            service = decode(entry)
+            if not is_selected(service):
+                continue
+            wanted = service.spec.selector.items()
+            if any(wanted <= labels.items() for labels in states):
+                found.append(entry.key)
+        if found and old is not None and new is not None and old is not new:
+            return found if PodAddress(new).differs(PodAddress(old)) else ()
+        return found

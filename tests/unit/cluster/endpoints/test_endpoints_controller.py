@@ -1,0 +1,144 @@
+"""Endpoints and EndpointSlices of Services, as pods come and go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from setkit import LABELS, made, pods, template, until
+from workloadkit import NAMESPACE, behaving
+
+from quarterdeck.api import DynamicObject, to_dict
+from quarterdeck.api.k8s import Endpoints, EndpointSlice, Service
+from quarterdeck.client import Client
+from quarterdeck.cluster.controllers import add_controllers
+from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.workload import Workloads
+from quarterdeck.errors import NotFound
+from quarterdeck.runtime import Manager
+from quarterdeck.testing import TestCluster, eventually
+
+
+@pytest.fixture(autouse=True)
+async def cluster_at_work(cluster: TestCluster, manager: Manager) -> None:
+    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=2)))
+    await cluster.start(manager)
+
+
+def service(name: str = "web", **spec: Any) -> DynamicObject:
+    whole = {"selector": LABELS, "ports": [{"port": 80, "targetPort": 8080}], **spec}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {"team": "a"}},
+        "spec": {key: value for key, value in whole.items() if value is not None},
+    }
+    return DynamicObject(document)
+
+
+async def slices(client: Client) -> list[EndpointSlice]:
+    found = await client.list(
+        EndpointSlice, namespace=NAMESPACE, labels={"kubernetes.io/service-name": "web"}
+    )
+    return list(found.items)
+
+
+async def ready(client: Client, number: int) -> list[EndpointSlice]:
+    async def probe() -> list[EndpointSlice] | None:
+        found = await slices(client)
+        there = [each for one in found for each in one.endpoints if each.conditions.ready]
+        return found if len(there) == number and found else None
+
+    found = await eventually(probe, timeout=120)
+    assert found is not None
+    return found
+
+
+async def test_a_service_without_pods_has_an_empty_slice_and_endpoints(client: Client) -> None:
+    await client.create(service())
+    [only] = await ready(client, 0)
+    assert (only.address_type, list(only.endpoints), list(only.ports)) == ("IPv4", [], [])
+    assert dict(only.metadata.labels) == {
+        "team": "a",
+        "kubernetes.io/service-name": "web",
+        "endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io",
+    }
+    found = await until(client, Endpoints, lambda _: True)
+    assert dict(found.metadata.labels) == {
+        "team": "a",
+        "endpoints.kubernetes.io/managed-by": "endpoint-controller",
+    }
+    assert list(found.subsets) == []
+
+
+async def test_ready_pods_are_endpoints_and_others_are_not(client: Client) -> None:
+    await client.create(service())
+    await client.create(made("Deployment", replicas=2))
+    late = template(annotations=behaving(ready_seconds="never"))
+    late["metadata"]["labels"]["late"] = "yes"
+    selector = {"matchLabels": {"late": "yes"}}
+    await client.create(made("Deployment", name="late", replicas=1, template=late, selector=selector))
+    [only] = await ready(client, 2)
+    assert [to_dict(each) for each in only.ports] == [{"name": "", "port": 8080, "protocol": "TCP"}]
+
+    async def all_are_seen() -> Endpoints | None:
+        found = await client.get(Endpoints, "web", NAMESPACE)
+        if not found.subsets:
+            return None
+        subset = found.subsets[0]
+        return found if (len(subset.addresses), len(subset.not_ready_addresses)) == (2, 1) else None
+
+    assert await eventually(all_are_seen, timeout=60)
+    names = {each.target_ref.name for each in only.endpoints if each.target_ref and each.conditions.ready}
+    assert names == {each.metadata.name for each in await pods(client) if "late" not in each.metadata.labels}
+
+
+async def test_endpoints_follow_pods_that_go(client: Client) -> None:
+    await client.create(service())
+    await client.create(made("Deployment", replicas=3))
+    await ready(client, 3)
+    deployment = made("Deployment", replicas=0)
+    await client.apply(deployment, field_manager="test", force=True)
+    [only] = await ready(client, 0)
+    assert not only.endpoints
+
+
+async def test_a_hundred_endpoints_fit_a_slice(client: Client) -> None:
+    await client.create(service())
+    await client.create(made("Deployment", replicas=130))
+    found = await ready(client, 130)
+    sizes = [len(each.endpoints) for each in found]
+    assert (len(sizes), sum(sizes)) == (2, 130)
+    assert max(sizes) <= 100
+
+
+async def test_endpoints_go_with_their_service(client: Client) -> None:
+    await client.create(service())
+    await ready(client, 0)
+    await until(client, Endpoints, lambda _: True)
+    await client.delete(Service, "web", NAMESPACE)
+
+    async def both_are_gone() -> bool:
+        try:
+            await client.get(Endpoints, "web", NAMESPACE)
+        except NotFound:
+            return not await slices(client)
+        return False
+
+    await eventually(both_are_gone, timeout=60)
+
+
+async def test_a_service_without_selector_is_left_alone(client: Client) -> None:
+    await client.create(service(selector=None))
+    await client.create(service("other"))
+    await until(client, Endpoints, lambda _: True, name="other")
+    assert not await slices(client)
+
+
+async def test_a_named_port_is_looked_up_in_the_pod(client: Client) -> None:
+    await client.create(service(ports=[{"name": "http", "port": 80, "targetPort": "web"}]))
+    spec = template()
+    spec["spec"]["containers"][0]["ports"] = [{"name": "web", "containerPort": 9000}]
+    await client.create(made("Deployment", replicas=1, template=spec))
+    [only] = await ready(client, 1)
+    assert [(each.name, each.port) for each in only.ports] == [("http", 9000)]
