@@ -184,11 +184,13 @@ def validate_addresses(spec: Mapping[str, Any]) -> list[FieldError]:
     elif addresses:
         errors.append(invalid_json(path, addresses, "must be empty when `clusterIP` is not specified"))
     families: list[str] = spec.get("ipFamilies") or []
+    seen: set[str] = set()
     for index, family in enumerate(families):
         if family not in _FAMILIES:
             errors.append(not_supported(f"spec.ipFamilies[{index}]", family, _FAMILIES))
-        if family in families[:index]:
+        if family in seen:
             errors.append(duplicate(f"spec.ipFamilies[{index}]", family))
+        seen.add(family)
     policy = spec.get("ipFamilyPolicy")
     if policy is not None and policy not in _POLICIES:
         errors.append(not_supported("spec.ipFamilyPolicy", policy, _POLICIES))
