@@ -28,7 +28,7 @@ from quarterdeck.apiserver.schema.defaultrules import has_unpruned_defaults
 from quarterdeck.apiserver.schema.definition import Options, schema_errors
 from quarterdeck.apiserver.schema.formats import checked
 from quarterdeck.apiserver.schema.gourl import UrlError, parse_request_uri
-from quarterdeck.apiserver.schema.structural import items_of, strings, text
+from quarterdeck.apiserver.schema.lenient import items_of, strings, text
 from quarterdeck.apiserver.schema.versionrules import (
     MAX_SELECTABLE_FIELDS,
     column_errors,
