@@ -16,6 +16,8 @@ import msgspec
 
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, forbidden, invalid, required, too_long
 
+from . import errorlimit
+
 Json = dict[str, Any]
 NameErrors = Callable[..., list[str]]
 
@@ -189,10 +191,12 @@ def label_value_errors(value: str) -> list[str]:
 
 def invalid_json(field: str, value: Any, detail: str) -> FieldError:
     """`invalid` for a list or object whose keys are to be shown in the order they have."""
-    text = msgspec.json.encode(value).decode()
-    return FieldError(
-        ErrorKind.INVALID, field, f"Invalid value: {text}: {detail}" if detail else f"Invalid value: {text}"
-    )
+    return _invalid_text(field, msgspec.json.encode(value).decode(), detail)
+
+
+def _invalid_text(field: str, text: str, detail: str) -> FieldError:
+    body = f"Invalid value: {text}: {detail}" if detail else f"Invalid value: {text}"
+    return FieldError(ErrorKind.INVALID, field, body)
 
 
 def validate_labels(labels: Mapping[str, str] | None, field: str) -> list[FieldError]:
@@ -235,7 +239,7 @@ def _ordered_owner(owner: Mapping[str, Any]) -> Json:
 
 def validate_owner_references(owners: Sequence[Mapping[str, Any]] | None, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    first_controller = ""
+    first_controller, more_controllers, shown = "", 0, ""
     for owner in owners or ():
         api_version: str = owner.get("apiVersion") or ""
         kind: str = owner.get("kind") or ""
@@ -253,14 +257,17 @@ def validate_owner_references(owners: Sequence[Mapping[str, Any]] | None, field:
             errors.append(invalid_json(field, _ordered_owner(owner), text))
         if owner.get("controller"):
             controller = f"{kind}/{owner.get('name') or ''}"
-            if first_controller:
+            if not first_controller:
+                first_controller = controller
+                continue
+            more_controllers += 1
+            shown = shown or msgspec.json.encode([_ordered_owner(item) for item in owners or ()]).decode()
+            if more_controllers <= errorlimit.fitting(len(shown)):  # each shows the whole list
                 text = (
                     'Only one reference can have Controller set to true. Found "true" in references '
                     f"for {first_controller} and {controller}"
                 )
-                errors.append(invalid_json(field, [_ordered_owner(item) for item in owners or ()], text))
-            else:
-                first_controller = controller
+                errors.append(_invalid_text(field, shown, text))
     return errors
 
 

@@ -13,6 +13,8 @@ from typing import Any
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import FieldError, joined_text
 
+from . import errorlimit
+
 Json = dict[str, Any]
 
 
@@ -147,10 +149,12 @@ def conflict(resource: str, group: str, name: str, why: str = MODIFIED) -> Statu
 def invalid(kind: str, group: str, name: str, errors: Sequence[FieldError]) -> StatusError:
     """422 with one cause per field error; `kind` is the Kind, not the resource."""
     details = _object_details(kind, group, name)
-    details["causes"] = [error.cause() for error in errors]
+    shown = errorlimit.shown(errors)
+    more = "" if len(shown) == len(errors) else ", and more"
+    details["causes"] = [error.cause() for error in shown]
     return StatusError(
         422,
-        f"{qualified(kind, group)} {gostyle.quote(name)} is invalid: {joined_text(errors)}",
+        f"{qualified(kind, group)} {gostyle.quote(name)} is invalid: {joined_text(shown)}{more}",
         reason="Invalid",
         details=details,
     )

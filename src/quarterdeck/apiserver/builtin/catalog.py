@@ -14,7 +14,7 @@ from .cluster.node import NodeStrategy
 from .cluster.priorityclass import PriorityClassStrategy
 from .cluster.runtimeclass import RuntimeClassStrategy
 from .kind import BuiltinStrategy, PlainStrategy
-from .network import endpoints, networking
+from .network import address, endpoints, ingress, networkpolicy
 from .network.service import ServiceStrategy
 from .pod import subresource as podsubresource
 from .pod.pod import PodStrategy
@@ -80,11 +80,11 @@ _STRATEGIES: Final[dict[tuple[str, str], Strategy]] = {
     ("events.k8s.io", "events"): event.EventsEventStrategy(),
     (_FLOW, "flowschemas"): flowcontrol.FlowSchemaStrategy(),
     (_FLOW, "prioritylevelconfigurations"): flowcontrol.PriorityLevelConfigurationStrategy(),
-    (_NETWORKING, "ingressclasses"): networking.IngressClassStrategy(),
-    (_NETWORKING, "ingresses"): networking.IngressStrategy(),
-    (_NETWORKING, "ipaddresses"): networking.IPAddressStrategy(),
-    (_NETWORKING, "networkpolicies"): networking.NetworkPolicyStrategy(),
-    (_NETWORKING, "servicecidrs"): networking.ServiceCIDRStrategy(),
+    (_NETWORKING, "ingressclasses"): ingress.IngressClassStrategy(),
+    (_NETWORKING, "ingresses"): ingress.IngressStrategy(),
+    (_NETWORKING, "ipaddresses"): address.IPAddressStrategy(),
+    (_NETWORKING, "networkpolicies"): networkpolicy.NetworkPolicyStrategy(),
+    (_NETWORKING, "servicecidrs"): address.ServiceCIDRStrategy(),
     ("node.k8s.io", "runtimeclasses"): RuntimeClassStrategy(),
     ("policy", "poddisruptionbudgets"): PodDisruptionBudgetStrategy(),
     (_RBAC, "clusterrolebindings"): rbac.ClusterRoleBindingStrategy(),

@@ -28,7 +28,7 @@ from quarterdeck.apiserver.schema.defaultrules import has_unpruned_defaults
 from quarterdeck.apiserver.schema.definition import Options, schema_errors
 from quarterdeck.apiserver.schema.formats import checked
 from quarterdeck.apiserver.schema.gourl import UrlError, parse_request_uri
-from quarterdeck.apiserver.schema.structural import items_of, strings, text
+from quarterdeck.apiserver.schema.lenient import items_of, strings, text
 from quarterdeck.apiserver.schema.versionrules import (
     MAX_SELECTABLE_FIELDS,
     column_errors,
@@ -282,8 +282,10 @@ def _spec_errors(spec: _Spec, strict: _Strictness) -> list[FieldError]:
         text_ = "must be false in order to use defaults in the schema"
         errors.append(invalid("spec.preserveUnknownFields", True, text_))
     strict = msgspec.structs.replace(strict, schema=options)
+    per_version = any(item.get("subresources") is not None for item in spec.versions)
     for index, version in enumerate(spec.versions):
-        errors += _version_errors(spec, version, f"spec.versions[{index}]", strict)
+        subresources = version.get("subresources") if per_version else spec.shared.get("subresources")
+        errors += _version_errors(version, subresources, f"spec.versions[{index}]", strict)
     errors += _version_list_errors(spec)
     errors += [
         required(f"spec.names.{key}")
@@ -358,14 +360,14 @@ def _missing_schema_errors(spec: _Spec, strict: _Strictness) -> Iterator[FieldEr
             yield required(path, "because otherwise all fields are pruned")
 
 
-def _version_errors(spec: _Spec, version: Json, path: str, strict: _Strictness) -> Iterator[FieldError]:
+def _version_errors(
+    version: Json, subresources: object, path: str, strict: _Strictness
+) -> Iterator[FieldError]:
     name = text(version, "name")
     if texts := dns1035_errors(name):
         yield invalid(f"{path}.name", name, ",".join(texts))
     for text_ in deprecation_errors(version):
         yield invalid(f"{path}.deprecationWarning", version.get("deprecationWarning"), text_)
-    per_version = any(item.get("subresources") is not None for item in spec.versions)
-    subresources = version.get("subresources") if per_version else spec.shared.get("subresources")
     schema = _dig(version, "schema", "openAPIV3Schema")
     yield from schema_errors(
         schema,

@@ -29,6 +29,7 @@ from .body import (
     undeterminable,
     yaml_problem,
 )
+from .change import Manner
 from .context import Context, deep_copy
 from .request import ApiRequest, WriteOptions
 from .write import Writer
@@ -65,7 +66,7 @@ class Patcher:
             patched = change.apply(old, request.resource, shares=settled is not None)
             return decode_patched(request, options, patched, change, settled)
 
-        return await self._writer.modify(request, options, transform, is_patch=True, rules=rules)
+        return await self._writer.modify(request, options, transform, Manner(is_patch=True, rules=rules))
 
     async def _apply(self, request: ApiRequest, rules: Strategy | None) -> Response:
         options = WriteOptions.of(request, "PatchOptions", is_apply=True)
@@ -97,9 +98,8 @@ class Patcher:
             check_namespace(request, obj)
             return obj
 
-        return await self._writer.modify(
-            request, options, transform, is_patch=True, is_apply=True, rules=rules
-        )
+        manner = Manner(is_patch=True, is_apply=True, rules=rules)
+        return await self._writer.modify(request, options, transform, manner)
 
 
 class PatchBody:

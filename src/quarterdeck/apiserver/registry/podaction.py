@@ -13,6 +13,7 @@ from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.wire.http import Response
 
 from .answer import document_response
+from .change import check_uid
 from .context import timestamp
 from .delete import DeleteOptions, Deleter
 from .request import ApiRequest, WriteOptions
@@ -45,7 +46,7 @@ class PodActions:
         pods = self._pods()
 
         def assign(pod: Json) -> None:
-            self._writer.check_same(pods, pod, binding)
+            check_uid(pods, binding.get("metadata") or {}, pod["metadata"])
             podsubresource.bind(pod, binding, timestamp())
 
         if options.dry_run:

@@ -17,6 +17,7 @@ from quarterdeck.apiserver.resource.resource import BuiltinResource, Resource
 from quarterdeck.apiserver.resource.subresourcerules import scale_for
 from quarterdeck.wire.http import Response
 
+from .admit import Projection
 from .answer import object_response
 from .body import check_identity, check_namespace, decode_object
 from .context import Context, deep_copy
@@ -24,7 +25,7 @@ from .patching import APPLY_YAML, PatchBody, check_patch_type, decode_patched, p
 from .request import ApiRequest, WriteOptions
 from .scale import PathScale, ScaleView, check_replicas
 from .transient import transient_kind
-from .write import Projection, Writer
+from .write import Writer
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.crd.resource import CustomResource
@@ -67,9 +68,7 @@ class Scaling:
             shown = view.shown(old)
             if entries := to_scale(owners, paths):
                 shown["metadata"]["managedFields"] = entries
-            wanted = await self._writer.mutate_as(
-                request, projection, change(shown, context), shown, options, context
-            )
+            wanted = await self._writer.mutate_as(context, options, projection, change(shown, context), shown)
             obj = deep_copy(old)
             meta = obj["metadata"]
             wanted.setdefault("spec", {})
@@ -87,7 +86,7 @@ class Scaling:
                 del meta["managedFields"]
             return obj
 
-        _, obj, _ = await self._writer.modify_object(request, options, transform, projection=projection)
+        obj = await self._writer.modify_as(request, options, transform, projection)
         return _response(request, view.read(obj))
 
 

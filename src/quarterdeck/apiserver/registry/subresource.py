@@ -14,8 +14,7 @@ from quarterdeck.apiserver.resource.subresourcerules import subresource_rules
 from quarterdeck.wire.http import Response
 
 from .answer import document_response
-from .body import check_identity, parse_object
-from .context import Context, deep_copy
+from .change import Manner
 from .patching import Patcher
 from .podaction import PodActions
 from .podlog import LogText, serve_log
@@ -100,18 +99,7 @@ class Subresources:
         rules = subresource_rules(request.resource.group, request.resource.plural, request.info.subresource)
         if verb == "patch":
             return self._patcher.patch(request, rules)
-        return self._update(request, rules)
-
-    async def _update(self, request: ApiRequest, rules: Any) -> Response:
-        options = WriteOptions.of(request, "UpdateOptions")
-        obj = parse_object(request, options)
-        check_identity(request, obj)
-        request.resource.strategy.default(obj)
-
-        async def replace(old: Json | None, context: Context) -> Json:
-            return deep_copy(obj)
-
-        return await self._writer.modify(request, options, replace, rules=rules)
+        return self._writer.update(request, Manner(rules=rules))
 
     # -- pods and service accounts ---------------------------------------------------------
 

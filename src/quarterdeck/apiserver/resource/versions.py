@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.apiserver.builtin.cluster import event
-from quarterdeck.apiserver.builtin.workload import autoscaling
+from quarterdeck.apiserver.builtin.workload import autoscalingversion
 
 from .resource import Converter
 
@@ -26,10 +26,10 @@ class _AutoscalingV1(Converter):
     """autoscaling/v1 over stored autoscaling/v2."""
 
     def from_storage(self, obj: Json) -> Json:
-        return autoscaling.to_v1(obj)
+        return autoscalingversion.to_v1(obj)
 
     def to_storage(self, obj: Json) -> Json:
-        return autoscaling.to_v2(obj)
+        return autoscalingversion.to_v2(obj)
 
 
 _CONVERTERS: dict[tuple[str, str, str], Converter] = {

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from quarterdeck.apiserver.schema.lenient import text
+from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
 from quarterdeck.wire.fielderror import ErrorKind, FieldError
-
-from .structural import ABSENT, SchemaNode, text
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.cel.rules import CompiledRules, RuleViolation

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.jsonvalue import same
-
-from .structural import ABSENT, SchemaNode
 
 
 def unchanged(node: SchemaNode, old: Any, new: Any) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from quarterdeck.apiserver.schema.node import ABSENT, Absent, SchemaNode
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import ErrorKind
 from quarterdeck.wire.gostyle import json_text
@@ -25,7 +26,6 @@ from .document import type_name
 from .formats import checker, formats_of_type
 from .issue import Findings, Issue
 from .regex import RegexError, compile_regex
-from .structural import ABSENT, Absent, SchemaNode
 
 _TYPE_META: Final = ("apiVersion", "kind")
 

@@ -12,11 +12,12 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
+from quarterdeck.apiserver.schema.lenient import items_of, strings, text
+from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from . import gointernal
 from .celrules import FieldPathError, resolve_field
-from .structural import compile_schema, items_of, strings, text
 
 Json: TypeAlias = dict[str, Any]
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import msgspec
 
+from quarterdeck.apiserver.schema.node import INT_OR_STRING, SchemaNode
+
 from . import number
 from .explain import explain, range_check, truncated
 from .formats import checker
 from .regex import RegexError, compile_regex
-from .structural import INT_OR_STRING, SchemaNode
 
 Check = Callable[[Any], bool]
 

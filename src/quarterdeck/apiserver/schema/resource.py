@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
+from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
 from quarterdeck.wire.jsonvalue import deep_copy
 
@@ -23,7 +25,6 @@ from . import defaulting, objectmeta, pruning
 from .celrules import compile_rules, rule_violations
 from .keyedlist import duplicate_errors
 from .scale import scale_errors
-from .structural import ABSENT, SchemaNode, compile_schema
 from .validation import validate
 
 if TYPE_CHECKING:

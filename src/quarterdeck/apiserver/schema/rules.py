@@ -11,10 +11,10 @@ from enum import Enum
 from typing import Any, Final
 
 from quarterdeck.apiserver.document import nesting
+from quarterdeck.apiserver.schema.lenient import items_of, text
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
 from .regex import RegexError, compile_regex
-from .structural import items_of, text
 
 Json = dict[str, Any]
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
 from quarterdeck.wire.fielderror import FieldError, internal
 
 from .explain import explain
 from .issue import field_errors
 from .quick import quick_check
-from .structural import ABSENT, SchemaNode
 
 
 def validate(value: Any, node: SchemaNode, old: Any = ABSENT, *, prefix: str = "") -> list[FieldError]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from quarterdeck.apiserver.schema.lenient import items_of, text
+from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_many
 
 from .celrules import FieldPathError, resolve_field
-from .structural import compile_schema, items_of, text
 
 Json = dict[str, Any]
 

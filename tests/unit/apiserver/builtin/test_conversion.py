@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.builtin.cluster import event
-from quarterdeck.apiserver.builtin.workload import autoscaling
+from quarterdeck.apiserver.builtin.workload import autoscalingversion
 
 Json = dict[str, Any]
 
@@ -101,7 +101,7 @@ def autoscaler(*metrics: Json, **spec: Any) -> Json:
 
 
 def test_the_cpu_target_is_a_field_of_v1() -> None:
-    shaped = autoscaling.to_v1(autoscaler(METRICS[0]))
+    shaped = autoscalingversion.to_v1(autoscaler(METRICS[0]))
     assert shaped["apiVersion"] == "autoscaling/v1"
     assert shaped["spec"]["targetCPUUtilizationPercentage"] == 55
     assert shaped["metadata"]["annotations"] == {"mine": "1"}
@@ -111,11 +111,11 @@ def test_the_cpu_target_is_a_field_of_v1() -> None:
 @pytest.mark.parametrize("metric", METRICS, ids=lambda metric: metric["type"])
 def test_every_metric_survives_v1(metric: Json) -> None:
     document = autoscaler(metric)
-    assert autoscaling.to_v2(autoscaling.to_v1(document)) == document
+    assert autoscalingversion.to_v2(autoscalingversion.to_v1(document)) == document
 
 
 def test_other_metrics_travel_in_an_annotation() -> None:
-    shaped = autoscaling.to_v1(autoscaler(METRICS[1]))
+    shaped = autoscalingversion.to_v1(autoscaler(METRICS[1]))
     assert shaped["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"] == (
         '[{"type":"Resource","resource":{"name":"memory","targetAverageValue":"1Gi"}}]'
     )
@@ -127,17 +127,17 @@ def test_behavior_and_conditions_survive_v1() -> None:
     }
     document = autoscaler(METRICS[0], behavior=behavior)
     document["status"]["conditions"] = [{"type": "AbleToScale", "status": "True"}]
-    assert autoscaling.to_v2(autoscaling.to_v1(document)) == document
+    assert autoscalingversion.to_v2(autoscalingversion.to_v1(document)) == document
 
 
 def test_unreadable_annotations_are_ignored() -> None:
-    document = autoscaling.to_v1(autoscaler(METRICS[0]))
+    document = autoscalingversion.to_v1(autoscaler(METRICS[0]))
     document["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/metrics"] = "{"
     document["metadata"]["annotations"]["autoscaling.alpha.kubernetes.io/behavior"] = "[]"
-    assert autoscaling.to_v2(document)["spec"]["metrics"] == [METRICS[0]]
+    assert autoscalingversion.to_v2(document)["spec"]["metrics"] == [METRICS[0]]
 
 
 def test_v1_without_a_target_means_eighty_percent() -> None:
     document = {"metadata": {"name": "h"}, "spec": {"maxReplicas": 3}}
-    [metric] = autoscaling.to_v2(document)["spec"]["metrics"]
+    [metric] = autoscalingversion.to_v2(document)["spec"]["metrics"]
     assert metric["resource"]["target"]["averageUtilization"] == 80

@@ -86,11 +86,13 @@ class CertificateSigningRequestStrategy(BuiltinStrategy):
         usages = spec.get("usages") or ()
         if not usages:
             errors.append(required("spec.usages", "usages must contain at least one item"))
+        seen: set[str] = set()
         for index, usage in enumerate(usages):
             if usage not in _USAGES:
                 errors.append(not_supported(f"spec.usages[{index}]", usage, _USAGES))
-            if usage in usages[:index]:
+            if usage in seen:
                 errors.append(duplicate(f"spec.usages[{index}]", usage))
+            seen.add(usage)
         name = spec.get("signerName") or ""
         if not name:
             errors.append(required("spec.signerName"))

@@ -15,6 +15,7 @@ from quarterdeck.apiserver.builtin.pod.resources import (
     validate_resource_name,
 )
 from quarterdeck.apiserver.builtin.quantity import NANO, Quantity, round_list
+from quarterdeck.apiserver.errorlimit import repeated
 from quarterdeck.apiserver.metadata import IMMUTABLE, invalid_json, qualified_name_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, forbidden, invalid, required
@@ -63,18 +64,12 @@ class ResourceQuotaStrategy(BuiltinStrategy):
                 errors.append(invalid(path, name, "must be a standard resource for quota"))
             errors += validate_quantity(name, quantity_or_zero(source), path)
         scopes = spec.get("scopes") or []
-        errors += [
-            invalid_json("spec.scopes", scopes, "unsupported scope")
-            for scope in scopes
-            if scope not in _SCOPES
-        ]
-        hard = sorted(spec.get("hard") or ())
-        errors += [
-            invalid_json("spec.scopes", scopes, "unsupported scope applied to resource")
-            for scope in scopes
-            for name in hard
-            if _is_standard(name) and not _scope_fits(scope, name)
-        ]
+        if unknown := sum(scope not in _SCOPES for scope in scopes):
+            errors += repeated(invalid_json("spec.scopes", scopes, "unsupported scope"), unknown)
+        hard = _Hard(spec.get("hard") or ())
+        if misfits := sum(map(hard.misfits, scopes)):
+            misfit = invalid_json("spec.scopes", scopes, "unsupported scope applied to resource")
+            errors += repeated(misfit, misfits)
         if _conflict(scopes):
             errors.append(invalid_json("spec.scopes", scopes, "conflicting scopes"))
         return errors + _selector_errors(spec, hard)
@@ -93,7 +88,7 @@ def _conflict(scopes: Iterable[str]) -> bool:
     return any(pair <= chosen for pair in pairs)
 
 
-def _selector_errors(spec: Json, hard: list[str]) -> list[FieldError]:
+def _selector_errors(spec: Json, hard: _Hard) -> list[FieldError]:
     """The long form of scopes; upstream shows the selector with its internal names."""
     selector = spec.get("scopeSelector")
     if selector is None:
@@ -111,15 +106,14 @@ def _selector_errors(spec: Json, hard: list[str]) -> list[FieldError]:
         ]
     }
     errors: list[FieldError] = []
+    misfit: FieldError | None = None  # shows the whole selector, so it is made once
     for term in terms:
         scope, operator, values = term.get("scopeName") or "", term.get("operator") or "", term.get("values")
         if scope not in _SCOPES:
             errors.append(invalid(f"{field}.scopeName", scope, "unsupported scope"))
-        errors += [
-            invalid_json(field, shown, "unsupported scope applied to resource")
-            for name in hard
-            if _is_standard(name) and not _scope_fits(scope, name)
-        ]
+        if misfits := hard.misfits(scope):
+            misfit = misfit or invalid_json(field, shown, "unsupported scope applied to resource")
+            errors += repeated(misfit, misfits)
         if scope in _ONLY_EXISTS and operator != "Exists":
             errors.append(invalid(f"{field}.operator", operator, _MUST_EXIST))
         if operator in ("In", "NotIn"):
@@ -150,12 +144,27 @@ _COMPUTE: Final = frozenset(
 )
 
 
+class _Hard:
+    """The limited resources of a quota, and how many of them do not go with a scope."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = [name for name in names if _is_standard(name)]
+        self._misfits: dict[str, int] = {}
+
+    def misfits(self, scope: str) -> int:
+        if scope not in self._misfits:
+            self._misfits[scope] = (
+                sum(not _scope_fits(scope, name) for name in self._names) if scope in _SCOPES else 0
+            )
+        return self._misfits[scope]
+
+
 def _scope_fits(scope: str, name: str) -> bool:
     if scope == "BestEffort":
         return name == "pods"
     if scope == "VolumeAttributesClass":
         return name in ("persistentvolumeclaims", "requests.storage")
-    return scope not in _SCOPES or name == "pods" or name in _COMPUTE
+    return name == "pods" or name in _COMPUTE
 
 
 class LimitRangeStrategy(BuiltinStrategy):

@@ -16,7 +16,7 @@ from quarterdeck.apiserver.metadata import (
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, not_supported, required, too_many
 
-from .servicevalidation import validate_endpoint_ip
+from .serviceaddress import validate_endpoint_ip
 
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 ENDPOINTS_WARNING: Final = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"

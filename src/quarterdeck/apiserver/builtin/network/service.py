@@ -10,14 +10,10 @@ from quarterdeck.apiserver.metadata import (
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid
 
+from .serviceaddress import validate_address_changes, validate_balancer, validate_family_changes
 from .serviceallocation import allocate, drop_type_dependent, keep_allocated, normalize_addresses
 from .servicekind import is_external_name, is_externally_accessible, needs_health_check
-from .servicevalidation import (
-    validate_address_changes,
-    validate_balancer,
-    validate_family_changes,
-    validate_service,
-)
+from .servicevalidation import validate_service
 from .servicewarning import service_warnings
 
 

@@ -13,6 +13,7 @@ from quarterdeck.apiserver.status import internal
 from quarterdeck.apiserver.status import invalid as invalid_status
 from quarterdeck.wire.fielderror import invalid
 
+from .serviceaddress import validate_addresses
 from .serviceallocator import AddressPool, ServiceAllocator
 from .servicekind import (
     is_external_name,
@@ -21,7 +22,6 @@ from .servicekind import (
     needs_health_check,
     needs_node_ports,
 )
-from .servicevalidation import validate_addresses
 
 
 def normalize_addresses(spec: Json, old: Mapping[str, Any] | None) -> None:

@@ -16,11 +16,12 @@ from quarterdeck.apiserver.metadata import invalid_json, qualified_name_errors, 
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, forbidden, internal, invalid, required
 
+from .annotation import MIRROR, validate_pod_annotations
 from .container import validate_image_padding
 from .defaults import default_pod
 from .placement import merge_label_keys, validate_tolerations
 from .resources import qos_class
-from .spec import MIRROR, validate_pod_annotations, validate_pod_spec
+from .spec import validate_pod_spec
 
 UPDATABLE: Final = ",".join(
     (

@@ -6,22 +6,21 @@ Sums follow the scheduler's rules: init containers run one after the other, rest
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from typing import Any, Final
 
-from quarterdeck.apiserver.builtin.formats import NOT_NEGATIVE, validate_label
+from quarterdeck.apiserver.builtin.formats import NOT_NEGATIVE
 from quarterdeck.apiserver.builtin.quantity import NANO, ZERO, Quantity, canonical_text, parse
 from quarterdeck.apiserver.metadata import qualified_name_errors
-from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
-    ErrorKind,
     FieldError,
-    duplicate,
     forbidden,
     invalid,
     not_supported,
     required,
 )
+
+from .claim import ClaimNames, validate_claim_references
 
 _HUGE_PAGES: Final = "hugepages-"
 _CONTAINER_RESOURCES: Final = frozenset(("cpu", "memory", "ephemeral-storage"))
@@ -133,7 +132,7 @@ def validate_requirements(
     requirements: Mapping[str, Any] | None,
     field: str,
     *,
-    claim_names: Set[str] = frozenset(),
+    claim_names: ClaimNames | None = None,
     pod_level: bool = False,
 ) -> list[FieldError]:
     """`resources` of a container or, with `pod_level`, of a pod."""
@@ -178,36 +177,7 @@ def validate_requirements(
     if huge and not any(name in limits or name in requests for name in ("cpu", "memory")):
         errors.append(forbidden(field, "HugePages require cpu or memory"))
     if claims := requirements.get("claims"):
-        errors += _validate_claims(claims, claim_names, f"{field}.claims")
-    return errors
-
-
-def _validate_claims(claims: Sequence[Json], claim_names: Set[str], field: str) -> list[FieldError]:
-    errors: list[FieldError] = []
-    seen: set[str] = set()
-    for index, claim in enumerate(claims):
-        path = f"{field}[{index}]"
-        name = claim.get("name") or ""
-        if not name:
-            errors.append(required(path))
-            continue
-        request = claim.get("request") or ""
-        if name in seen:
-            errors.append(duplicate(path, name))
-        else:
-            key = name
-            if request:
-                errors += validate_label(request, f"{path}.request")
-                key = f"{name}/{request}"
-            if key in seen:
-                errors.append(duplicate(path, key))
-            elif not request:
-                errors += [duplicate(path, name) for other in seen if other.startswith(f"{name}/")]
-            seen.add(key)
-        if name not in claim_names:
-            known = f": {', '.join(sorted(claim_names))}" if claim_names else " which is empty"
-            body = f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims{known}'
-            errors.append(FieldError(ErrorKind.NOT_FOUND, path, body))
+        errors += validate_claim_references(claims, claim_names or ClaimNames(), f"{field}.claims")
     return errors
 
 
@@ -241,12 +211,13 @@ def _aggregate(spec: Mapping[str, Any], key: str) -> Totals:
     peak: Totals = {}
     for container in spec.get("initContainers") or ():
         resources = (container.get("resources") or {}).get(key) or {}
+        # only what this container names can be higher than it was before
         if container.get("restartPolicy") == "Always":
             _add(totals, resources)
             _add(sidecars, resources)
-            _raise_to(peak, sidecars)
+            _raise_to(peak, {name: sidecars[name] for name in resources})
         else:
-            running = dict(sidecars)
+            running = {name: sidecars[name] for name in resources if name in sidecars}
             _add(running, resources)
             _raise_to(peak, running)
     _raise_to(totals, peak)
@@ -312,7 +283,7 @@ def _sum_compute(totals: dict[str, int], resources: Mapping[str, Any] | None) ->
 
 
 def validate_pod_level(
-    spec: Mapping[str, Any], field: str, *, claim_names: Set[str] = frozenset()
+    spec: Mapping[str, Any], field: str, *, claim_names: ClaimNames | None = None
 ) -> list[FieldError]:
     """`spec.resources` against itself and against the containers."""
     level = spec.get("resources")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from typing import Any
 
 from quarterdeck.apiserver.resource.strategy import Json
+
+from .claim import ClaimNames
 
 
 class ContainerScope:
@@ -19,4 +21,4 @@ class ContainerScope:
         self.grace_period: int | None = spec.get("terminationGracePeriodSeconds")
         self.host_users: bool = spec.get("hostUsers") is not False
         claims = spec.get("resourceClaims")
-        self.claim_names: Set[str] = {claim.get("name") or "" for claim in claims} if claims else frozenset()
+        self.claim_names = ClaimNames(claim.get("name") or "" for claim in claims or ())

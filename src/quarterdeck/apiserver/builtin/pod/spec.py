@@ -8,12 +8,8 @@ from typing import Any, Final
 from quarterdeck.apiserver.builtin.formats import (
     MAX_INT32,
     range_error,
-    underscore_subdomain_errors,
-    validate_ip,
 )
 from quarterdeck.apiserver.metadata import (
-    byte_length,
-    invalid_json,
     label_errors,
     qualified_name_errors,
     subdomain_errors,
@@ -23,16 +19,17 @@ from quarterdeck.apiserver.metadata import (
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import (
     FieldError,
-    duplicate,
     forbidden,
     invalid,
     not_found,
     not_supported,
     required,
-    too_long,
 )
 
+from .annotation import MIRROR, validate_pod_annotations
+from .claim import validate_claims
 from .container import validate_containers, validate_ephemeral_containers, validate_init_containers
+from .hostname import validate_dns, validate_host_aliases, validate_hostname_override
 from .placement import validate_affinity, validate_gates, validate_spread, validate_tolerations
 from .resources import validate_pod_level, validate_requirements
 from .scope import ContainerScope
@@ -42,45 +39,21 @@ from .volume import validate_volumes
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION_POLICIES: Final = ("PreemptLowerPriority", "Never")
-_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
-MIRROR: Final = "kubernetes.io/config.mirror"
 _NO_META: Final[Mapping[str, Any]] = {}
 
 
 def validate_pod_spec(
     spec: Json, field: str, *, meta: Mapping[str, Any] = _NO_META, is_pod: bool = False
 ) -> list[FieldError]:
-    """A defaulted spec; `meta` is the pod's own metadata, empty for a template."""
+    """A defaulted spec; `meta` is the pod's own metadata, empty for a template. In upstream's order."""
     get = spec.get
-    errors: list[FieldError] = []
-    if get("terminationGracePeriodSeconds") is None:
-        errors.append(required(f"{field}.terminationGracePeriodSeconds"))
-    volumes: dict[str, Json] = {}
-    if listed := get("volumes"):
-        name = meta.get("name") or ""
-        volumes, found = validate_volumes(listed, name, f"{field}.volumes", is_pod=is_pod)
-        errors += found
-    if claims := get("resourceClaims"):
-        errors += _validate_claims(claims, meta, f"{field}.resourceClaims")
-    scope = ContainerScope(spec, volumes)
-    containers: Sequence[Json] = get("containers") or ()
-    errors += validate_containers(containers, scope, f"{field}.containers")
-    initial: Sequence[Json] = get("initContainers") or ()
-    if initial:
-        errors += validate_init_containers(initial, containers, scope, f"{field}.initContainers")
-    if ephemeral := get("ephemeralContainers"):
-        path = f"{field}.ephemeralContainers"
-        errors += validate_ephemeral_containers(ephemeral, [*containers, *initial], scope, path)
-    if get("resources") is not None:
-        errors += validate_pod_level(spec, field, claim_names=scope.claim_names)
+    errors = _validate_contents(spec, field, meta, is_pod=is_pod)
     if get("hostNetwork"):
-        errors += _validate_host_ports(containers, f"{field}.containers", is_pod=is_pod)
-    if (policy := get("restartPolicy")) not in _RESTART_POLICIES:
-        path = f"{field}.restartPolicy"
-        errors.append(not_supported(path, policy, _RESTART_POLICIES) if policy else required(path))
-    if (policy := get("dnsPolicy")) not in _DNS_POLICIES:
-        path = f"{field}.dnsPolicy"
-        errors.append(not_supported(path, policy, _DNS_POLICIES) if policy else required(path))
+        errors += _validate_host_ports(get("containers") or (), f"{field}.containers", is_pod=is_pod)
+    for key, allowed in (("restartPolicy", _RESTART_POLICIES), ("dnsPolicy", _DNS_POLICIES)):
+        if (policy := get(key)) not in allowed:
+            path = f"{field}.{key}"
+            errors.append(not_supported(path, policy, allowed) if policy else required(path))
     if selector := get("nodeSelector"):
         errors += validate_labels(selector, f"{field}.nodeSelector")
     context = get("securityContext")
@@ -88,13 +61,11 @@ def validate_pod_spec(
         errors += validate_pod_context(context or {}, spec, f"{field}.securityContext")
     if affinity := get("affinity"):
         errors += validate_affinity(affinity, f"{field}.affinity")
+    policy = get("dnsPolicy") or ""
     if get("dnsConfig") is not None or policy == "None":
-        errors += _validate_dns(get("dnsConfig"), policy or "", f"{field}.dnsConfig")
-    for index, gate in enumerate(get("readinessGates") or ()):
-        condition = gate.get("conditionType") or ""
-        if found_texts := qualified_name_errors(condition):
-            path = f"{field}.readinessGates[{index}].conditionType"
-            errors += [invalid(path, condition, text) for text in found_texts]
+        errors += validate_dns(get("dnsConfig"), policy, f"{field}.dnsConfig")
+    if gates := get("readinessGates"):
+        errors += _validate_readiness_gates(gates, f"{field}.readinessGates")
     if gates := get("schedulingGates"):
         errors += validate_gates(gates, f"{field}.schedulingGates")
     if constraints := get("topologySpreadConstraints"):
@@ -106,7 +77,7 @@ def validate_pod_spec(
             if get(key)
         ]
     if (hostname := get("hostnameOverride")) is not None:
-        errors += _validate_hostname_override(spec, hostname, f"{field}.hostnameOverride")
+        errors += validate_hostname_override(spec, hostname, f"{field}.hostnameOverride")
     for key in ("serviceAccountName", "nodeName"):
         if (name := get(key)) and (texts := subdomain_errors(name)):
             errors += [invalid(f"{field}.{key}", name, text) for text in texts]
@@ -117,20 +88,9 @@ def validate_pod_spec(
             errors += [invalid(f"{field}.{key}", name, text) for text in texts]
     if tolerations := get("tolerations"):
         errors += validate_tolerations(tolerations, f"{field}.tolerations")
-    for index, alias in enumerate(get("hostAliases") or ()):
-        path = f"{field}.hostAliases[{index}]"
-        errors += validate_ip(alias.get("ip") or "", f"{path}.ip")
-        for position, host in enumerate(alias.get("hostnames") or ()):
-            errors += [
-                invalid(f"{path}.hostnames[{position}]", host, text) for text in subdomain_errors(host)
-            ]
-    for key in ("priorityClassName", "runtimeClassName"):
-        name = get(key)
-        if name or (name is not None and key == "runtimeClassName"):
-            errors += [invalid(f"{field}.{key}", name, text) for text in subdomain_errors(name)]
-    if (policy := get("preemptionPolicy")) is not None and policy not in _PREEMPTION_POLICIES:
-        path = f"{field}.preemptionPolicy"
-        errors.append(not_supported(path, policy, _PREEMPTION_POLICIES) if policy else required(path))
+    if aliases := get("hostAliases"):
+        errors += validate_host_aliases(aliases, f"{field}.hostAliases")
+    errors += _validate_classes(spec, field)
     if (overhead := get("overhead")) is not None:
         errors += validate_requirements({"limits": overhead}, f"{field}.overhead")
     if (system := get("os")) is not None:
@@ -139,34 +99,31 @@ def validate_pod_spec(
     return errors
 
 
-def _validate_claims(claims: Sequence[Json], meta: Mapping[str, Any], field: str) -> list[FieldError]:
+def _validate_contents(spec: Json, field: str, meta: Mapping[str, Any], *, is_pod: bool) -> list[FieldError]:
+    """What a pod is made of: volumes, claims, containers and their resources."""
+    get = spec.get
     errors: list[FieldError] = []
-    names: set[str] = set()
-    mirrored = MIRROR in (meta.get("annotations") or ())
-    for index, claim in enumerate(claims):
-        if mirrored:
-            errors.append(forbidden("", "static pods do not support resource claims"))
-            continue
-        path = f"{field}[{index}]"
-        name = claim.get("name") or ""
-        if not name:
-            errors.append(required(f"{path}.name"))
-        elif name in names:
-            errors.append(duplicate(f"{path}.name", name))
-        else:
-            errors += [invalid(f"{path}.name", name, text) for text in label_errors(name)]
-            names.add(name)
-        direct, template = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
-        shown = {"Name": name, "ResourceClaimName": direct, "ResourceClaimTemplateName": template}
-        if direct is not None and template is not None:
-            text = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            errors.append(invalid_json(path, shown, text))
-        if direct is None and template is None:
-            text = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            errors.append(invalid_json(path, shown, text))
-        for key in ("resourceClaimName", "resourceClaimTemplateName"):
-            if (value := claim.get(key)) is not None:
-                errors += [invalid(f"{path}.{key}", value, text) for text in subdomain_errors(value)]
+    if get("terminationGracePeriodSeconds") is None:
+        errors.append(required(f"{field}.terminationGracePeriodSeconds"))
+    volumes: dict[str, Json] = {}
+    if listed := get("volumes"):
+        name = meta.get("name") or ""
+        volumes, found = validate_volumes(listed, name, f"{field}.volumes", is_pod=is_pod)
+        errors += found
+    if claims := get("resourceClaims"):
+        is_mirror = MIRROR in (meta.get("annotations") or ())
+        errors += validate_claims(claims, f"{field}.resourceClaims", is_mirror=is_mirror)
+    scope = ContainerScope(spec, volumes)
+    containers: Sequence[Json] = get("containers") or ()
+    errors += validate_containers(containers, scope, f"{field}.containers")
+    initial: Sequence[Json] = get("initContainers") or ()
+    if initial:
+        errors += validate_init_containers(initial, containers, scope, f"{field}.initContainers")
+    if ephemeral := get("ephemeralContainers"):
+        path = f"{field}.ephemeralContainers"
+        errors += validate_ephemeral_containers(ephemeral, [*containers, *initial], scope, path)
+    if get("resources") is not None:
+        errors += validate_pod_level(spec, field, claim_names=scope.claim_names)
     return errors
 
 
@@ -181,47 +138,27 @@ def _validate_host_ports(containers: Sequence[Json], field: str, *, is_pod: bool
     return errors
 
 
-def _validate_dns(config: Mapping[str, Any] | None, policy: str, field: str) -> list[FieldError]:
-    if policy == "None":
-        if config is None:
-            return [required(field, "must provide `dnsConfig` when `dnsPolicy` is None")]
-        if not config.get("nameservers"):
-            text = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            return [required(f"{field}.nameservers", text)]
-    if config is None:
-        return []
+def _validate_readiness_gates(gates: Sequence[Json], field: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    servers = config.get("nameservers") or []
-    if len(servers) > 3:
-        errors.append(invalid(f"{field}.nameservers", servers, "must not have more than 3 nameservers"))
-    for index, server in enumerate(servers):
-        errors += validate_ip(server, f"{field}.nameservers[{index}]")
-    searches = config.get("searches") or []
-    if len(searches) > 32:
-        errors.append(invalid(f"{field}.searches", searches, "must not have more than 32 search paths"))
-    if byte_length(" ".join(searches)) > 2048:
-        text = "must not have more than 2048 characters (including spaces) in the search list"
-        errors.append(invalid(f"{field}.searches", searches, text))
-    for index, search in enumerate(searches):
-        if search != ".":
-            name = search.removesuffix(".")
-            path = f"{field}.searches[{index}]"
-            errors += [invalid(path, name, text) for text in underscore_subdomain_errors(name)]
-    for index, option in enumerate(config.get("options") or ()):
-        if not option.get("name"):
-            errors.append(required(f"{field}.options[{index}]", "must not be empty"))
+    for index, gate in enumerate(gates):
+        condition = gate.get("conditionType") or ""
+        errors += [
+            invalid(f"{field}[{index}].conditionType", condition, text)
+            for text in qualified_name_errors(condition)
+        ]
     return errors
 
 
-def _validate_hostname_override(spec: Json, hostname: str, field: str) -> list[FieldError]:
+def _validate_classes(spec: Json, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if spec.get("setHostnameAsFQDN"):
-        errors.append(forbidden(field, "may not be specified when setHostnameAsFQDN is true"))
-    if spec.get("hostNetwork"):
-        errors.append(forbidden(field, "may not be specified when hostNetwork is true"))
-    if byte_length(hostname) > 64:
-        errors.append(too_long(field, 64))
-    return errors + [invalid(field, hostname, text) for text in subdomain_errors(hostname)]
+    for key in ("priorityClassName", "runtimeClassName"):
+        name = spec.get(key)
+        if name or (name is not None and key == "runtimeClassName"):
+            errors += [invalid(f"{field}.{key}", name, text) for text in subdomain_errors(name)]
+    if (policy := spec.get("preemptionPolicy")) is not None and policy not in _PREEMPTION_POLICIES:
+        path = f"{field}.preemptionPolicy"
+        errors.append(not_supported(path, policy, _PREEMPTION_POLICIES) if policy else required(path))
+    return errors
 
 
 def _validate_os(system: Mapping[str, Any], spec: Json, field: str) -> list[FieldError]:
@@ -245,6 +182,7 @@ def _validate_os(system: Mapping[str, Any], spec: Json, field: str) -> list[Fiel
 
 def _validate_file_refs(spec: Json, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
+    volumes: dict[str, Json] | None = None  # few pods have such references
     for key in ("initContainers", "containers", "ephemeralContainers"):
         for index, container in enumerate(spec.get(key) or ()):
             for position, variable in enumerate(container.get("env") or ()):
@@ -253,33 +191,14 @@ def _validate_file_refs(spec: Json, field: str) -> list[FieldError]:
                     continue
                 path = f"{field}.{key}[{index}].env[{position}].valueFrom.fileKeyRef.volumeName"
                 name = reference.get("volumeName") or ""
-                volume = next((item for item in spec.get("volumes") or () if item.get("name") == name), None)
+                if volumes is None:  # of two with the same name the first counts
+                    volumes = {item.get("name"): item for item in reversed(spec.get("volumes") or ())}
+                volume = volumes.get(name)
                 if volume is None:
                     errors.append(not_found(path, name))
                 elif volume.get("emptyDir") is None:
                     errors.append(invalid(path, name, "referenced volume must be of type emptyDir"))
     return errors
-
-
-def validate_pod_annotations(
-    annotations: Mapping[str, str], spec: Mapping[str, Any], field: str
-) -> list[FieldError]:
-    """Annotations that mean something to pods."""
-    errors: list[FieldError] = []
-    if MIRROR in annotations and not spec.get("nodeName"):
-        text = "must set spec.nodeName if mirror pod annotation is set"
-        errors.append(invalid(f"{field}[{MIRROR}]", annotations[MIRROR], text))
-    cost = annotations.get(_DELETION_COST)
-    if cost is not None and not _is_int32(cost):
-        errors.append(invalid(f"{field}[{_DELETION_COST}]", cost, "must be a 32bit integer"))
-    return errors
-
-
-def _is_int32(text: str) -> bool:
-    digits = text[1:] if text.startswith("-") else text
-    if not (digits.isdecimal() and digits.isascii()) or (len(digits) > 1 and digits[0] == "0"):
-        return False
-    return -(2**31) <= int(text) <= MAX_INT32
 
 
 def validate_template(template: Mapping[str, Any], field: str) -> list[FieldError]:

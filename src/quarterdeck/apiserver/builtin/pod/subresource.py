@@ -11,9 +11,9 @@ from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.apiserver.status import bad_request, conflict, plain_error
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
+from .annotation import MIRROR
 from .pod import PodStrategy, condition, set_condition, validate_pod
 from .resources import qos_class
-from .spec import MIRROR
 
 
 def validate_binding(name: str, binding: Mapping[str, Any]) -> None:

@@ -14,7 +14,7 @@ from quarterdeck.apiserver.metadata import byte_length, invalid_json, label_erro
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
 
-from .job import default_failure_policy, job_spec_warnings, validate_job_spec
+from .jobspec import default_failure_policy, job_spec_warnings, validate_job_spec
 from .template import is_new_generation, shown_selector
 
 _POLICIES: Final = ("Allow", "Forbid", "Replace")

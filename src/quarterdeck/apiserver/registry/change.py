@@ -1,0 +1,301 @@
+"""Changes of stored objects: from what a client wants to the store.
+
+A change starts over from a fresh read when somebody else was faster, unless the client named a
+resourceVersion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from quarterdeck.apiserver import metadata, status
+from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
+from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.strategy import ClusterState, Strategy
+from quarterdeck.apiserver.storage import Entry, WriteConflict
+from quarterdeck.wire import fielderror
+
+from .admit import Projection, WriteAdmission
+from .commit import Commits
+from .context import Context
+from .create import Creator
+from .read import parse_rev
+from .request import ApiRequest, WriteOptions
+from .storedsize import etcd_key
+from .systemmetadata import (
+    drop_duplicate_owners,
+    is_finished_deletion,
+    restore_status,
+    restore_system_metadata,
+)
+
+Json = dict[str, Any]
+#: how often a write that loses the race starts over; one that names a version fails the second time
+_ATTEMPTS = 100
+
+#: given the stored object (None when missing), the object the client wants
+Transform = Callable[[Json | None, Context], Awaitable[Json]]
+
+
+class Manner(msgspec.Struct, frozen=True, kw_only=True):
+    """How a client asks for a change."""
+
+    is_patch: bool = False
+    is_apply: bool = False
+    #: what is not there is created, if the kind allows it
+    creates_missing: bool = False
+    #: stand in for the kind's own strategy where a subresource has different ones
+    rules: Strategy | None = None
+    #: the transform has run mutating admission (`mutate_as`) and recorded ownership
+    projection: Projection | None = None
+
+
+@dataclass(slots=True)
+class Change:
+    """One attempt: the object as it is stored and as it shall be."""
+
+    context: Context
+    options: WriteOptions
+    manner: Manner
+    entry: Entry
+    old: Json
+    new: Json
+
+    @property
+    def request(self) -> ApiRequest:
+        return self.context.request
+
+    @property
+    def resource(self) -> Resource:
+        return self.context.request.resource
+
+    @property
+    def strategy(self) -> Strategy:
+        return self.manner.rules or self.resource.strategy
+
+    @property
+    def is_status(self) -> bool:
+        return self.request.info.subresource == "status"
+
+
+class Changer:
+    """Runs the steps of a change."""
+
+    def __init__(
+        self, commits: Commits, admission: WriteAdmission, creator: Creator, cluster: ClusterState
+    ) -> None:
+        self._commits = commits
+        self._admission = admission
+        self._creator = creator
+        self._cluster = cluster
+
+    async def modify(
+        self, request: ApiRequest, options: WriteOptions, transform: Transform, manner: Manner
+    ) -> tuple[Entry | None, Json, int]:
+        """Read, transform, check and store until nobody interferes.
+
+        Answers the entry (None for a dry run or a finished deletion), the object and the code.
+        """
+        resource = request.resource
+        info = request.info
+        namespace = info.namespace if resource.namespaced else ""
+        for attempt in range(_ATTEMPTS):
+            context = Context(request, self._cluster, dry_run=options.dry_run)
+            entry = resource.bucket.get(namespace, info.name)
+            if entry is None:
+                is_apply = manner.is_apply
+                if is_apply or (manner.creates_missing and resource.strategy.allows_create_on_update):
+                    new = await self._transform_missing(context, transform, is_apply=is_apply)
+                    stored, obj = await self._creator.create(context, options, new, is_apply=is_apply)
+                    return stored, obj, 201
+                raise resource.not_found(info.name)
+            context.is_settled = resource.is_settled(entry)
+            [old] = await resource.read_many([entry])
+            new = await transform(old, context)
+            try:
+                stored, obj = await self._run(Change(context, options, manner, entry, old, new))
+            except WriteConflict:
+                if attempt + 1 < _ATTEMPTS:
+                    continue
+                raise status.conflict(resource.plural, resource.group, info.name) from None
+            return stored, obj, 200
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    async def _transform_missing(self, context: Context, transform: Transform, *, is_apply: bool) -> Json:
+        """The object a PUT or an apply creates."""
+        request = context.request
+        resource = request.resource
+        if request.info.subresource:
+            raise resource.not_found(request.info.name)
+        self._admission.check_may_create(request)
+        new = await transform(None, context)
+        meta = new["metadata"]
+        if is_apply and meta.get("uid"):
+            raise status.conflict(
+                resource.plural,
+                resource.group,
+                request.info.name,
+                f"uid mismatch: the provided object specified uid {meta['uid']}, "
+                "and no existing object was found",
+            )
+        if version := meta.pop("resourceVersion", ""):  # of an object that is no longer there
+            parse_rev(version, on_update=True)
+        return new
+
+    async def _run(self, change: Change) -> tuple[Entry | None, Json]:
+        """WriteConflict when the stored object is no longer the one that was read."""
+        resource, projection = change.resource, change.manner.projection
+        wanted_version = change.new["metadata"].get("resourceVersion", "")
+        if not (change.manner.is_patch and resource.is_custom and change.is_status):  # it keeps the metadata
+            check_uid(
+                resource, change.new["metadata"], change.old["metadata"], is_patch=change.manner.is_patch
+            )
+        if change.is_status:
+            change.new = _status_view(change.strategy.status_metadata, change.old, change.new)
+        if not change.manner.is_apply and projection is None:
+            await _record_owners(change)
+        attributes = self._admission.attributes(
+            change.context, change.options, "UPDATE", change.new, change.old, projection
+        )
+        if attributes is not None and projection is None:
+            change.new = await self._admission.mutate(attributes, change.request)
+        _check_version(change, wanted_version)
+        if change.new.get("kind", resource.kind) != resource.kind:
+            raise resource.wrong_kind(change.new["kind"], change.new)
+        _prepare(change)
+        _validate(change)
+        self._admission.check_escalation(change.request, change.new, change.old)
+        shown = change.new if projection is None or attributes is None else projection.read(change.new)
+        await self._admission.validate(attributes, shown)
+        return await self._store(change)
+
+    async def _store(self, change: Change) -> tuple[Entry | None, Json]:
+        resource, new, entry = change.resource, change.new, change.entry
+        if change.options.dry_run:
+            return None, await resource.as_if_stored(new)
+        if restore_times(change.old, new):
+            return entry, new
+        if is_finished_deletion(new["metadata"]) and not change.strategy.is_held(new):
+            # what is deleted is what was stored; only the answer shows the change that let it go
+            await self._commits.remove(resource, entry)
+            return None, new
+        return await self._commits.put(resource, new, entry.rev), new
+
+
+def check_uid(resource: Resource, meta: Json, old_meta: Json, *, is_patch: bool = False) -> None:
+    """A uid in the wanted metadata names the stored object it is for."""
+    uid = meta.get("uid")
+    if not uid or uid == old_meta["uid"]:
+        return
+    name = old_meta["name"]
+    if is_patch:
+        raise status.invalid(
+            resource.kind,
+            resource.group,
+            name,
+            # upstream checks it twice for everything but PUT
+            [fielderror.invalid("metadata.uid", uid, "field is immutable")] * 2,
+        )
+    raise status.conflict(
+        resource.plural,
+        resource.group,
+        name,
+        "StorageError: invalid object, Code: 4, Key: "
+        f"{etcd_key(resource, old_meta)}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {uid}, "
+        f"UID in object meta: {old_meta['uid']}",
+    )
+
+
+def _status_view(taken: frozenset[str], old: Json, new: Json) -> Json:
+    """The stored object with the status, and the metadata the kind allows, of the new one.
+
+    Everything else is shared with the stored object: no write to a status changes it.
+    """
+    meta, shown = new["metadata"], dict(old["metadata"])
+    for key in (*taken, "managedFields", "resourceVersion", "uid"):
+        if key in meta:
+            shown[key] = meta[key]
+        elif key != "uid":
+            shown.pop(key, None)
+    view = {**old, "metadata": shown}
+    if "status" in new:
+        view["status"] = new["status"]
+    else:
+        view.pop("status", None)
+    return view
+
+
+async def _record_owners(change: Change) -> None:
+    """Note in managedFields who changed what."""
+    context, resource, new = change.context, change.resource, change.new
+    drop_duplicate_owners(new, context, is_patch=change.manner.is_patch)
+    sent = new["metadata"].get("managedFields")
+
+    def record(owners: FieldManager) -> None:
+        if sent is not None:
+            new["metadata"]["managedFields"] = sent
+        owners.update(
+            change.old,
+            new,
+            manager=change.options.field_manager,
+            api_version=resource.api_version,
+            subresource=change.request.info.subresource,
+            now=context.now,
+        )
+
+    await resource.track(record)
+
+
+def _check_version(change: Change, wanted: str) -> None:
+    """A resourceVersion that the client gave must be the stored one; some kinds insist on one."""
+    resource, name = change.resource, change.request.info.name
+    wanted_rev = parse_rev(wanted, on_update=True) if wanted else 0
+    if wanted_rev:
+        if wanted_rev != change.entry.rev:
+            raise status.conflict(resource.plural, resource.group, name)
+    elif not change.strategy.allows_unconditional_update and change.manner.projection is None:
+        raise status.invalid(
+            resource.plural,
+            resource.group,
+            name,
+            [fielderror.invalid("metadata.resourceVersion", 0, "must be specified for an update")],
+        )
+
+
+def _prepare(change: Change) -> None:
+    """What the server decides: system metadata, what this door may not change, the generation."""
+    strategy, new, old, context = change.strategy, change.new, change.old, change.context
+    meta, old_meta = new["metadata"], old["metadata"]
+    restore_system_metadata(meta, old_meta)
+    meta["resourceVersion"] = str(change.entry.rev)
+    if change.is_status:
+        strategy.prepare_status_update(new, old, context)
+        return
+    if strategy.has_status and not change.request.info.subresource:
+        restore_status(new, old)
+    strategy.prepare_update(new, old, context)
+    if strategy.has_generation and strategy.generation_changed(new, old):
+        meta["generation"] = old_meta.get("generation", 0) + 1
+
+
+def _validate(change: Change) -> None:
+    resource, strategy, new, old = change.resource, change.strategy, change.new, change.old
+    errors = metadata.validate_object_meta_update(
+        new["metadata"],
+        old["metadata"],
+        custom=resource.is_custom,
+        checks=strategy.metadata_checks,
+    )
+    if change.is_status:
+        errors += strategy.validate_status_update(new, old, change.context)
+    else:
+        errors += strategy.validate_update(new, old, change.context)
+    if errors:
+        raise status.invalid(resource.kind, resource.kind_group, old["metadata"]["name"], errors)
+    if not change.is_status:
+        change.request.warnings.add_all(strategy.warnings(new, old))
