@@ -8,6 +8,7 @@ import sys
 NAMES = (
     "apiserver",
     "inprocess",
+    "pages",
     "queue",
     "reconcile",
     "informer",

@@ -5,7 +5,6 @@ It prints the name of each config map it learns about, and `warning …` for eve
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import sys
 
