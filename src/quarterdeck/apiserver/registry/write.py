@@ -172,7 +172,7 @@ class Writer:
         entry = self._namespaces.get("", name)
         if entry is None:
             raise status.not_found("namespaces", "", name)
-        if b'"deletionTimestamp":' in entry.body and "deletionTimestamp" in entry.document()["metadata"]:
+        if entry.is_deleting:
             resource = request.resource
             shown = meta.get("name") or meta.get("generateName", "")
             raise terminating_namespace(resource.group, resource.plural, shown, name)
