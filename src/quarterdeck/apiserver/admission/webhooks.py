@@ -16,6 +16,7 @@ import msgspec
 
 from quarterdeck.apiserver import gostyle, status
 from quarterdeck.apiserver.document import go_json_error
+from quarterdeck.apiserver.turn import in_turns
 from quarterdeck.apiserver.webhookclient import (
     CallFault,
     ConfigurationFault,
@@ -160,7 +161,7 @@ class Webhooks:
             return
         state = attributes.reinvocation(_PLUGIN)
         pair = await view.get(match.kind)
-        if hook.conditions and not self._conditions_hold(hook, attributes, match, pair):
+        if hook.conditions and not await self._conditions_hold(hook, attributes, match, pair):
             return
         if attributes.is_reinvocation and not state.runs_again(hook.uid):
             return
@@ -216,7 +217,7 @@ class Webhooks:
             if match is None:
                 continue
             pair = await versions.get(match.kind)
-            if hook.conditions and not self._conditions_hold(hook, attributes, match, pair):
+            if hook.conditions and not await self._conditions_hold(hook, attributes, match, pair):
                 continue
             calls.append((hook, match, pair))
         if len(calls) == 1:
@@ -253,11 +254,11 @@ class Webhooks:
         if not response.allowed:
             raise refusal(hook.name, response.result)
 
-    def _conditions_hold(
+    async def _conditions_hold(
         self, hook: Webhook, attributes: Attributes, match: Match, pair: VersionedPair
     ) -> bool:
         try:
-            return hook.conditions.hold(attributes, match, pair, host=self._host)
+            return await in_turns(lambda: hook.conditions.hold(attributes, match, pair, host=self._host))
         except ConditionError as error:
             raise status.forbidden(
                 attributes.resource, attributes.group, attributes.name, str(error)

@@ -21,6 +21,7 @@ from quarterdeck.apiserver.http import Response
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store, WriteConflict
 from quarterdeck.apiserver.strategy import ClusterState, Strategy
+from quarterdeck.apiserver.turn import in_turns
 
 from .answer import entry_response, object_response
 from .body import check_identity, parse_object
@@ -144,7 +145,7 @@ class Writer:
                 meta["name"] = generate_name(meta["generateName"])
             if attempt == 0:
                 resource.strategy.prepare_create(obj, context)
-                self._validate_new(resource, obj, context)
+                await in_turns(lambda: self._validate_new(resource, obj, context))
             self._check_escalation(request, obj, None)
             if attributes is not None:
                 attributes.object = obj
@@ -391,7 +392,12 @@ class Writer:
             strategy.prepare_update(new, old, context)
             if strategy.has_generation and strategy.generation_changed(new, old):
                 meta["generation"] = old_meta.get("generation", 0) + 1
-        self._validate_changed(resource, strategy, new, old, context, subresource=info.subresource)
+        prepared = new
+        await in_turns(
+            lambda: self._validate_changed(
+                resource, strategy, prepared, old, context, subresource=info.subresource
+            )
+        )
         self._check_escalation(request, new, old)
         if attributes is not None:
             attributes.object = new if projection is None else projection.read(new)
