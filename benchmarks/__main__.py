@@ -9,6 +9,7 @@ NAMES = (
     "apiserver",
     "inprocess",
     "responsiveness",
+    "pages",
     "queue",
     "reconcile",
     "informer",

@@ -83,7 +83,11 @@ class Actions(Search):
         for job in dict.fromkeys(groups):
             mine = [self.state[pod] for pod in self.members[job]]
             for key, pod in zip(self.members[job], mine, strict=True):
-                if pod.state == "Pipelined" and not pod.evicted and self.fits(key, pod.node, eventually=False):
+                if (
+                    pod.state == "Pipelined"
+                    and not pod.evicted
+                    and self.fits(key, pod.node, eventually=False)
+                ):
                     pod.state = "Allocated"
             if self.must_wait(job):
                 for pod in mine:

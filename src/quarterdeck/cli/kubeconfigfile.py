@@ -1,8 +1,8 @@
 """A cluster's context in a kubeconfig file that may be the user's own: put in, and taken out again.
 
 As with kind: entries of other clusters stay as they are, the new context becomes the current one, and the
-file is the first that exists of $KUBECONFIG, or ~/.kube/config. What was there before is there afterwards, the
-current context included; a file is deleted only if it was made here and holds nothing else. kubectl's lock
+file is the first that exists of $KUBECONFIG, or ~/.kube/config. What was there before is there afterwards,
+the current context included; a file is deleted only if it was made here and holds nothing else. kubectl's lock
 keeps others from writing at the same time, and a file that cannot be read is refused, never replaced.
 """
 

@@ -18,8 +18,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any, Final
 
-import msgspec
-
 from quarterdeck.api import (
     GroupVersionKind,
     Key,
@@ -57,17 +55,6 @@ __all__ = ["NAME", "GarbageCollector", "garbage_collector"]
 NAME: Final = "garbage-collector-controller"
 _WORKERS: Final = 20
 _REMEMBERED_ABSENT: Final = 500
-
-
-class _Meta(msgspec.Struct, rename="camel"):
-    finalizers: tuple[str, ...] = ()
-
-
-class _Document(msgspec.Struct):
-    metadata: _Meta
-
-
-_read_finalizers = msgspec.json.Decoder(_Document).decode
 
 
 class OwnerState(Enum):
@@ -318,7 +305,7 @@ def _node(gvk: GroupVersionKind, entry: Entry) -> Node:
         entry.name,
         entry.uid,
         entry.owner_references,
-        _read_finalizers(entry.raw).metadata.finalizers if b'"finalizers"' in entry.raw else (),
+        entry.finalizers,
         entry.is_deleting,
     )
 

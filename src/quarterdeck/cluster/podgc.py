@@ -9,6 +9,7 @@ from quarterdeck.api import Key
 from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.client import StrategicMergePatch, metadata_of
 from quarterdeck.cluster.names import FIELD_MANAGER
+from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import node_name
 from quarterdeck.runtime.controller.builder import Builder
@@ -27,7 +28,6 @@ __all__ = ["NAME", "QUARANTINE", "pod_gc_controller"]
 NAME: Final = "pod-garbage-collector-controller"
 QUARANTINE: Final = 40.0
 """Seconds a node may be missing: one that is replaced comes back under its name."""
-_BOUND: Final = b'"nodeName":"'
 _TERMINAL: Final = ("Succeeded", "Failed")
 
 
@@ -79,12 +79,12 @@ def _pods_on_node(ctx: MapContext, node: Node) -> Iterable[Key]:
 
 
 def _is_bound(event: ObjectEvent[Any]) -> bool:
-    return _BOUND in event.entry.raw
+    return bool(pod_head(event.entry).node)
 
 
 def _was_bound_now(event: ObjectEvent[Any]) -> bool:
     assert event.old is not None
-    return _is_bound(event) and _BOUND not in event.old.raw
+    return _is_bound(event) and not pod_head(event.old).node
 
 
 _NEW_ON_A_NODE: Final = Predicate(

@@ -6,7 +6,6 @@ import random
 from typing import Any, Final
 
 from msgspec.structs import replace
-from schedulerscene import GIB, UNLIMITED, Scene, near, sub, topology
 
 from quarterdeck.api import from_dict
 from quarterdeck.api.k8s import Affinity
@@ -19,6 +18,7 @@ from quarterdeck.scheduler.snapshot import (
     QueueResource,
     TopologyConstraint,
 )
+from tests.unit.scheduler.schedulerscene import GIB, UNLIMITED, Scene, near, sub, topology
 
 
 def random_cluster(seed: int) -> tuple[Snapshot, Settings]:

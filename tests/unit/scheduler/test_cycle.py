@@ -14,7 +14,7 @@ from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.settings import ALL_ACTIONS
 from quarterdeck.scheduler.snapshot import BindRequestInfo, PodConstraints, QueueResource
 
-from .schedulerscene import ALL, ALLOCATE, GIB, NS, Scene, gpu_node, only, random_cluster, uniform_cluster
+from .schedulerscene import ALLOCATE, GIB, NS, Scene, gpu_node, only
 
 
 def requested(scene: Scene, pod: str = "a-0", node: str = "n0", **fields: object) -> Scene:

@@ -2,12 +2,9 @@
 
 import pytest
 from benchmarks import naive
-from randomcluster import random_cluster
-from randomcluster import uniform_cluster
 
 from quarterdeck.scheduler import Settings, Snapshot, schedule
-
-from .schedulerscene import random_cluster, uniform_cluster
+from tests.unit.scheduler.randomcluster import random_cluster, uniform_cluster
 
 
 def assert_equal(snapshot: Snapshot, settings: Settings) -> None:

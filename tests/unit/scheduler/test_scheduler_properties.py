@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from msgspec.structs import replace
-from randomcluster import picky_cluster, random_cluster, uniform_cluster
-from schedulerscene import ALL
 from settling import changes, cycles
 
 from quarterdeck.scheduler import Action, CycleResult, PodState, Settings, Snapshot, schedule
@@ -23,6 +21,8 @@ from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.snapshot import PodInfo
+from tests.unit.scheduler.randomcluster import picky_cluster, random_cluster, uniform_cluster
+from tests.unit.scheduler.schedulerscene import ALL
 
 CLUSTERS = int(os.environ.get("QUARTERDECK_CLUSTERS", "360"))
 PARTS = 4

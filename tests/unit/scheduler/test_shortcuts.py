@@ -3,15 +3,14 @@
 import random
 
 import pytest
-from randomcluster import random_cluster
-from randomcluster import uniform_cluster
 
 from quarterdeck.scheduler import Action, Settings, Snapshot, schedule
 from quarterdeck.scheduler.snapshot import GpuShare
 from quarterdeck.scheduler.victim import forecast, protection, reclaim
 from quarterdeck.scheduler.victim import gpucount as room
+from tests.unit.scheduler.randomcluster import random_cluster, uniform_cluster
 
-from .schedulerscene import Scene, random_cluster, uniform_cluster
+from .schedulerscene import Scene
 
 
 def fraction_cluster(seed: int) -> tuple[Snapshot, Settings]:

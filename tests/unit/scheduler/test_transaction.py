@@ -3,7 +3,6 @@
 import random
 
 import pytest
-from randomcluster import random_cluster
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action
@@ -15,8 +14,9 @@ from quarterdeck.scheduler.model.topology import Domain
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.message import evict
+from tests.unit.scheduler.randomcluster import random_cluster
 
-from .schedulerscene import NS, Scene, gpu_node, random_cluster
+from .schedulerscene import NS, Scene, gpu_node
 
 
 def domains(cluster: Cluster) -> list[Domain]:

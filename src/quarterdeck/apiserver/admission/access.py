@@ -7,6 +7,7 @@ from quarterdeck.apiserver.auth.attributes import path_attributes
 from quarterdeck.apiserver.auth.user import UserInfo, service_account_groups, service_account_username
 from quarterdeck.apiserver.cel.library.authorizer import AccessError, AuthorizerValue, ResourceCheck
 from quarterdeck.apiserver.cel.library.authorizer import Attributes as CheckAttributes
+from quarterdeck.apiserver.turn import ask
 
 from .attributes import Attributes, Host
 
@@ -20,7 +21,8 @@ class Access:
 
     def check(self, attributes: CheckAttributes) -> tuple[bool, str]:
         """Decide; an error of the authorizer is raised and shows as `errored()`."""
-        decision = self._host.authorize(self._question(attributes))
+        question = self._question(attributes)
+        decision = ask(lambda: self._host.authorize(question))
         if decision.error:
             raise AccessError(decision.error)
         return decision.allowed, decision.reason

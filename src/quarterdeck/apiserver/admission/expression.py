@@ -41,6 +41,8 @@ Json = dict[str, Any]
 _COST_LIMIT: Final = 1_000_000
 #: expressions that surely cost no more are not metered: the most they may cost is what they are charged
 _CHEAP: Final = 10_000
+#: values of up to this many parts or characters cost no more than their expression
+_SMALL: Final = 10_000
 #: what the expressions of one policy, binding and parameter may cost together, and those of matchConditions
 POLICY_BUDGET: Final = 10_000_000
 CONDITIONS_BUDGET: Final = 2_500_000
@@ -265,22 +267,24 @@ def _declared_type(inferred: CelType) -> CelType:
 
 
 class LazyValues(Mapping[str, Any]):
-    """Composed variables, evaluated when first asked for."""
+    """Composed variables, evaluated when first asked for; each is paid for at once."""
 
     def __init__(self, compiled: Mapping[str, Compiled], bindings: Mapping[str, Any]) -> None:
         self._compiled = compiled
         self._bindings = bindings
         self._known: dict[str, Any] = {}
-        self._cost = 0
-
-    def take_cost(self) -> int:
-        """What evaluating variables has cost since this was last asked."""
-        cost, self._cost = self._cost, 0
-        return cost
+        self._failed: dict[str, str] = {}
+        self.budget = Budget(0)
 
     def __getitem__(self, name: str) -> Any:
+        if name in self._failed:
+            raise EvalError(self._failed[name])
         if name not in self._known:
-            self._known[name] = self._evaluate(name, self._compiled[name])
+            try:
+                self._known[name] = self._evaluate(name, self._compiled[name])
+            except EvalError as error:
+                self._failed[name] = error.message
+                raise
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -295,11 +299,18 @@ class LazyValues(Mapping[str, Any]):
             raise EvalError(f"composited variable {quoted} fails to compile: {compiled.error}")
         try:
             value, cost = _evaluate(compiled.program, self._bindings)
-            self._cost += cost
-            return value
         except CelRuntimeError as error:
-            self._cost += error.cost
+            self.budget.spend(error.cost)
             raise EvalError(f"composited variable {quoted} fails to evaluate: {error.message}") from error
+        self.budget.spend(max(cost, _price_of_keeping(value)))
+        return value
+
+
+def _price_of_keeping(value: Any) -> int:
+    """What the memory of a large value costs, however it came about."""
+    if isinstance(value, (str, bytes)):
+        return (len(value) - _SMALL) // 10
+    return len(value) - _SMALL if isinstance(value, (list, dict)) else 0
 
 
 # -- evaluation ----------------------------------------------------------------------------------
@@ -341,29 +352,25 @@ class Activation:
         """The value of an expression; raises ExpressionError and OutOfBudget."""
         if compiled.program is None:
             raise ExpressionError(f"compilation error: {compiled.error}")
+        if self._variables is not None:
+            self._variables.budget = budget
         try:
             value, cost = _evaluate(compiled.program, self._bindings)
+            budget.spend(cost)
+            return to_python(value)
         except CelRuntimeError as error:
-            self._charge(error.cost, budget)
+            budget.spend(error.cost)
             raise ExpressionError(
                 f"expression '{compiled.source}' resulted in error: {error.message}"
             ) from error
-        self._charge(cost, budget)
-        return value
-
-    def _charge(self, cost: int, budget: Budget) -> None:
-        if self._variables is not None:
-            budget.spend(self._variables.take_cost())
-        budget.spend(cost)
 
 
 def _evaluate(program: Program, bindings: Mapping[str, Any]) -> tuple[Any, int]:
     """Value and cost of an expression."""
     most = program.estimate_cost()[1]
     if most <= _CHEAP:
-        return program.evaluate(bindings, cost_limit=None), most
-    value, cost = program.evaluate_metered(bindings, _COST_LIMIT)
-    return to_python(value), cost
+        return program.evaluate_quick(bindings), most
+    return program.evaluate_metered(bindings, _COST_LIMIT)
 
 
 def _visible_namespace(namespace: Json | None) -> Json | None:

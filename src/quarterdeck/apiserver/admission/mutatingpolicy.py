@@ -12,9 +12,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.error import CelRuntimeError
 from quarterdeck.apiserver.cel.library.mutation import plain, type_name_problems
 from quarterdeck.apiserver.cel.value import StructValue
+from quarterdeck.apiserver.turn import in_turns
 from quarterdeck.errors import PatchError
 from quarterdeck.wire.patch import TestFailed
 
@@ -135,7 +136,7 @@ class MutatingPolicies:
         for call in calls:
             pair = await view.get(call.match.kind)
             try:
-                applies = self._applies(call, attributes, pair, namespace)
+                applies = await in_turns(partial(self._applies, call, attributes, pair, namespace))
             except ConditionError as error:
                 failures.add(call.policy, call.binding, str(error), "Invalid")
                 continue
@@ -146,7 +147,8 @@ class MutatingPolicies:
                 if pair.object is None:
                     break
                 try:
-                    view.replace(self._mutated(call, mutation, attributes, pair, namespace))
+                    evaluate = partial(self._value, call, mutation, attributes, pair, namespace)
+                    view.replace(self._mutated(mutation, pair, await in_turns(evaluate)))
                 except _MutationError as error:
                     failures.add(call.policy, call.binding, str(error), "Invalid")
             if pair.object != before:
@@ -165,21 +167,23 @@ class MutatingPolicies:
             activation_of(call, attributes, pair, self._host, namespace)
         )
 
-    def _mutated(
+    def _value(
         self,
         call: _Call,
         mutation: Mutation,
         attributes: Attributes,
         pair: VersionedPair,
         namespace: Json | None,
-    ) -> Json:
+    ) -> Any:
         if mutation.expression.program is None:
             raise _MutationError(mutation.expression.error)
         activation = activation_of(call, attributes, pair, self._host, namespace)
         try:
-            value = activation.evaluate(mutation.expression, Budget())
+            return activation.evaluate(mutation.expression, Budget())
         except (ExpressionError, OutOfBudget) as error:
             raise _MutationError(str(error)) from error
+
+    def _mutated(self, mutation: Mutation, pair: VersionedPair, value: Any) -> Json:
         if mutation.is_json_patch:
             return self._patched(pair, value)
         return self._applied(pair, value)
@@ -192,7 +196,7 @@ class MutatingPolicies:
             typed = {**patch, "apiVersion": pair.kind.api_version, "kind": pair.kind.kind}
             merged = self._host.merge(pair.object, typed, pair.kind)
             return self._host.settle(merged, pair.kind)
-        except EvalError as error:
+        except CelRuntimeError as error:
             raise _MutationError(f"invalid return type: {error.message}") from error
         except ValueError as error:
             raise _MutationError(f"error applying patch: {error}") from error
@@ -229,7 +233,7 @@ def _operation(item: StructValue) -> Json:
             _check_type_names(value, value.type_name)
         try:
             operation["value"] = plain(value)
-        except EvalError as error:
+        except CelRuntimeError as error:
             why = "JSONPath valueExpression evaluated to a type that could not marshal to JSON"
             raise _MutationError(f"{why}: {error.message}") from error
     return operation

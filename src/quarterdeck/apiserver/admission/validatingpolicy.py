@@ -7,10 +7,12 @@ the order of names is the one reported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.cel.types import BOOL, STRING
+from quarterdeck.apiserver.turn import in_turns
 
 from .attributes import Attributes, Host
 from .expression import (
@@ -106,19 +108,22 @@ class ValidatingPolicies:
         for policy, bindings in bound:
             for call in calls_of(policy, bindings, attributes, self._host, _recorder(policy, denials)):
                 pair = await versions.get(call.match.kind)
-                denials += self._decide(call, attributes, pair)
+                namespace = namespace_of(attributes, self._host)
+                outcome = partial(_outcome, call, attributes, pair, self._host, namespace)
+                denials += self._decide(call, attributes, *await in_turns(outcome))
         if denials:
             raise _refusal(attributes, denials[0])
 
     def _decide(
-        self, call: Call[ValidatingPolicy], attributes: Attributes, pair: VersionedPair
+        self,
+        call: Call[ValidatingPolicy],
+        attributes: Attributes,
+        failures: list[tuple[str, str]],
+        broken: list[str],
     ) -> list[_Denial]:
-        """The denials of one evaluation; warnings are given on the way."""
+        """The denials that follow from one evaluation; warnings are given on the way."""
         policy, bound = call.policy, call.binding
-        namespace = namespace_of(attributes, self._host)
-        activation = activation_of(call, attributes, pair, self._host, namespace)
         denials: list[_Denial] = []
-        failures, broken = _outcome(policy, activation)
         for message, reason in failures:
             if "Deny" in bound.actions:
                 denials.append(_Denial(policy.name, bound.name, message, reason))
@@ -139,8 +144,16 @@ def _recorder(policy: ValidatingPolicy, denials: list[_Denial]) -> Failed:
     return failed
 
 
-def _outcome(policy: ValidatingPolicy, activation: Activation) -> tuple[list[tuple[str, str]], list[str]]:
+def _outcome(
+    call: Call[ValidatingPolicy],
+    attributes: Attributes,
+    pair: VersionedPair,
+    host: Host,
+    namespace: Json | None,
+) -> tuple[list[tuple[str, str]], list[str]]:
     """(message, reason) of every validation that failed, and the errors of audit annotations."""
+    policy = call.policy
+    activation = activation_of(call, attributes, pair, host, namespace)
     if policy.conditions:
         try:
             if not policy.conditions.hold_in(activation):

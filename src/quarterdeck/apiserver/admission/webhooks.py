@@ -16,6 +16,7 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
+from quarterdeck.apiserver.turn import in_turns
 from quarterdeck.apiserver.webhookclient import (
     CallFault,
     ConfigurationFault,
@@ -162,7 +163,7 @@ class Webhooks:
             return
         state = attributes.reinvocation(_PLUGIN)
         pair = await view.get(match.kind)
-        if hook.conditions and not self._conditions_hold(hook, attributes, match, pair):
+        if hook.conditions and not await self._conditions_hold(hook, attributes, match, pair):
             return
         if attributes.is_reinvocation and not state.runs_again(hook.uid):
             return
@@ -218,7 +219,7 @@ class Webhooks:
             if match is None:
                 continue
             pair = await versions.get(match.kind)
-            if hook.conditions and not self._conditions_hold(hook, attributes, match, pair):
+            if hook.conditions and not await self._conditions_hold(hook, attributes, match, pair):
                 continue
             calls.append((hook, match, pair))
         if len(calls) == 1:
@@ -255,11 +256,11 @@ class Webhooks:
         if not response.allowed:
             raise refusal(hook.name, response.result)
 
-    def _conditions_hold(
+    async def _conditions_hold(
         self, hook: Webhook, attributes: Attributes, match: Match, pair: VersionedPair
     ) -> bool:
         try:
-            return hook.conditions.hold(attributes, match, pair, host=self._host)
+            return await in_turns(lambda: hook.conditions.hold(attributes, match, pair, host=self._host))
         except ConditionError as error:
             raise status.forbidden(
                 attributes.resource, attributes.group, attributes.name, str(error)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
+from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.frame import stop
 from quarterdeck.apiserver.cel.operators import MISSING, index, index_or_missing
 from quarterdeck.apiserver.cel.schema import Shape
 from quarterdeck.apiserver.cel.syntax import Call, Expr, Ident, Literal, Select
@@ -90,7 +91,7 @@ def _walk(base: Closure, steps: list[_Step], shape: Shape | None, own: int) -> C
     def spend(f: Frame, cost: int) -> None:
         f[0] += cost
         if f[0] > f[1]:
-            raise CostLimitExceeded
+            stop(f)
 
     def run(f: Frame) -> Value:
         value = base(f)

@@ -9,7 +9,8 @@ from quarterdeck.apiserver.cel import fast
 from quarterdeck.apiserver.cel.attribute import inside_optional, is_attribute, plan_attribute
 from quarterdeck.apiserver.cel.declaration import Overload
 from quarterdeck.apiserver.cel.dispatch import dispatcher
-from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError, ProgramError
+from quarterdeck.apiserver.cel.error import EvalError, ProgramError
+from quarterdeck.apiserver.cel.frame import COST, LIMIT, stop
 from quarterdeck.apiserver.cel.meter import call_cost
 from quarterdeck.apiserver.cel.operators import (
     MISSING,
@@ -198,16 +199,17 @@ def _metered_call(
                 problem = problem or error
                 values.append(error)
         if problem is not None:
-            f[0] += 1
+            f[COST] += 1
             raise problem
-        try:
-            result = implementation(*values)
-        except EvalError:
-            f[0] += call_cost(function, overload, values, None)
-            raise
-        f[0] += call_cost(function, overload, values, result)
-        if f[0] > f[1]:
-            raise CostLimitExceeded
+        # What a call costs is known before it is made, but for those that are paid by their result.
+        ahead = call_cost(function, overload, values, None)
+        f[COST] += ahead
+        if f[COST] > f[LIMIT]:
+            stop(f)
+        result = implementation(*values)
+        f[COST] += call_cost(function, overload, values, result) - ahead
+        if f[COST] > f[LIMIT]:
+            stop(f)
         return result
 
     return call

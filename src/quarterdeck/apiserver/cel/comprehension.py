@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
+from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.frame import stop
 from quarterdeck.apiserver.cel.operators import MISSING, find
 from quarterdeck.apiserver.cel.syntax import Call, Comprehension, Expr, ListExpr
 from quarterdeck.apiserver.cel.value import UInt, Value, display
@@ -96,7 +97,7 @@ def _pairs(items: Closure, first: int, second: int) -> tuple[Closure, int, int]:
 def _spend(f: Frame, cost: int) -> None:
     f[0] += cost
     if f[0] > f[1]:
-        raise CostLimitExceeded
+        stop(f)
 
 
 def _bind(planner: Planner, expr: Comprehension) -> Closure:

@@ -11,6 +11,7 @@ from quarterdeck.apiserver.cel.cost import Sizer, estimate_cost
 from quarterdeck.apiserver.cel.declaration import Function, merge
 from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError
 from quarterdeck.apiserver.cel.evaluator import Plan, plan
+from quarterdeck.apiserver.cel.frame import COST, new_frame
 from quarterdeck.apiserver.cel.library import (
     authorizer as authorizer_library,
 )
@@ -112,8 +113,12 @@ class Program:
         would cost more than `cost_limit` (None: no limit).
         """
         if cost_limit is None or self.estimate_cost()[1] <= cost_limit:
-            return to_python(self._run(self._quick, bindings, 0)[0])
+            return to_python(self.evaluate_quick(bindings))
         return to_python(self.evaluate_metered(bindings, cost_limit)[0])
+
+    def evaluate_quick(self, bindings: Mapping[str, Any]) -> Value:
+        """Value without its cost: for expressions that are known to be cheap."""
+        return self._run(self._quick, bindings, 0)[0]
 
     def evaluate_metered(self, bindings: Mapping[str, Any], cost_limit: int) -> tuple[Value, int]:
         """Value and exact cost; CostLimitExceeded as soon as the limit is passed."""
@@ -123,9 +128,7 @@ class Program:
         return self._run(self._metered, bindings, cost_limit)
 
     def _run(self, plan: Plan, bindings: Mapping[str, Any], limit: int) -> tuple[Value, int]:
-        frame: list[Any] = [None] * plan.size
-        frame[0] = 0
-        frame[1] = limit
+        frame = new_frame(plan.size, limit)
         for name, slot, convert in plan.slots:
             try:
                 value = bindings[name]
@@ -142,11 +145,11 @@ class Program:
             else:
                 value = run(frame)
         except CelRuntimeError as problem:
-            problem.cost = frame[0]
+            problem.cost = frame[COST]
             raise
         except RecursionError as problem:
             raise CelRuntimeError("expression nests too deeply to be evaluated") from problem
-        return value, frame[0]
+        return value, frame[COST]
 
     def estimate_cost(self) -> tuple[int, int]:
         """Least and most an evaluation can cost."""

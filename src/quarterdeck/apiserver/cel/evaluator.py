@@ -1,7 +1,7 @@
 """Evaluation: a checked tree becomes nested Python closures.
 
-A closure takes the frame of the evaluation, a list: cost so far, cost limit, then one slot per variable. CEL
-errors travel as `EvalError`; the logical operators and quantifiers absorb them as CEL defines. JSON of
+A closure takes the frame of the evaluation, a list: what it costs (see `frame`), then one slot per variable.
+CEL errors travel as `EvalError`; the logical operators and quantifiers absorb them as CEL defines. JSON of
 schema-typed variables is walked as it is: only what an expression uses as a value is converted.
 
 With `metered` the closures also add up the run-time cost and stop at the limit; without, they are
@@ -20,7 +20,8 @@ from quarterdeck.apiserver.cel.checker import Checked
 from quarterdeck.apiserver.cel.construct import make_map, plan_list, plan_map, plan_struct
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.dispatch import dispatcher
-from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError, ProgramError
+from quarterdeck.apiserver.cel.error import EvalError, ProgramError
+from quarterdeck.apiserver.cel.frame import COST, FIRST_SLOT, LIMIT, stop
 from quarterdeck.apiserver.cel.operators import MISSING, index, index_or_missing
 from quarterdeck.apiserver.cel.schema import Convert, Shape
 from quarterdeck.apiserver.cel.syntax import (
@@ -40,10 +41,6 @@ from quarterdeck.apiserver.cel.value import OptionalValue, StructValue, TypeValu
 Frame: TypeAlias = list[Any]
 Closure: TypeAlias = Callable[[Frame], Value]
 BuildStruct: TypeAlias = Callable[[str, dict[str, Value]], StructValue]
-
-COST: Final = 0
-LIMIT: Final = 1
-FIRST_SLOT: Final = 2
 
 _CONVERSIONS: Final = frozenset(
     {"bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"}
@@ -174,7 +171,7 @@ class Planner:
                 raise
             f[COST] += cost
             if f[COST] > f[LIMIT]:
-                raise CostLimitExceeded
+                stop(f)
             return value
 
         return charged

@@ -18,7 +18,7 @@ from quarterdeck.apiserver.cel.estimate import (
     actual_size,
     fixed,
 )
-from quarterdeck.apiserver.cel.value import Opaque, Value
+from quarterdeck.apiserver.cel.value import Opaque, Value, check_extent
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.cel.cost import Node
@@ -294,12 +294,17 @@ def _tenth(value: Value) -> int:
 
 def traversal_cost(value: Value) -> int:
     """Cost of walking through a value."""
+    check_extent(value)
+    return _traversal_cost(value)
+
+
+def _traversal_cost(value: Value) -> int:
     if isinstance(value, str):
         return int(len(value.encode("utf-8", "surrogatepass")) * STRING_FACTOR)
     if isinstance(value, bytes):
         return int(len(value) * STRING_FACTOR)
     if isinstance(value, list):
-        return sum(map(traversal_cost, value))
+        return sum(map(_traversal_cost, value))
     if isinstance(value, dict):
-        return sum(traversal_cost(k) + traversal_cost(v) for k, v in value.items())
+        return sum(_traversal_cost(k) + _traversal_cost(v) for k, v in value.items())
     return 1

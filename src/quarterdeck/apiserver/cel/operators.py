@@ -10,13 +10,15 @@ import math
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.apiserver.cel.value import (
     MAX_INT,
     MAX_TIME,
     MAX_UINT,
     MIN_INT,
     MIN_TIME,
+    MOST_ITEMS,
+    MOST_TEXT,
     NANOS,
     Duration,
     MapList,
@@ -30,10 +32,14 @@ from quarterdeck.apiserver.cel.value import (
     display,
     type_name,
 )
+from quarterdeck.apiserver.turn import look_up
 
 MISSING: Final = object()
+_STEP: Final = 2_000
+"""Parts that are compared between two looks at the clock."""
 _PLAIN: Final = frozenset({str, int, bool, bytes, UInt, Duration, Timestamp})
 _NUMERIC: Final = frozenset({int, UInt, float})
+_CONTAINERS: Final = frozenset({list, dict, OptionalValue, SetList, MapList})
 
 
 def no_such_overload(detail: str = "") -> NoReturn:
@@ -78,7 +84,11 @@ def add(left: Value, right: Value) -> Value:
     if kind is type(right):
         if kind is int:
             return checked_int(left + right)
-        if kind is str or kind is float or kind is bytes:
+        if kind is float:
+            return left + right
+        if kind is str or kind is bytes:
+            if len(left) + len(right) > MOST_TEXT:
+                raise CostLimitExceeded
             return left + right
         if kind is UInt:
             return checked_uint(int(left) + int(right))
@@ -105,6 +115,8 @@ def add_lists(left: list[Value], right: list[Value]) -> list[Value]:
         return merged
     if type(left) is MapList:
         return _merge_by_key(left, right)
+    if len(left) + len(right) > MOST_ITEMS:
+        raise CostLimitExceeded
     return [*left, *right]
 
 
@@ -310,55 +322,81 @@ def equal(left: Value, right: Value) -> bool:
         if kind is float or other is float:
             return float(left) == float(right)
         return bool(left == right)
-    if isinstance(left, list):
-        return isinstance(right, list) and equal_lists(left, right)
-    if isinstance(left, dict):
-        return isinstance(right, dict) and _equal_maps(left, right)
-    if kind is OptionalValue:
-        return other is OptionalValue and _equal_optionals(left, right)
-    if isinstance(left, Opaque):
-        if kind is not other:
-            no_such_overload()
-        return bool(left == right)
-    if isinstance(left, StructValue):
-        return (
-            isinstance(right, StructValue)
-            and left.type_name == right.type_name
-            and _equal_maps(dict(left.fields), dict(right.fields))
-        )
-    return kind is other and bool(left == right)
+    return _Comparison().same(left, right)
 
 
-def equal_lists(left: list[Value], right: list[Value]) -> bool:
-    """List equality; set lists ignore order, map lists go by key."""
-    if len(left) != len(right):
-        return False
-    if type(left) is SetList:
-        return all(contains(left, item) for item in right)
-    if type(left) is MapList:
-        by_key = {map_key(item, left.keys): item for item in left}
-        for item in right:
-            mine = by_key.get(map_key(item, left.keys), MISSING)
-            if mine is MISSING or not equal(mine, item):
+class _Comparison:
+    """One comparison of containers, which may hold the same parts many times over."""
+
+    __slots__ = ("_left", "_stop")
+
+    def __init__(self) -> None:
+        self._left = MOST_ITEMS
+        self._stop = MOST_ITEMS - _STEP
+
+    def same(self, left: Value, right: Value) -> bool:
+        if isinstance(left, list):
+            return isinstance(right, list) and self._lists(left, right)
+        if isinstance(left, dict):
+            return isinstance(right, dict) and self._maps(left, right)
+        kind, other = type(left), type(right)
+        if kind is OptionalValue:
+            return other is OptionalValue and self._optionals(left, right)
+        if isinstance(left, Opaque):
+            if kind is not other:
+                no_such_overload()
+            return bool(left == right)
+        if isinstance(left, StructValue):
+            return (
+                isinstance(right, StructValue)
+                and left.type_name == right.type_name
+                and self._maps(dict(left.fields), dict(right.fields))
+            )
+        return kind is other and bool(left == right)
+
+    def _parts(self, left: Value, right: Value) -> bool:
+        if type(left) in _CONTAINERS and type(left) is type(right):
+            return self.same(left, right)
+        return equal(left, right)
+
+    def _spend(self, parts: int) -> None:
+        self._left -= parts
+        if self._left < self._stop:
+            if self._left < 0:
+                raise CostLimitExceeded
+            look_up()
+            self._stop = self._left - _STEP
+
+    def _lists(self, left: list[Value], right: list[Value]) -> bool:
+        """Set lists ignore order, map lists go by key."""
+        if len(left) != len(right):
+            return False
+        self._spend(len(left))
+        if type(left) is SetList:
+            return all(contains(left, item) for item in right)
+        if type(left) is MapList:
+            by_key = {map_key(item, left.keys): item for item in left}
+            for item in right:
+                mine = by_key.get(map_key(item, left.keys), MISSING)
+                if mine is MISSING or not self._parts(mine, item):
+                    return False
+            return True
+        return all(map(self._parts, left, right))
+
+    def _maps(self, left: dict[Value, Value], right: dict[Value, Value]) -> bool:
+        if len(left) != len(right):
+            return False
+        self._spend(len(left))
+        for key, value in left.items():
+            other = find(right, key)
+            if other is MISSING or not self._parts(value, other):
                 return False
         return True
-    return all(map(equal, left, right))
 
-
-def _equal_maps(left: dict[Value, Value], right: dict[Value, Value]) -> bool:
-    if len(left) != len(right):
-        return False
-    for key, value in left.items():
-        other = find(right, key)
-        if other is MISSING or not equal(value, other):
+    def _optionals(self, left: OptionalValue, right: OptionalValue) -> bool:
+        if left.has_value() != right.has_value():
             return False
-    return True
-
-
-def _equal_optionals(left: OptionalValue, right: OptionalValue) -> bool:
-    if left.has_value() != right.has_value():
-        return False
-    return not left.has_value() or equal(left.value, right.value)
+        return not left.has_value() or self._parts(left.value, right.value)
 
 
 # --- membership and indexing

@@ -24,12 +24,15 @@ from quarterdeck.apiserver.cel.rule_check import RuleError, check_rules, rule_js
 from quarterdeck.apiserver.cel.rule_node import CompiledRule, RuleNode
 from quarterdeck.apiserver.cel.schema import Schema
 from quarterdeck.apiserver.cel.value import OptionalValue
+from quarterdeck.apiserver.turn import look_up
 from quarterdeck.wire.gonumber import float_text
 from quarterdeck.wire.gostyle import quote, trim_space
 
 __all__ = ["ABSENT", "OMITTED", "Absent", "CompiledRules", "RuleError", "RuleViolation", "rule_json"]
 
 CALL_LIMIT: Final = 1_000_000
+#: rules that surely cost no more are not metered; others may be interrupted
+QUICK_LIMIT: Final = 100_000
 OBJECT_LIMIT: Final = 10_000_000
 _MAX_MESSAGE_BYTES: Final = 5 * 1024
 _OUT_OF_BUDGET: Final = (
@@ -350,7 +353,8 @@ class _Run:
     def _evaluate(self, program: Program, bindings: dict[str, Any]) -> tuple[int, Any]:
         """Cost (or its upper bound) and value."""
         most = program.estimate_cost()[1]
-        if self._metered or most > CALL_LIMIT:
+        look_up()
+        if self._metered or most > QUICK_LIMIT:
             value, cost = program.evaluate_metered(bindings, CALL_LIMIT)
             return cost, value
         return most, program.evaluate(bindings, cost_limit=None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
-from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.wire.gonumber import fixed_text, float_text
 
 # Dynamically typed by nature: which Python types occur is said above.
@@ -20,6 +20,10 @@ Value: TypeAlias = Any
 MIN_INT: Final = -(1 << 63)
 MAX_INT: Final = (1 << 63) - 1
 MAX_UINT: Final = (1 << 64) - 1
+MOST_ITEMS: Final = 2_000_000
+"""Parts of the largest value that is built or written out: more than any object has."""
+MOST_TEXT: Final = 1 << 24
+"""Characters of the longest text that is built."""
 NANOS: Final = 1_000_000_000
 MIN_TIME: Final = -62135596800
 MAX_TIME: Final = 253402300799
@@ -211,8 +215,34 @@ def type_name(value: Value) -> str:
     return type(value).__name__
 
 
+def check_extent(value: Value) -> None:
+    """Raises CostLimitExceeded for a value that has more than `MOST_ITEMS` parts when it is written out.
+
+    A value may hold the same part many times over, at many depths: it is small, its text is not.
+    """
+    if isinstance(value, (list, dict)) and _extent(value, {}) > MOST_ITEMS:
+        raise CostLimitExceeded
+
+
+def _extent(value: list[Value] | dict[Value, Value], known: dict[int, int]) -> int:
+    found = known.get(id(value))
+    if found is None:
+        parts = value.values() if isinstance(value, dict) else value
+        found = len(value)
+        for part in parts:
+            if isinstance(part, (list, dict)):
+                found += _extent(part, known)
+        known[id(value)] = found
+    return found
+
+
 def display(value: Value) -> str:
     """The form a value takes inside run-time error texts."""
+    check_extent(value)
+    return _display(value)
+
+
+def _display(value: Value) -> str:
     if value is None:
         return "NULL_VALUE"
     if isinstance(value, bool):
@@ -224,19 +254,21 @@ def display(value: Value) -> str:
     if isinstance(value, bytes):
         return "[" + " ".join(str(b) for b in value) + "]"
     if isinstance(value, list):
-        return "[" + ", ".join(display(item) for item in value) + "]"
+        return "[" + ", ".join(_display(item) for item in value) + "]"
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{display(k)}: {display(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{_display(k)}: {_display(v)}" for k, v in value.items()) + "}"
     return str(value)
 
 
 def to_python(value: Value) -> Value:
     """Convert a result for callers: plain lists and dicts, structs as dicts."""
-    kind = type(value)
-    if kind in (bool, int, str, float, type(None)):
-        return value
+    check_extent(value)
+    return _to_python(value)
+
+
+def _to_python(value: Value) -> Value:
     if isinstance(value, list):
-        return [to_python(item) for item in value]
+        return [_to_python(item) for item in value]
     if isinstance(value, dict):
-        return {key: to_python(item) for key, item in value.items()}
+        return {key: _to_python(item) for key, item in value.items()}
     return value

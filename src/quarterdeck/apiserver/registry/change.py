@@ -17,6 +17,7 @@ from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState, Strategy
 from quarterdeck.apiserver.storage import Entry, WriteConflict
+from quarterdeck.apiserver.turn import in_turns
 from quarterdeck.wire import fielderror
 
 from .admit import Projection, WriteAdmission
@@ -167,7 +168,7 @@ class Changer:
         if change.new.get("kind", resource.kind) != resource.kind:
             raise resource.wrong_kind(change.new["kind"], change.new)
         _prepare(change)
-        _validate(change)
+        await in_turns(lambda: _validate(change))
         self._admission.check_escalation(change.request, change.new, change.old)
         shown = change.new if projection is None or attributes is None else projection.read(change.new)
         await self._admission.validate(attributes, shown)

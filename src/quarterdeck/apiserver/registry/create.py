@@ -8,6 +8,7 @@ from quarterdeck.apiserver import metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.builtin.check.always import terminating_namespace
 from quarterdeck.apiserver.storage import Bucket, Entry, WriteConflict
+from quarterdeck.apiserver.turn import in_turns
 
 from .admit import WriteAdmission
 from .commit import Commits
@@ -81,7 +82,7 @@ class Creator:
                 meta["name"] = generate_name(meta["generateName"])
             if attempt == 0:
                 resource.strategy.prepare_create(obj, context)
-                _validate(obj, context)
+                await in_turns(lambda: _validate(obj, context))
             self._admission.check_escalation(request, obj, None)
             if attributes is not None:
                 attributes.name = meta.get("name", "")
@@ -108,7 +109,7 @@ class Creator:
         entry = self._namespaces.get("", name)
         if entry is None:
             raise status.not_found("namespaces", "", name)
-        if b'"deletionTimestamp":' in entry.body and "deletionTimestamp" in entry.document()["metadata"]:
+        if entry.is_deleting:
             resource = request.resource
             shown = meta.get("name") or meta.get("generateName", "")
             raise terminating_namespace(resource.group, resource.plural, shown, name)

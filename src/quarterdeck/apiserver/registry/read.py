@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
 from quarterdeck.apiserver.resource.resource import Resource
-from quarterdeck.apiserver.storage import Compacted, Entry, Store
+from quarterdeck.apiserver.storage import Entry, Store
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
@@ -127,7 +128,6 @@ class Reader:
         selection = options.selection(resource)
         rev = store.rev
         after: tuple[str, str] | None = None
-        candidates: Sequence[Entry] | None = None
         if options.token is not None:
             after = bucket.split_key(bucket.prefix + options.token.start)
             rev = options.token.rv if options.token.rv > 0 else store.rev
@@ -135,38 +135,23 @@ class Reader:
             rev = options.rev
         if rev < store.compact_rev:  # gone, even where nothing has changed since
             raise self._expired(options)
-        if rev < bucket.last_rev:
-            try:
-                candidates = store.state_at(bucket, rev, namespace)
-            except Compacted:
-                raise self._expired(options) from None
-        if candidates is None and selection.name and (namespace or not resource.namespaced):
-            entry = bucket.get(namespace, selection.name)
-            candidates = [entry] if entry is not None else []
-        if candidates is None:
-            source = bucket.scan(namespace, after)
-        elif after is not None:
-            place = (after[0] + "/", after[1])
-            source = iter([e for e in candidates if (e.namespace + "/", e.name) > place])
-        else:
-            source = iter(candidates)
+        state = store.at(bucket, rev)
         metadata: Json = {"resourceVersion": str(rev)}
-        limit = options.limit
-        if not limit:
-            entries = list(source) if selection.is_empty else [e for e in source if selection.matches(e)]
-            return entries, metadata
-        entries = []
-        for entry in source:
-            if selection.is_empty or selection.matches(entry):
-                if len(entries) == limit:
-                    last = entries[-1]
-                    metadata["continue"] = encode_token(
-                        rev, bucket.key(last.namespace, last.name), bucket.prefix
-                    )
-                    if selection.is_empty:
-                        metadata["remainingItemCount"] = 1 + sum(1 for _ in source)
-                    break
-                entries.append(entry)
+        if state is bucket and after is None and selection.name and (namespace or not resource.namespaced):
+            entry = bucket.get(namespace, selection.name)
+            source = iter([entry] if entry is not None else [])
+        else:
+            source = state.scan(namespace, after)
+        if not selection.is_empty:
+            source = filter(selection.matches, source)
+        if not options.limit:
+            return list(source), metadata
+        entries = list(islice(source, options.limit))
+        if next(source, None) is not None:
+            last = entries[-1]
+            metadata["continue"] = encode_token(rev, bucket.key(last.namespace, last.name), bucket.prefix)
+            if selection.is_empty:
+                metadata["remainingItemCount"] = state.count_after(namespace, (last.namespace, last.name))
         return entries, metadata
 
     def _expired(self, options: ListOptions) -> status.StatusError:

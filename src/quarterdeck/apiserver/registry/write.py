@@ -14,8 +14,7 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import Authorizer
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState
-from quarterdeck.apiserver.storage import Entry
-from quarterdeck.apiserver.storage import Store
+from quarterdeck.apiserver.storage import Entry, Store
 from quarterdeck.wire.http import Response
 
 from .admit import Projection, WriteAdmission

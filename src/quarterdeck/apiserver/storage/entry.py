@@ -52,7 +52,16 @@ class _Labelled(msgspec.Struct):
     metadata: _Labels
 
 
+class _Deletion(msgspec.Struct, rename="camel"):
+    deletion_timestamp: str | None = None
+
+
+class _Deletable(msgspec.Struct):
+    metadata: _Deletion
+
+
 _decode_labels = msgspec.json.Decoder(_Labelled).decode
+_decode_deletion = msgspec.json.Decoder(_Deletable).decode
 
 
 class Entry:
@@ -86,6 +95,11 @@ class Entry:
         if self._labels is None:
             self._labels = _decode_labels(b"{" + self.body).metadata.labels or NO_LABELS
         return self._labels
+
+    @property
+    def is_deleting(self) -> bool:
+        """Whether the object has a deletion timestamp."""
+        return _decode_deletion(b"{" + self.body).metadata.deletion_timestamp is not None
 
     @property
     def fields(self) -> Mapping[str, str] | None:

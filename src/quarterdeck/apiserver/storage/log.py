@@ -203,20 +203,26 @@ class Log:
             " WHERE l.op = 1 ORDER BY l.key"
         )
 
-    def state_at(self, prefix: str, rev: int) -> Iterator[tuple[str, int, int, bytes]]:
-        """(key, rev, create_rev, value) of the objects under a key prefix as they were at `rev`."""
+    def first_changes(
+        self, prefix: str, after: int, up_to: int
+    ) -> Iterator[tuple[str, int, int | None, bytes | None]]:
+        """(key, rev, create_rev, value) of before the first change of each key with after < rev <= up_to.
+
+        A key that was not there has the revision 0.
+        """
+        # by revision, not by key: the changes are few, the keys under the prefix may be many
         yield from self._read().execute(
-            "SELECT l.key, l.rev, l.create_rev, l.value FROM log l"
-            " JOIN (SELECT MAX(rev) AS newest FROM log"
-            "       WHERE key >= ? AND key < ? AND rev <= ? GROUP BY key) m"
-            " ON l.rev = m.newest WHERE l.op = 1 ORDER BY l.key",
-            (prefix, prefix + "\U0010ffff", rev),
+            "SELECT first.key, first.prev_rev, before.create_rev, before.value FROM"
+            " (SELECT key, MIN(rev), prev_rev FROM log NOT INDEXED"
+            "  WHERE rev > ? AND rev <= ? AND key >= ? AND key < ? GROUP BY key) first"
+            " LEFT JOIN log before ON before.rev = first.prev_rev",
+            (after, up_to, prefix, prefix + "\U0010ffff"),
         )
 
     def changes(self, prefix: str, after: int, up_to: int) -> Iterator[Row]:
         """The changes under a prefix with after < rev <= up_to, in order."""
         for row in self._read().execute(
-            "SELECT rev, key, op, create_rev, prev_rev, value FROM log"
+            "SELECT rev, key, op, create_rev, prev_rev, value FROM log NOT INDEXED"
             " WHERE rev > ? AND rev <= ? AND key >= ? AND key < ? ORDER BY rev",
             (after, up_to, prefix, prefix + "\U0010ffff"),
         ):

@@ -14,14 +14,16 @@ import asyncio
 import logging
 import sqlite3
 import time
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 
+from .bucket import Bucket
 from .entry import Entry, Event, EventType, body_at
 from .log import DELETE, PUT, Durability, Log, Row, StorageError
+from .past import Past, state_before
 
 _log = logging.getLogger("quarterdeck.apiserver.storage")
 
@@ -30,6 +32,8 @@ RING_EVENTS = 100_000
 RING_BYTES = 64 * 1024 * 1024
 #: how long history is kept on disk (upstream's etcd compaction period)
 HISTORY_SECONDS = 300.0
+#: earlier states of one resource that lists are continued at; more take longer to look at again
+PASTS = 8
 #: expected revision of a write that does not care what is stored
 ANY = -1
 
@@ -48,119 +52,6 @@ class Compacted(Exception):
     def __init__(self, oldest: int) -> None:
         super().__init__(f"compacted up to {oldest}")
         self.oldest = oldest
-
-
-class _Partition:
-    """The objects of one namespace, with their names in order (sorted on demand)."""
-
-    __slots__ = ("_names", "entries")
-
-    def __init__(self) -> None:
-        self.entries: dict[str, Entry] = {}
-        self._names: list[str] | None = None
-
-    def names(self) -> list[str]:
-        if self._names is None:
-            self._names = sorted(self.entries)
-        return self._names
-
-    def put(self, entry: Entry) -> None:
-        if entry.name not in self.entries:
-            self._names = None
-        self.entries[entry.name] = entry
-
-    def remove(self, name: str) -> None:
-        if self.entries.pop(name, None) is not None:
-            self._names = None
-
-
-class Bucket:
-    """All objects of one resource: newest state, recent changes, subscribers."""
-
-    def __init__(self, group: str, resource: str, *, namespaced: bool, last_rev: int) -> None:
-        self.group = group
-        self.resource = resource
-        self.namespaced = namespaced
-        self.prefix = f"/{group}/{resource}/"
-        self.count = 0
-        #: revision of the newest change in this bucket
-        self.last_rev = last_rev
-        #: changes at or below this revision are no longer in `recent`
-        self.evicted_rev = last_rev
-        self.recent: deque[Event] = deque()
-        #: called with each committed batch of this bucket's events
-        self.subscribers: dict[object, Callable[[list[Event]], None]] = {}
-        self._partitions: dict[str, _Partition] = {}
-
-    def key(self, namespace: str, name: str) -> str:
-        return f"{self.prefix}{namespace or '-'}/{name}"
-
-    def split_key(self, key: str) -> tuple[str, str]:
-        namespace, _, name = key[len(self.prefix) :].partition("/")
-        return ("" if namespace == "-" else namespace), name
-
-    def get(self, namespace: str, name: str) -> Entry | None:
-        partition = self._partitions.get(namespace)
-        return None if partition is None else partition.entries.get(name)
-
-    def namespaces(self) -> list[str]:
-        """Namespaces with objects, in the byte order of `<namespace>/`."""
-        return sorted(self._partitions, key=lambda namespace: namespace + "/")
-
-    def count_in(self, namespace: str) -> int:
-        if not namespace:
-            return self.count
-        partition = self._partitions.get(namespace)
-        return 0 if partition is None else len(partition.entries)
-
-    def scan(self, namespace: str = "", after: tuple[str, str] | None = None) -> Iterator[Entry]:
-        """Entries in key order, of one namespace or of all, strictly behind `after`."""
-        if namespace or not self.namespaced:
-            wanted = [namespace] if namespace in self._partitions else []
-        else:
-            wanted = self.namespaces()
-        for current in wanted:
-            if after is not None and current + "/" < after[0] + "/":
-                continue
-            partition = self._partitions[current]
-            names = partition.names()
-            entries = partition.entries
-            start = bisect_right(names, after[1]) if after is not None and current == after[0] else 0
-            for index in range(start, len(names)):
-                yield entries[names[index]]
-
-    def load(self, entry: Entry) -> None:
-        self._partition(entry.namespace).put(entry)
-        self.count += 1
-        if entry.rev > self.last_rev:
-            self.last_rev = entry.rev
-
-    def _partition(self, namespace: str) -> _Partition:
-        partition = self._partitions.get(namespace)
-        if partition is None:
-            partition = self._partitions[namespace] = _Partition()
-        return partition
-
-    def apply(self, event: Event) -> None:
-        entry = event.entry
-        if event.type is EventType.DELETED:
-            partition = self._partitions[entry.namespace]
-            partition.remove(entry.name)
-            self.count -= 1
-            if not partition.entries:
-                del self._partitions[entry.namespace]
-        else:
-            self._partition(entry.namespace).put(entry)
-            if event.type is EventType.ADDED:
-                self.count += 1
-        self.last_rev = event.rev
-        self.recent.append(event)
-
-    def events_after(self, rev: int) -> list[Event]:
-        """Changes with a higher revision, from memory; valid only when rev >= evicted_rev."""
-        recent = self.recent
-        start = bisect_left(recent, rev + 1, key=lambda event: event.rev)
-        return [recent[index] for index in range(start, len(recent))]
 
 
 class _Write:
@@ -458,18 +349,33 @@ class Store:
             events.append(Event(row.rev, kind, entry, prev))
         return events + bucket.events_after(bucket.evicted_rev)
 
-    def state_at(self, bucket: Bucket, rev: int, namespace: str) -> list[Entry]:
-        """The entries of a bucket as they were at a revision; raises Compacted when that is gone."""
+    def at(self, bucket: Bucket, rev: int) -> Bucket | Past:
+        """A bucket as it was at a revision; raises Compacted when that is gone."""
         if rev >= bucket.last_rev:
-            return list(bucket.scan(namespace))
+            return bucket
         if rev < self._log.compact_rev:
             raise Compacted(self._log.compact_rev)
-        prefix = f"{bucket.prefix}{namespace}/" if namespace else bucket.prefix
-        entries = []
-        for key, entry_rev, create_rev, value in self._log.state_at(prefix, rev):
-            space, name = bucket.split_key(key)
-            entries.append(Entry(space, name, entry_rev, create_rev, body_at(value, entry_rev)))
-        return entries
+        past = bucket.pasts.pop(rev, None) or Past(bucket, rev)
+        bucket.pasts[rev] = past
+        if len(bucket.pasts) > PASTS:
+            del bucket.pasts[next(iter(bucket.pasts))]
+        missed: Iterator[tuple[tuple[str, str], Entry | None]] = iter(())
+        if past.seen < bucket.evicted_rev:
+            missed = self._states_before(bucket, past.seen)
+        recent = map(state_before, bucket.events_after(max(past.seen, bucket.evicted_rev)))
+        past.take_in(chain(missed, recent))
+        return past
+
+    def _states_before(self, bucket: Bucket, rev: int) -> Iterator[tuple[tuple[str, str], Entry | None]]:
+        """The state at `rev` of what has changed since, as far as only the disk knows."""
+        for key, prev_rev, create_rev, value in self._log.first_changes(
+            bucket.prefix, rev, bucket.evicted_rev
+        ):
+            place = bucket.split_key(key)
+            if value is None or create_rev is None:
+                yield place, None
+            else:
+                yield place, Entry(*place, prev_rev, create_rev, body_at(value, prev_rev))
 
     async def wait_for(self, rev: int, timeout: float) -> bool:
         """Wait until the store has reached a revision; False when it did not in time."""

@@ -8,7 +8,6 @@ from email.utils import format_datetime
 from typing import Any, Final
 
 from quarterdeck.api import Key, Time, is_controlled_by
-from quarterdeck.api.gotext import quote
 from quarterdeck.api.k8s import CronJob, Job, ObjectReference
 from quarterdeck.api.k8s.batch import CronJobStatus
 from quarterdeck.cluster.cronjob.decision import due_start, job_for, job_name, seconds_to_next, zone_name
@@ -34,6 +33,7 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.wire.gostyle import quote
 
 __all__ = ["NAME", "cronjob_controller"]
 

@@ -64,7 +64,7 @@ def _put(ready: Ready, address: EndpointAddress, is_ready: bool) -> None:
 
 
 def _grouped(by_port: dict[EndpointPort, Ready]) -> list[EndpointSubset]:
-    groups: dict[tuple[object, ...], list[EndpointPort]] = {}
+    groups: dict[tuple[tuple[tuple[str, str], bool], ...], list[EndpointPort]] = {}
     for port, ready in by_port.items():
         key = tuple(sorted((key, ready[key][1]) for key in ready))
         ports = groups.setdefault(key, [])

@@ -25,7 +25,6 @@ from quarterdeck.runtime.reconcile.context import Context
 __all__ = ["NAME", "orphan_pod_controller"]
 
 NAME: Final = "job-orphan-pod-controller"
-_MARK: Final = names.TRACKING.encode()
 
 
 async def _free_orphan(ctx: Context[Pod]) -> Result | None:
@@ -54,9 +53,11 @@ def _pods_of_job(ctx: MapContext, job: Job) -> Iterable[Key]:
 
 
 def _may_be_orphan(event: ObjectEvent[Any]) -> bool:
-    """Pods that go, or that nobody controls; a look at the bytes tells most others apart."""
+    """Counted pods that go, or that nobody controls."""
     entry = event.entry
-    return _MARK in entry.raw and (entry.is_deleting or controller_of(entry.owner_references) is None)
+    return names.TRACKING in entry.finalizers and (
+        entry.is_deleting or controller_of(entry.owner_references) is None
+    )
 
 
 _MAY_BE_ORPHAN: Final = Predicate(

@@ -19,6 +19,7 @@ from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
+from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, node_name
 from quarterdeck.runtime.controller.builder import Builder
@@ -36,7 +37,6 @@ __all__ = ["NAME", "Kubelet"]
 
 NAME: Final = "simulated-kubelet"
 _WORKERS: Final = 8
-_BOUND: Final = b'"nodeName":"'
 _ADDRESSES: Final = ipaddress.ip_network("10.128.0.0/9")
 _NO_ADDRESS: Final = "127.0.0.1"
 
@@ -219,7 +219,7 @@ def _mark(pod: Pod) -> tuple[Stage, int, int]:
 
 
 def _is_on_a_node(event: ObjectEvent[Any]) -> bool:
-    return _BOUND in event.entry.raw
+    return bool(pod_head(event.entry).node)
 
 
 _ON_A_NODE: Final = Predicate("on_a_node", create=_is_on_a_node, update=_is_on_a_node)

@@ -16,6 +16,7 @@ from quarterdeck.api.k8s import Binding, Namespace, Node, ObjectReference, Pod
 from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
 from quarterdeck.cluster.placement.board import Board
+from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.runtime.contract import Recorder
@@ -35,8 +36,6 @@ __all__ = ["NAME", "SchedulerSettings", "scheduler_controller"]
 
 NAME: Final = "default-scheduler"
 _ROUND: Final = Key("", "round")
-_BOUND: Final = b'"nodeName":"'
-_ENDED: Final = (b'"phase":"Succeeded"', b'"phase":"Failed"')
 _EVENTS_PER_ROUND: Final = 200
 """Events are for people: of a round that places thousands of pods, the first are enough."""
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
@@ -53,22 +52,6 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds to wait for more pods before a round."""
     batch_period_per_pod: float = 0.00005
     """Added to it for each pod of the cluster: every round looks at all of them."""
-
-
-class _Spec(msgspec.Struct, rename="camel"):
-    node_name: str = ""
-    scheduler_name: str = ""
-    scheduling_gates: tuple[Any, ...] | None = ()
-    priority: int = 0
-
-
-class _Head(msgspec.Struct):
-    """What is asked of every pod in every round."""
-
-    spec: _Spec = msgspec.field(default_factory=_Spec)
-
-
-_read_head: Final = msgspec.json.Decoder(_Head).decode
 
 
 class _Known(msgspec.Struct):
@@ -147,11 +130,11 @@ class _Scheduler(Reconciler[Resource]):
         return placed, waiting
 
     def _read(self, entry: Entry, before: _Known | None) -> _Known:
-        if _has_ended(entry):
+        head = pod_head(entry)
+        if head.has_ended:
             return _Known(entry, None)
-        spec = _read_head(entry.raw).spec
-        is_mine = not self._settings.names or spec.scheduler_name in self._settings.names
-        if not spec.node_name and (entry.is_deleting or spec.scheduling_gates or not is_mine):
+        is_mine = not self._settings.names or head.scheduler in self._settings.names
+        if not head.node and (entry.is_deleting or head.is_gated or not is_mine):
             return _Known(entry, None)
         # What a pod asks for changes with its generation only, or its labels.
         is_same = (
@@ -162,9 +145,9 @@ class _Scheduler(Reconciler[Resource]):
         info = before.info if before is not None and is_same else None
         if info is None:
             info = pod_info(_decode(entry.raw))
-        elif (info.node, info.is_deleted) != (spec.node_name, entry.is_deleting):
-            info = msgspec.structs.replace(info, node=spec.node_name, is_deleted=entry.is_deleting)
-        return _Known(entry, info, spec.priority)
+        elif (info.node, info.is_deleted) != (head.node, entry.is_deleting):
+            info = msgspec.structs.replace(info, node=head.node, is_deleted=entry.is_deleting)
+        return _Known(entry, info, head.priority)
 
     def batch_period(self, _: Key) -> float:
         """Seconds for which changes are gathered."""
@@ -249,20 +232,17 @@ class _NextRound:
         return (_ROUND,)
 
 
-def _has_ended(entry: Entry) -> bool:
-    return any(mark in entry.raw for mark in _ENDED)
-
-
 def _is_waiting(event: ObjectEvent[Any]) -> bool:
-    return _BOUND not in event.entry.raw
+    return not pod_head(event.entry).node
 
 
 def _makes_a_difference(event: ObjectEvent[Any]) -> bool:
     old, new = event.old, event.new
     assert old is not None
     assert new is not None
-    if _BOUND in new.raw:
-        return _has_ended(new) and not _has_ended(old)
+    head = pod_head(new)
+    if head.node:
+        return head.has_ended and not pod_head(old).has_ended
     return old.generation != new.generation or old.labels is not new.labels
 
 

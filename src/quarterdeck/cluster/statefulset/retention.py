@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import OwnerReference, Resource, owner_reference
+from quarterdeck.api import OwnerReference, Resource, UnsetType, owner_reference
 from quarterdeck.api.k8s import PersistentVolumeClaim, Pod, StatefulSet
 
 __all__ = ["has_foreign_controller", "has_stale_owner", "is_deleted_when_scaled", "wanted_owners"]
@@ -19,12 +19,12 @@ _DELETE: Final = "Delete"
 def is_deleted_when_scaled(stateful_set: StatefulSet) -> bool:
     """Whether claims go with pods that are not needed any more."""
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
-    return bool(policy) and policy.when_scaled == _DELETE
+    return not isinstance(policy, UnsetType) and policy.when_scaled == _DELETE
 
 
 def _is_deleted_with_set(stateful_set: StatefulSet) -> bool:
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
-    return bool(policy) and policy.when_deleted == _DELETE
+    return not isinstance(policy, UnsetType) and policy.when_deleted == _DELETE
 
 
 def _names(reference: OwnerReference, owner: Resource) -> bool:

@@ -41,6 +41,7 @@ class Head(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     resource_version: str = ""
     generation: int = 0
     deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] | None = None
     labels: msgspec.Raw = _NOTHING
     annotations: msgspec.Raw = _NOTHING
     owner_references: msgspec.Raw = _NOTHING
@@ -78,6 +79,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Whether the deletion timestamp is set."""
     fields: tuple[Values, ...] = ()
     """Values of the path indexes that were declared when the entry was made."""
+    finalizers: tuple[str, ...] = ()
 
     @property
     def key(self) -> Key:
@@ -140,6 +142,7 @@ class EntryFactory:
             self._shared_owners(head.owner_references),
             head.deletion_timestamp is not None,
             self._reader.values(decoded, raw) if self._reader.paths else (),
+            head.finalizers or (),
         )
 
     def _read(self, raw: bytes) -> tuple[Any, Head]:

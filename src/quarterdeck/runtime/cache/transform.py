@@ -19,7 +19,8 @@ from quarterdeck.runtime.cache.projection import Projection
 __all__ = ["Transform", "keep_only", "rewrite", "strip_last_applied", "strip_managed_fields"]
 
 _MANAGED: Final = b'"managedFields":'
-_LAST_APPLIED: Final = b'"kubectl.kubernetes.io/last-applied-configuration":'
+LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_LAST_APPLIED: Final = f'"{LAST_APPLIED}":'.encode()
 _STRING: Final = re.compile(rb'\s*"(?:[^"\\]|\\.)*"')
 
 
@@ -42,10 +43,10 @@ class _StripManagedFields:
         if not value:
             return raw
         # A quote inside a JSON string is escaped, so the name can only be found as a key; that the value
-        # behind it is the one the decoder saw proves it is the right key.
+        # behind it is the one the decoder saw, and that there is no other such key, proves it the right one.
         start = raw.find(_MANAGED)
         end = start + len(_MANAGED) + len(value)
-        if start < 0 or raw[start + len(_MANAGED) : end] != value:
+        if start < 0 or raw[start + len(_MANAGED) : end] != value or raw.find(_MANAGED, end) >= 0:
             return _without(raw, "managedFields")
         return _cut(raw, start, end)
 
@@ -62,11 +63,11 @@ class _StripLastApplied:
         annotations = bytes(head.annotations)
         if _LAST_APPLIED not in annotations:
             return raw
-        at = raw.find(annotations)
-        start = raw.find(_LAST_APPLIED, at)
+        # Proved by its value like the one above; the same key in a pod template is not to be touched.
+        start = raw.find(_LAST_APPLIED, raw.find(annotations))
         value = _STRING.match(raw, start + len(_LAST_APPLIED))
-        if value is None:
-            return raw
+        if value is None or raw.find(_LAST_APPLIED, value.end()) >= 0:
+            return _without_last_applied(raw)
         return _cut(raw, start, value.end())
 
     def __repr__(self) -> str:
@@ -78,6 +79,12 @@ strip_last_applied: Final = _StripLastApplied()
 
 _document: Final = msgspec.json.Decoder(dict[str, Any])
 _encode: Final = msgspec.json.Encoder().encode
+
+
+def _without_last_applied(raw: bytes) -> bytes:
+    document = _document.decode(raw)
+    document["metadata"]["annotations"].pop(LAST_APPLIED, None)
+    return _encode(document)
 
 
 def _without(raw: bytes, name: str) -> bytes:

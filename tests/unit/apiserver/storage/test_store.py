@@ -184,7 +184,7 @@ def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool):
             states[store.rev] = dict(current)
         for rev, expected in states.items():
             found = {
-                entry.name: entry.document()["data"]["step"] for entry in store.state_at(bucket, rev, "a")
+                entry.name: entry.document()["data"]["step"] for entry in store.at(bucket, rev).scan("a")
             }
             assert found == expected
         await store.close()
@@ -220,8 +220,8 @@ def test_compacted_history_is_refused_and_live_values_stay():
         removed = await store.compact_to(8)
         assert removed == 6
         with pytest.raises(Compacted):
-            store.state_at(bucket, 5, "a")
-        assert {entry.name for entry in store.state_at(bucket, 8, "a")} == {"old", "x"}
+            store.at(bucket, 5)
+        assert {entry.name for entry in store.at(bucket, 8).scan("a")} == {"old", "x"}
         await store.close()
 
     run(scenario())

@@ -7,9 +7,18 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final, NamedTuple
 
-from quarterdeck.apiserver.cel.error import EvalError
+from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.apiserver.cel.library.standard import to_string
-from quarterdeck.apiserver.cel.value import Duration, Timestamp, TypeValue, UInt, Value, type_name
+from quarterdeck.apiserver.cel.value import (
+    MOST_TEXT,
+    Duration,
+    Timestamp,
+    TypeValue,
+    UInt,
+    Value,
+    check_extent,
+    type_name,
+)
 from quarterdeck.wire.gostyle import quote
 
 _PRECISION: Final = 6
@@ -85,7 +94,8 @@ def is_need(piece: str | Clause) -> bool:
 def format_string(text: str, args: list[Value]) -> str:
     """`text.format(args)`."""
     pieces: list[str] = []
-    index = 0
+    index = length = 0
+    check_extent(args)
     try:
         for piece in clauses(text):
             if isinstance(piece, _Need):
@@ -97,6 +107,9 @@ def format_string(text: str, args: list[Value]) -> str:
                 except EvalError as problem:
                     raise EvalError(f"error during formatting: {problem.message}") from problem
                 index += 1
+                length += len(pieces[-1])
+                if length > MOST_TEXT:
+                    raise CostLimitExceeded
             else:
                 pieces.append(piece)
     except FormatProblem as problem:

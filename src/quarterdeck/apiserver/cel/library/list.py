@@ -26,7 +26,7 @@ from quarterdeck.apiserver.cel.types import (
     map_type,
     type_param,
 )
-from quarterdeck.apiserver.cel.value import Duration, UInt, Value, display
+from quarterdeck.apiserver.cel.value import MOST_ITEMS, Duration, UInt, Value, display
 
 _COMPARABLE: Final = (
     ("int", INT),
@@ -109,6 +109,8 @@ def _flatten(items: list[Value], level: int = 1) -> list[Value]:
             result.extend(_flatten(item, level - 1))
         else:
             result.append(item)
+        if len(result) > MOST_ITEMS:
+            raise CostLimitExceeded
     return result
 
 

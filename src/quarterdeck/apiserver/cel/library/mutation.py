@@ -9,7 +9,7 @@ from quarterdeck.apiserver.cel.checker import Structs
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.types import DYN, STRING, CelType, object_type
-from quarterdeck.apiserver.cel.value import StructValue, Value
+from quarterdeck.apiserver.cel.value import StructValue, Value, check_extent
 
 JSON_PATCH: Final = object_type("JSONPatch", {"op": STRING, "path": STRING, "from": STRING, "value": DYN})
 
@@ -45,15 +45,20 @@ def functions() -> Iterable[Function]:
 
 def plain(value: Value) -> Value:
     """JSON of a constructed value: structs become objects."""
+    check_extent(value)
+    return _plain(value)
+
+
+def _plain(value: Value) -> Value:
     if isinstance(value, StructValue):
         return {name: plain(item) for name, item in value.fields.items()}
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str):
                 raise EvalError(f'map key "{key}" is not a string')
-        return {key: plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 

@@ -9,10 +9,9 @@ from quarterdeck.apiserver.cel.declaration import Function, Implementation, Over
 from quarterdeck.apiserver.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.apiserver.cel.library.formatting import format_string
 from quarterdeck.apiserver.cel.types import DYN, INT, STRING, CelType, list_type
-from quarterdeck.apiserver.cel.value import Value, display
+from quarterdeck.apiserver.cel.value import MOST_TEXT, Value, display
 from quarterdeck.wire.gostyle import ESCAPES, trim_space
 
-_MAX_RESULT: Final = 1 << 26
 _LOWER: Final = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")
 _UPPER: Final = str.maketrans("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _QUOTED: Final = str.maketrans(ESCAPES)
@@ -51,7 +50,7 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
 def _replace(text: str, old: str, new: str, count: int = -1) -> str:
     # Long texts in long texts grow quadratically: refuse before memory does.
     hits = len(text) + 1 if old == "" else len(text) // len(old) + 1
-    if len(text) + (hits if count < 0 else min(hits, count)) * len(new) > _MAX_RESULT:
+    if len(text) + (hits if count < 0 else min(hits, count)) * len(new) > MOST_TEXT:
         raise CostLimitExceeded
     return text.replace(old, new, count)
 
@@ -70,7 +69,7 @@ def _join(items: list[Value], separator: str = "") -> str:
     for item in items:
         if type(item) is not str:
             raise EvalError(f"join: invalid input: {display(item)}")
-    if sum(map(len, items)) + len(separator) * len(items) > _MAX_RESULT:
+    if sum(map(len, items)) + len(separator) * len(items) > MOST_TEXT:
         raise CostLimitExceeded
     return separator.join(items)
 
