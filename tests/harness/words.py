@@ -5,6 +5,7 @@ A word that the runner does not know could change what a case means. A table say
 - a mapping is an object with these words and no others,
 - a list of one table is a list of such,
 - ``Named(table)`` is an object whose keys are names (of pods, say) and whose values are such,
+- ``Tagged(word, tables)`` is an object whose ``word`` says which table holds for it: a step and its ``op``,
 - a frozenset is one of these values,
 - ``FREE`` is anything: a manifest, a label, a number.
 
@@ -31,7 +32,14 @@ class Named(msgspec.Struct, frozen=True):
     values: Table
 
 
-Table: TypeAlias = "Mapping[str, Table] | list[Table] | frozenset[Any] | Named | Free"
+class Tagged(msgspec.Struct, frozen=True):
+    """An object whose value at a word says which table holds for the rest of it."""
+
+    word: str
+    tables: Mapping[str, Words]
+
+
+Table: TypeAlias = "Mapping[str, Table] | list[Table] | frozenset[Any] | Named | Tagged | Free"
 Words: TypeAlias = "Mapping[str, Table]"
 
 FREE: Final = Free()
@@ -64,6 +72,12 @@ def unknown_words(value: Any, table: Table, place: str) -> Iterator[str]:
             yield from unknown_words(item, table[0], f"{place}[{index}]{_name(item)}")
     elif not isinstance(value, dict):
         yield f"{place}: expected an object, found {value!r}"
+    elif isinstance(table, Tagged):
+        tag = value.get(table.word)
+        if isinstance(tag, str) and tag in table.tables:
+            yield from unknown_words(value, {table.word: FREE, **table.tables[tag]}, place)
+        else:
+            yield f"{place}: {table.word} {tag!r} is not understood"
     elif isinstance(table, Named):
         for key, item in value.items():
             yield from unknown_words(item, table.values, f"{place}.{key}")

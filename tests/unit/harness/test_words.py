@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from tests.harness.case import CaseFailure
-from tests.harness.words import Named, refuse_unknown, unknown_words, words
+from tests.harness.words import Named, Tagged, refuse_unknown, unknown_words, words
 
 TABLE = words(
     "object",
     pods=[words("name", state=frozenset({"Pending", "Running"}), gpu=words("quota"))],
     expected=Named(words("state", "node")),
+    steps=[Tagged("op", {"wait": words("seconds"), "stop": words()})],
 )
 
 
@@ -23,6 +24,7 @@ TABLE = words(
         {"pods": None},
         {"pods": [{"name": "a", "state": "Pending", "gpu": {"quota": 1}}]},
         {"expected": {"any-name": {"state": "Bound"}}},
+        {"steps": [{"op": "wait", "seconds": 1}, {"op": "stop"}]},
         {"object": {"whatever": [1, {"deep": None}]}},
     ],
 )
@@ -41,6 +43,9 @@ def test_what_the_table_has_is_in_order(value: Any) -> None:
             "given.pods[0](a).state: 'Runing' is not understood (one of Pending, Running)",
         ),
         ({"expected": {"a": {"sate": "Bound"}}}, "given.expected.a.sate is not understood"),
+        ({"steps": [{"op": "stop", "seconds": 1}]}, "given.steps[0].seconds is not understood"),
+        ({"steps": [{"op": "jump"}]}, "given.steps[0]: op 'jump' is not understood"),
+        ({"steps": [{"seconds": 1}]}, "given.steps[0]: op None is not understood"),
         ({"pods": {"name": "a"}}, "given.pods: expected a list, found {'name': 'a'}"),
         ({"expected": ["a"]}, "given.expected: expected an object, found ['a']"),
         ({"pods": [{"gpu": 1}]}, "given.pods[0].gpu: expected an object, found 1"),
