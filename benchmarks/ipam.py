@@ -28,7 +28,7 @@ from typing import Any
 
 import uvloop
 from tests.harness.ipam.measure import measure
-from tests.harness.ipam.operator import OperatorThread
+from tests.harness.ipam.operator import IpamThread
 from tests.harness.server import start_embedded
 
 from quarterdeck.api import ObjectMeta
@@ -144,14 +144,14 @@ def bench_claims(on: Any, claims: int, fits: int) -> bool:
     with on() as (name, kubeconfig):
         print(f"\nclaims on the {name}: {claims:,} by {CLIENTS} clients, room for {fits:,}")
         asyncio.run(_prepare(kubeconfig, fits))
-        operator = OperatorThread(kubeconfig, [NAMESPACE], [])
+        operator = IpamThread(kubeconfig, [NAMESPACE])
         try:
             return _race(operator, kubeconfig, claims, fits)
         finally:
             operator.stop()
 
 
-def _race(operator: OperatorThread, kubeconfig: Path, claims: int, fits: int) -> bool:
+def _race(operator: IpamThread, kubeconfig: Path, claims: int, fits: int) -> bool:
     started = time.monotonic()
     command = [sys.executable, "-m", "benchmarks.ipam", "--load", str(kubeconfig), "--claims", str(claims)]
     load = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -183,7 +183,7 @@ def _race(operator: OperatorThread, kubeconfig: Path, claims: int, fits: int) ->
     return good
 
 
-def _samples(operator: OperatorThread, name: str, **labels: str) -> float:
+def _samples(operator: IpamThread, name: str, **labels: str) -> float:
     return sum(
         value
         for each, have, value in operator.samples()

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 Json = dict[str, Any]
+
+CASE_WORDS: Final = frozenset(
+    {
+        "id", "kind", "source", "given", "when", "then", "note", "tags", "group", "level", "endToEnd",
+        "extra", "optional",
+    }
+)  # fmt: skip
+"""What may stand in a case; most of it is for readers."""
 
 
 class CaseFailure(Exception):
@@ -17,6 +25,13 @@ class CaseFailure(Exception):
     def __init__(self, *lines: str) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
+
+
+def expect_equal(what: str, wanted: Any, found: Any, context: Any = None) -> None:
+    """Raises CaseFailure that shows both, and the beginning of ``context``."""
+    if wanted != found:
+        lines = [f"{what}:", f"  expected {wanted!r}", f"  found    {found!r}"]
+        raise CaseFailure(*lines, *([f"  in {str(context)[:1500]}"] if context is not None else []))
 
 
 class CaseFile(msgspec.Struct, frozen=True):

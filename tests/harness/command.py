@@ -17,7 +17,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from . import registry
-from .case import Case, CaseFailure, load
+from .case import CASE_WORDS, Case, CaseFailure, load
 from .run import Run
 
 
@@ -131,6 +131,9 @@ def _run_case(case: Case, run: Run, report: Report) -> None:
         kind = registry.find(case)
         if kind is None:
             raise CaseFailure(f"unknown kind {case.kind!r}")
+        unknown = sorted(case.raw.keys() - CASE_WORDS)
+        if unknown:
+            raise CaseFailure(*(f"{word} is not understood" for word in unknown))
         kind.run(case, run)
     except CaseFailure as error:
         failure = error.lines

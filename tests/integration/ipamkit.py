@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from quarterdeck.api import Key, ObjectMeta, from_dict
@@ -27,9 +26,7 @@ from quarterdeck.operators.ipam.types import (
     SubnetSpec,
 )
 from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
-from quarterdeck.testing import EventLog, FaultPlan, Link, TestCluster, run_until_idle
+from quarterdeck.testing import OperatorRun, TestCluster, run_until_idle
 
 SPACE = "default"
 
@@ -39,38 +36,13 @@ def ipam_cluster(**options: Any) -> TestCluster:
     return TestCluster(crds=KINDS, controllers=True, **options)
 
 
-class Operator:
-    """One instance of the operator on a cluster, with its own link and metrics."""
+class Operator(OperatorRun):
+    """One instance of the operator."""
 
     def __init__(
-        self,
-        cluster: TestCluster,
-        settings: Mapping[str, Any] | None = None,
-        *,
-        plan: FaultPlan | None = None,
-        **options: Any,
+        self, cluster: TestCluster, settings: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
-        self.cluster = cluster
-        self.link: Link = cluster.link(plan, name="operator")
-        self.metrics = RuntimeMetrics()
-        self.events = EventLog()
-        self.manager: Manager = cluster.manager(
-            link=self.link, metrics=self.metrics, recorder=self.events, **options
-        )
-        environment = OperatorEnvironment(name="ipam", settings=settings or {})
-        self.webhooks: OperatorWebhooks = IpamOperator().setup(self.manager, environment)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        async with self.cluster.serving(self.manager):
-            yield
-
-    async def settle(self, *others: Operator, horizon: float = 20.0) -> None:
-        """Let everything come to rest, garbage collection included."""
-        await settled(self.manager, *(other.manager for other in others), horizon=horizon)
-
-    def value(self, name: str, *labels: str) -> float:
-        return self.metrics.registry.value(name, *labels)
+        super().__init__(cluster, IpamOperator(), settings, name="ipam", **options)
 
 
 async def settled(*managers: Manager, horizon: float = 20.0) -> None:

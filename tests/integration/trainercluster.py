@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from typing import Any
 
 from quarterdeck.api import Resource, crd
@@ -18,10 +16,7 @@ from quarterdeck.operators.trainer.types import (
     TrainJob,
     VolcanoPodGroup,
 )
-from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
-from quarterdeck.testing import EventLog, FaultPlan, Link, TestCluster, run_until_idle
+from quarterdeck.testing import OperatorRun, TestCluster
 
 from . import trainercases
 
@@ -47,38 +42,13 @@ def trainer_cluster(**options: Any) -> TestCluster:
     return TestCluster(crds=kinds, controllers=True, **options)
 
 
-class Operator:
-    """One instance of the operator, with its own link, metrics and events."""
+class Operator(OperatorRun):
+    """One instance of the operator."""
 
     def __init__(
-        self,
-        cluster: TestCluster,
-        settings: Mapping[str, Any] | None = None,
-        *,
-        plan: FaultPlan | None = None,
-        user: str = "",
+        self, cluster: TestCluster, settings: Mapping[str, Any] | None = None, **options: Any
     ) -> None:
-        self.cluster = cluster
-        self.link: Link = cluster.link(plan, name="operator", user=user)
-        self.metrics = RuntimeMetrics()
-        self.events = EventLog()
-        self.manager: Manager = cluster.manager(link=self.link, metrics=self.metrics, recorder=self.events)
-        environment = OperatorEnvironment(name="trainer", settings=settings or {})
-        self.webhooks: OperatorWebhooks = TrainerOperator().setup(self.manager, environment)
-
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[None]:
-        async with self.cluster.serving(self.manager):
-            yield
-
-    async def settle(self, *others: Operator, horizon: float = 20.0) -> None:
-        """Let everything come to rest, garbage collection included."""
-        for _ in range(3):
-            await asyncio.sleep(0.3)
-            await run_until_idle(self.manager, *(other.manager for other in others), horizon=horizon)
-
-    def value(self, name: str, *labels: str) -> float:
-        return self.metrics.registry.value(name, *labels)
+        super().__init__(cluster, TrainerOperator(), settings, name="trainer", **options)
 
     def runs(self) -> float:
         """Reconciles of TrainJobs so far."""

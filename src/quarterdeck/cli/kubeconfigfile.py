@@ -2,8 +2,8 @@
 
 As with kind: entries of other clusters stay as they are, the new context becomes the current one, and the
 file is the first that exists of $KUBECONFIG, or ~/.kube/config. What was there before is there afterwards,
-the current context included; a file is deleted only if it was made here and holds nothing else. kubectl's lock
-keeps others from writing at the same time, and a file that cannot be read is refused, never replaced.
+the current context included; a file is deleted only if it was made here and holds nothing else. kubectl's
+lock keeps others from writing at the same time, and a file that cannot be read is refused, never replaced.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from quarterdeck.testing.election import LoopElector
 from quarterdeck.testing.fault import (
     READS,
     WRITES,
+    Break,
     CutWatch,
     DelayEvents,
     FaultPlan,
@@ -37,12 +38,14 @@ from quarterdeck.testing.interleaving import ends_alike, shuffled
 from quarterdeck.testing.leak import Leak, Leftovers, left_tasks
 from quarterdeck.testing.link import Exchange, Link
 from quarterdeck.testing.recorder import EventLog, LoggedEvent
+from quarterdeck.testing.running import ManagerRun, OperatorRun
 from quarterdeck.testing.webhook import ServedWebhooks, install_webhooks, localized, serve_webhooks
 
 __all__ = [
     "EPOCH",
     "READS",
     "WRITES",
+    "Break",
     "CutWatch",
     "Deadlock",
     "Definition",
@@ -58,6 +61,8 @@ __all__ = [
     "LoggedEvent",
     "LoopElector",
     "LoseAnswer",
+    "ManagerRun",
+    "OperatorRun",
     "Refuse",
     "RefuseConnection",
     "RepeatEvents",

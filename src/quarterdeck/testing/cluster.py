@@ -39,7 +39,7 @@ from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.operator.install import install_definitions
-from quarterdeck.runtime.webhook import AdmissionWebhook, Conversion, WebhookServer
+from quarterdeck.runtime.webhook import AdmissionWebhook, Converter, WebhookServer
 from quarterdeck.testing.fault import FaultPlan
 from quarterdeck.testing.leak import Leak
 from quarterdeck.testing.link import Link
@@ -228,7 +228,7 @@ class TestCluster:
     async def serve_webhooks(
         self,
         *webhooks: AdmissionWebhook,
-        conversions: Sequence[Conversion] = (),
+        conversions: Sequence[Converter] = (),
         name: str = "test-webhooks",
     ) -> WebhookServer:
         """Serve handlers on loopback until the cluster ends, and tell the API server about them."""

@@ -1,7 +1,8 @@
 """Fault plans: what goes wrong between a client and the cluster, the same way every time.
 
 A plan is a seed and some rules. Each rule says what happens, how often (``rate``), to which requests
-(``verbs``, ``resources``, ``nth``) and when (``since``, ``until``: seconds after the plan's first request)::
+(``verbs``, ``resources``, ``subresource``, ``nth``) and when (``since``, ``until``: seconds after the first
+request of the plan)::
 
     plan = FaultPlan(
         7,
@@ -31,6 +32,7 @@ from quarterdeck.client.call import WRITES
 __all__ = [
     "READS",
     "WRITES",
+    "Break",
     "CutWatch",
     "DelayEvents",
     "FaultPlan",
@@ -73,6 +75,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Only these verbs; none means all."""
     resources: frozenset[str] = frozenset()
     """Only these resources; none means all."""
+    subresource: str | None = None
+    """Only this subresource; empty for objects as a whole, ``None`` means all."""
     nth: int = 0
     """Only the n-th request (from 1) that fits verbs and resources; 0 means any."""
     times: int = 0
@@ -87,7 +91,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refuse(Rule, frozen=True):
-    """The server answers with an error, and does nothing."""
+    """The server answers with an error, and does nothing (or, with ``is_done``, has done it all the same)."""
 
     code: int
     reason: str = ""
@@ -95,6 +99,8 @@ class Refuse(Rule, frozen=True):
     message: str = "a fault of the plan"
     retry_after: int = 0
     """Seconds in ``Retry-After``; 0 leaves the header out."""
+    is_done: bool = False
+    """The server has done what it was asked; only its answer says otherwise."""
 
     @property
     def label(self) -> str:
@@ -108,6 +114,10 @@ class RefuseConnection(Rule, frozen=True):
 
 class LoseAnswer(Rule, frozen=True):
     """The server does it, and the answer is lost on its way back."""
+
+
+class Break(Rule, frozen=True):
+    """The server does it, and then the line breaks: from here on it is cut without a sound."""
 
 
 class Latency(Rule, frozen=True):
@@ -150,9 +160,9 @@ class DelayEvents(Rule, frozen=True):
     seconds: Span
 
 
-RequestFault: TypeAlias = Refuse | RefuseConnection | LoseAnswer
+RequestFault: TypeAlias = Refuse | RefuseConnection | LoseAnswer | Break
 WatchEnd: TypeAlias = CutWatch | WatchError | SilenceWatch
-_REQUEST: Final = (Refuse, RefuseConnection, LoseAnswer)
+_REQUEST: Final = (Refuse, RefuseConnection, LoseAnswer, Break)
 _END: Final = (CutWatch, WatchError, SilenceWatch)
 
 
@@ -160,13 +170,22 @@ class FaultPlan:
     """Decides, from a seed, what goes wrong. One plan serves one link; two would disturb its dice."""
 
     def __init__(self, seed: int = 0, *rules: Rule) -> None:
-        self.rules: Final = rules
+        self._rules: Final = list(rules)
         self.struck: Final[Counter[str]] = Counter()
         """How often each fault has struck, by its label."""
         self._dice: Final = random.Random(seed)  # noqa: S311  faults, no secret
         self._seen: Final[Counter[int]] = Counter()
         self._used: Final[Counter[int]] = Counter()
         self._started: float | None = None
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rules that are in force, in order."""
+        return tuple(self._rules)
+
+    def add(self, *rules: Rule) -> None:
+        """Let further rules count from now on, after those that are there."""
+        self._rules.extend(rules)
 
     @classmethod
     def storm(cls, seed: int) -> "FaultPlan":
@@ -212,7 +231,7 @@ class FaultPlan:
     @property
     def touches_events(self) -> bool:
         """Whether single events are looked at."""
-        return any(isinstance(rule, RepeatEvents | DelayEvents) for rule in self.rules)
+        return any(isinstance(rule, RepeatEvents | DelayEvents) for rule in self._rules)
 
     def _strikes(
         self, target: RequestTarget, now: float, *kinds: type[Rule], count: bool = True
@@ -220,7 +239,7 @@ class FaultPlan:
         if self._started is None:
             self._started = now
         age = now - self._started
-        for place, rule in enumerate(self.rules):
+        for place, rule in enumerate(self._rules):
             if isinstance(rule, kinds) and self._does_strike(place, rule, target, age):
                 if count:
                     self.struck[rule.label] += 1
@@ -230,6 +249,8 @@ class FaultPlan:
         if rule.verbs and target.verb not in rule.verbs:
             return False
         if rule.resources and target.resource not in rule.resources:
+            return False
+        if rule.subresource is not None and target.subresource != rule.subresource:
             return False
         self._seen[place] += 1
         if rule.nth and self._seen[place] != rule.nth:

@@ -3,10 +3,12 @@
 A ``Link`` is a transport around a transport. What a ``FaultPlan`` decides happens here, on the level of HTTP,
 so that retries, lanes and error handling of the client are the real ones. ``cut()`` is the partition: until
 ``restore()`` nothing gets through, and open watches end (or, with ``silently=True``, just fall silent).
+``hold()`` is the pause: until ``release()`` requests and events wait, and nothing is lost.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from math import inf
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -19,6 +21,7 @@ from quarterdeck.errors import ConnectError, ReadTimeout, StreamClosed
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.testing.fault import (
     WRITES,
+    Break,
     FaultPlan,
     LoseAnswer,
     Refuse,
@@ -97,11 +100,15 @@ class Link:
         """Read at each request; put another one here at any time."""
         self.log: Final[list[Exchange]] = []
         """Everything that was sent, in the order of the answers."""
+        self.last_write = -inf
+        """Loop time of the latest request that reached the server to change something."""
         self._inner: Final = inner
         self._clock: Final = clock if clock is not None else LoopClock()
         self._streams: Final[set[_Watched]] = set()
         self._is_cut = False
         self._is_silent = False
+        self._holds: Final[dict[str, asyncio.Event]] = {}
+        """What those wait for that are held, by resource; everything by the empty one."""
         self.client: Final = Client.over(
             self, config=config, clock=self._clock, random=rng, observer=observer
         )
@@ -120,6 +127,26 @@ class Link:
     def restore(self) -> None:
         """Let everything through again; streams that fell silent stay dead."""
         self._is_cut = self._is_silent = False
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing gets through."""
+        return self._is_cut
+
+    def hold(self, resource: str = "") -> None:
+        """Let everything wait: requests and events; or only the events of a resource (``pods``)."""
+        self._holds.setdefault(resource, asyncio.Event())
+
+    def release(self, resource: str = "") -> None:
+        """Let go on what ``hold`` has held."""
+        held = self._holds.pop(resource, None)
+        if held is not None:
+            held.set()
+
+    async def _wait_released(self, *resources: str) -> None:
+        for resource in resources:
+            while (held := self._holds.get(resource)) is not None:
+                await held.wait()
 
     def end_watches(self) -> None:
         """End every open stream once."""
@@ -164,15 +191,21 @@ class Link:
         started = self._clock.monotonic()
         status = 0
         try:
+            await self._wait_released("")
             await self._gate(timeout)
-            await self._hold(target)
+            await self._delay(target)
             fault = self._fault(target)
-            if isinstance(fault, Refuse):
+            if isinstance(fault, Refuse) and not fault.is_done:
                 return _refusal(fault)
             response = await self._inner.request(
                 method, path, query=query, headers=headers, body=body, timeout=timeout
             )
             status = response.status
+            if isinstance(fault, Break):
+                self.cut(silently=True)
+                await self._gate(timeout)
+            if isinstance(fault, Refuse):
+                return _refusal(fault)
             if isinstance(fault, LoseAnswer) or self._is_cut:
                 raise StreamClosed("the answer was lost: a fault of the plan")
             return response
@@ -194,8 +227,9 @@ class Link:
         started = self._clock.monotonic()
         status = 0
         try:
+            await self._wait_released("")
             await self._gate(timeout)
-            await self._hold(target)
+            await self._delay(target)
             fault = self._fault(target)
             if isinstance(fault, Refuse):
                 refusal = _refusal(fault)
@@ -204,12 +238,14 @@ class Link:
                 method, path, query=query, headers=headers, body=body, timeout=timeout
             )
             status = stream.status
-            if isinstance(fault, LoseAnswer):
+            if isinstance(fault, LoseAnswer | Break):
                 await stream.aclose()
+                if isinstance(fault, Break):
+                    self.cut(silently=True)
                 raise StreamClosed("the answer was lost: a fault of the plan")
         finally:
             self._note(started, target, query, body, status)
-        watched = _Watched(stream, target, self.plan, self._clock, self._streams.discard)
+        watched = _Watched(stream, target, self.plan, self._clock, self._streams.discard, self._wait_released)
         self._streams.add(watched)
         return Stream(stream.status, watched.chunks(), stream.headers, watched.aclose, stream.gather)
 
@@ -225,19 +261,22 @@ class Link:
             raise ReadTimeout("no answer: the link is cut")
         raise ConnectError("the link is cut")
 
-    async def _hold(self, target: RequestTarget) -> None:
+    async def _delay(self, target: RequestTarget) -> None:
         delay = self.plan.delay(target, self._clock.monotonic())
         if delay > 0:
             await self._clock.sleep(delay)
 
-    def _fault(self, target: RequestTarget) -> Refuse | LoseAnswer | None:
+    def _fault(self, target: RequestTarget) -> Refuse | LoseAnswer | Break | None:
         fault = self.plan.fault(target, self._clock.monotonic())
         if isinstance(fault, RefuseConnection):
             raise ConnectError("connection refused: a fault of the plan")
         return fault
 
     def _note(self, at: float, target: RequestTarget, query: str, body: bytes, status: int) -> None:
-        self.log.append(Exchange(at, target, dict(parse_qsl(query)), body, status))
+        exchange = Exchange(at, target, dict(parse_qsl(query)), body, status)
+        self.log.append(exchange)
+        if exchange.is_write and status:
+            self.last_write = self._clock.monotonic()
 
 
 class _Watched:
@@ -250,12 +289,14 @@ class _Watched:
         plan: FaultPlan,
         clock: Clock,
         closed: Callable[["_Watched"], None],
+        released: Callable[..., Awaitable[None]],
     ) -> None:
         self._stream: Final = stream
         self._target: Final = target
         self._plan: Final = plan
         self._clock: Final = clock
         self._closed: Final = closed
+        self._released: Final = released
         self._end: WatchEnd | None = None
         self._interrupted: Final = asyncio.Event()
         self._is_silent = False
@@ -295,6 +336,9 @@ class _Watched:
                 chunk = await _first(anext(source), interrupted)
                 if chunk is None or self._interrupted.is_set():
                     break  # what arrived in the very moment of the cut is lost, too
+                self._is_late = True
+                await self._released(self._target.resource, "")
+                self._is_late = False
                 async for part in self._disturbed(chunk):
                     yield part
         except StopAsyncIteration:

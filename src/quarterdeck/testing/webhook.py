@@ -18,7 +18,7 @@ from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.certificate import EphemeralCertificates
 from quarterdeck.runtime.webhook import (
     AdmissionWebhook,
-    Conversion,
+    Converter,
     UrlTarget,
     WebhookInstaller,
     WebhookOptions,
@@ -61,7 +61,7 @@ class ServedWebhooks:
 
 @asynccontextmanager
 async def serve_webhooks(
-    *webhooks: AdmissionWebhook, conversions: Sequence[Conversion] = ()
+    *webhooks: AdmissionWebhook, conversions: Sequence[Converter] = ()
 ) -> AsyncIterator[ServedWebhooks]:
     """Serve handlers on a free port of loopback for the time of a block."""
     loop = asyncio.get_running_loop()

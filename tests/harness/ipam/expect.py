@@ -12,6 +12,7 @@ from quarterdeck.operators.ipam.logic.network import InvalidCidr, Network, parse
 from quarterdeck.operators.ipam.logic.statuscalc import calculate
 from tests.harness.case import CaseFailure
 from tests.harness.matching import MISSING, json_equal, show
+from tests.harness.words import words
 
 from .operator import Sample
 from .step import Response
@@ -20,7 +21,24 @@ from .world import World, is_equal, pointer
 Json = dict[str, Any]
 
 _OPERATORS: Final = ("equals", "absent", "present", "startsWith", "contains", "oneOf", "notOverlaps")
-_BLOCKS: Final = frozenset({"expect", "responses", "events", "metrics", "invariants", "anyOf", "ratioAtMost"})
+_REF: Final = words("kind", "namespace", "name")
+METRIC: Final = words(
+    "name", "labels", "delta", "deltaAtLeast", "value", "absent", "present", "withinSecondsOfNow"
+)
+_BLOCKS: Final = words(
+    "invariants",
+    "ratioAtMost",
+    expect=[
+        words(
+            "path", "condition", "status", "reason", "message", "count", *_OPERATORS,
+            ref=_REF, list=words("kind", "namespace", "where"),
+        )
+    ],
+    responses=[words("step", "code", "messageContains")],
+    events=[words("type", "reason", "message", ref=_REF)],
+    metrics=[METRIC],
+)  # fmt: skip
+THEN: Final = words(anyOf=[_BLOCKS], **_BLOCKS)
 
 
 class Evidence:
@@ -49,8 +67,6 @@ def check(then: Mapping[str, Any], evidence: Evidence) -> None:
 
 
 def _failures(then: Mapping[str, Any], evidence: Evidence) -> Iterable[str]:
-    for word in then.keys() - _BLOCKS:
-        yield f"then.{word} is not understood"
     for item in then.get("expect") or ():
         yield from _expectation(item, evidence)
     for item in then.get("responses") or ():
@@ -197,9 +213,7 @@ def metric_failures(item: Json, evidence: Evidence) -> Iterable[str]:
         "withinSecondsOfNow": lambda wanted: after is not None and abs(time.time() - after) <= wanted,
     }
     for word in item.keys() - {"name", "labels"}:
-        if word not in checks:
-            yield f"metric {word} is not understood"
-        elif not checks[word](item[word]):
+        if not checks[word](item[word]):
             yield f"{name}: expected {word} {item[word]}, found {after} after {before}"
 
 

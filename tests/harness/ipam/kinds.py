@@ -15,39 +15,33 @@ import yaml
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic import network
 from quarterdeck.operators.ipam.logic.statuscalc import normalize_size_key
-from tests.harness.case import Case, CaseFailure
+from tests.harness.case import Case, CaseFailure, expect_equal
+from tests.harness.kind import KnownWords
 from tests.harness.matching import mismatches
 from tests.harness.registry import EXCLUSIVE, Kind
 from tests.harness.run import Run
+from tests.harness.words import Tagged, refuse_unknown, words
 
-from .expect import Evidence, check, metric_failures
+from .expect import METRIC, THEN, Evidence, check, metric_failures
+from .fault import FAULT
 from .promql import Store, firing, seconds
-from .queue import PoolStatusSubject, QueueRun, next_delay
-from .step import Steps
+from .queue import PoolStatusSubject, QueueRun, delays_at_once, next_delay
+from .step import STEP, Steps
 from .world import World, world_for
 
 Json = dict[str, Any]
 
 _LONG: Final = ("stress", "preload")
+_KEY: Final = words("namespace", "name")
+_BOUNDS: Final = words("atLeast", "atMost")
 _RULES: Final = files("quarterdeck.operators.ipam") / "monitoring" / "rules.yaml"
 
 
-class _IpamKind:
+class _IpamKind(KnownWords):
     """What the kinds share: they run beside anything, and every word is understood."""
 
-    given_keys: frozenset[str] = frozenset()
-    when_keys: frozenset[str] = frozenset()
-    then_keys: frozenset[str] = frozenset()
-
-    def lane(self, case: Case) -> str:
-        return ""
-
     def run(self, case: Case, run: Run) -> None:
-        unknown = [f"given.{key}" for key in case.given.keys() - self.given_keys]
-        unknown += [f"when.{key}" for key in case.when.keys() - self.when_keys]
-        unknown += [f"then.{key}" for key in case.then.keys() - self.then_keys]
-        if unknown:
-            raise CaseFailure(*(f"{word} is not understood" for word in sorted(unknown)))
+        self.refuse_unknown(case)
         self.check(case, run)
 
     def check(self, case: Case, run: Run) -> None:
@@ -57,12 +51,18 @@ class _IpamKind:
 class StepKind(_IpamKind):
     """Objects, steps, and what holds after them."""
 
-    given_keys = frozenset({"objects", "faults", "admissionHook"})
-    when_keys = frozenset({"steps"})
-    then_keys = frozenset({"expect", "responses", "events", "metrics", "invariants", "anyOf", "ratioAtMost"})
+    given = words(
+        "objects",
+        "controllerInstances",
+        faults=[FAULT],
+        admissionHook=frozenset({"on", "off"}),
+        leaderElection=frozenset({False}),  # with it, all instances but one would only wait
+    )
+    when = words(steps=[STEP])
+    then = THEN
 
     def lane(self, case: Case) -> str:
-        measured = any(step["op"] == "measure_per_event" for step in case.when.get("steps") or ())
+        measured = any(step.get("op") == "measure_per_event" for step in case.when.get("steps") or ())
         return EXCLUSIVE if measured else ""
 
     def check(self, case: Case, run: Run) -> None:
@@ -94,9 +94,14 @@ class StepKind(_IpamKind):
 class DefinitionKind(_IpamKind):
     """The definition as it is served."""
 
-    given_keys = frozenset({"crd"})
-    when_keys = frozenset({"steps"})
-    then_keys = frozenset({"crd"})
+    given = words("crd")
+    when = words(steps=[Tagged("op", {"get_crd": words()})])
+    then = words(
+        crd=words(
+            "group", "kind", "plural", "singular", "listKind", "scope", "shortNames", "versions",
+            "storageVersion", "statusSubresource", "printerColumns",
+        )
+    )  # fmt: skip
 
     def check(self, case: Case, run: Run) -> None:
         with world_for(case, run) as world:
@@ -117,14 +122,14 @@ class DefinitionKind(_IpamKind):
             "printerColumns": [each["name"] for each in version.get("additionalPrinterColumns") or ()],
         }
         wanted = case.then["crd"]
-        _expect("crd", wanted, {key: found.get(key) for key in wanted})
+        expect_equal("crd", wanted, {key: found.get(key) for key in wanted})
 
 
 class RequeueKind(_IpamKind):
     """One event, and the keys it makes."""
 
-    when_keys = frozenset({"event"})
-    then_keys = frozenset({"requests", "mayAlso", "metrics"})
+    when = words(event=words("type", "object", "old", tombstone=words("key", "object")))
+    then = words(requests=[_KEY], mayAlso=[_KEY], metrics=[METRIC])
 
     def check(self, case: Case, run: Run) -> None:
         subject = PoolStatusSubject()
@@ -150,50 +155,79 @@ class _Nowhere:
 
 
 class BackoffKind(_IpamKind):
-    """The delay of the next failure."""
+    """The delay of the next failure, or of many first ones."""
 
-    given_keys = frozenset({"consecutiveFailures", "sequence"})
-    when_keys = frozenset({"op"})
-    then_keys = frozenset({"delayMs", "toleranceMs"})
+    given = words("consecutiveFailures", "sequence", "key", "distinctKeysFailingAtOnce")
+    when = words(op=frozenset({"AddRateLimited"}))
+    then = words(
+        "delayMs",
+        "toleranceMs",
+        keysWithDelayAtMostMs=words("ms", **_BOUNDS),
+        maxDelayMs=_BOUNDS,
+    )
 
     def check(self, case: Case, run: Run) -> None:
-        if case.when["op"] != "AddRateLimited":
-            raise CaseFailure(f"op {case.when['op']} is not understood")
-        found = next_delay(case.given) * 1000
-        if abs(found - case.then["delayMs"]) > case.then.get("toleranceMs", 1):
-            raise CaseFailure(f"delay: expected {case.then['delayMs']} ms, found {found} ms")
+        then = case.then
+        if "delayMs" in then:
+            found = next_delay(case.given) * 1000
+            if abs(found - then["delayMs"]) > then.get("toleranceMs", 1):
+                raise CaseFailure(f"delay: expected {then['delayMs']} ms, found {found} ms")
+        if "keysWithDelayAtMostMs" in then or "maxDelayMs" in then:
+            delays = [each * 1000 for each in delays_at_once(case.given["distinctKeysFailingAtOnce"])]
+            bounds = then.get("keysWithDelayAtMostMs") or {}
+            soon = sum(delay <= bounds.get("ms", 0) for delay in delays)
+            _expect_within(f"keys that wait at most {bounds.get('ms')} ms", bounds, soon)
+            _expect_within("longest delay in ms", then.get("maxDelayMs") or {}, max(delays))
 
 
 class CoalesceKind(_IpamKind):
     """Keys that are added, and how often they come out."""
 
-    given_keys = frozenset({"workersPaused", "processing", "workers", "reconcileMs"})
-    when_keys = frozenset({"adds"})
-    then_keys = frozenset(
-        {"depth", "runsAfterResume", "runsAfterCurrent", "maxConcurrentTotal", "maxConcurrentPerKey", "runs"}
-    )
+    given = words("workersPaused", "processing", "workers", "reconcileMs", "delayed")
+    when = words("adds", "spacingMs")
+    then = words(
+        "depth", "runsAfterResume", "runsAfterCurrent", "maxConcurrentTotal", "maxConcurrentPerKey", "runs",
+        "maxConcurrent", "runsWithinMs", "runsTotal",
+    )  # fmt: skip
 
     def check(self, case: Case, run: Run) -> None:
         queue = QueueRun(case.given)
-        queue.run(case.when["adds"])
-        found = {
+        queue.run(case.when["adds"], case.when.get("spacingMs", 0) / 1000)
+        found: Mapping[str, Any] = {
             "depth": queue.depth,
             "runs": dict(queue.runs),
             "runsAfterResume": dict(queue.runs),
             "runsAfterCurrent": dict(queue.runs),
             "maxConcurrentTotal": queue.at_once,
-            "maxConcurrentPerKey": queue.at_once_per_key,
+            "maxConcurrentPerKey": max(queue.at_once_per_key.values(), default=0),
         }
-        for key, wanted in case.then.items():
-            _expect(key, wanted, found[key])
+        for word, wanted in case.then.items():
+            match word:
+                case "maxConcurrent":
+                    self._compare(word, wanted, queue.at_once_per_key)
+                case "runsTotal":
+                    self._compare(word, wanted, queue.runs)
+                case "runsWithinMs":
+                    counts = {key: value for key, value in wanted.items() if key != "ms"}
+                    self._compare(word, counts, queue.runs_within(wanted["ms"] / 1000))
+                case _:
+                    expect_equal(word, wanted, found[word])
+
+    @staticmethod
+    def _compare(word: str, wanted: Json, found: Mapping[str, int]) -> None:
+        """Counts by key, each exact or between bounds."""
+        for key, count in wanted.items():
+            bounds = count if isinstance(count, dict) else {"atLeast": count, "atMost": count}
+            refuse_unknown(bounds, _BOUNDS, f"then.{word}.{key}")
+            _expect_within(f"{word} of {key}", bounds, found.get(key, 0))
 
 
 class CidrKind(_IpamKind):
     """Pure functions of CIDRs."""
 
-    given_keys = frozenset({"a", "b"})
-    when_keys = frozenset({"op"})
-    then_keys = frozenset({"result", "error"})
+    given = words("a", "b")
+    when = words(op=frozenset({"overlaps", "last_address", "canonical", "normalize_size_key"}))
+    then = words("result", "error")
     functions: Final[Mapping[str, Callable[..., Any]]] = {
         "overlaps": network.overlaps,
         "last_address": network.last_address,
@@ -211,15 +245,15 @@ class CidrKind(_IpamKind):
             return
         if "error" in case.then:
             raise CaseFailure(f"expected the error {case.then['error']}, found {found}")
-        _expect("result", case.then["result"], found)
+        expect_equal("result", case.then["result"], found)
 
 
 class AlertKind(_IpamKind):
     """A shipped alert rule on synthetic series."""
 
-    given_keys = frozenset({"series", "interval"})
-    when_keys = frozenset({"rule", "evalAt"})
-    then_keys = frozenset({"alerts"})
+    given = words("series", "interval")
+    when = words("rule", "evalAt")
+    then = words("alerts")
 
     def check(self, case: Case, run: Run) -> None:
         groups = yaml.safe_load(_RULES.read_text(encoding="utf-8"))["spec"]["groups"]
@@ -235,9 +269,9 @@ class AlertKind(_IpamKind):
             raise CaseFailure(*failures)
 
 
-def _expect(what: str, wanted: Any, found: Any) -> None:
-    if wanted != found:
-        raise CaseFailure(f"{what}:", f"  expected {wanted}", f"  found    {found}")
+def _expect_within(what: str, bounds: Json, found: float) -> None:
+    if not bounds.get("atLeast", found) <= found <= bounds.get("atMost", found):
+        raise CaseFailure(f"{what}: expected {bounds}, found {found}")
 
 
 def _texts(keys: set[Key]) -> list[str]:

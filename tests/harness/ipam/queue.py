@@ -27,6 +27,7 @@ from quarterdeck.runtime.controller.source import KindSource
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import Registry
 from quarterdeck.runtime.queue.workqueue import WorkQueue
+from quarterdeck.testing import run
 from tests.harness.case import CaseFailure
 
 from .operator import Sample, parse_samples
@@ -102,6 +103,8 @@ def _delta(event: Json) -> tuple[Delta, str]:
     if not isinstance(document, dict):
         return Delta(change, None, None), ""
     entry = factory.make(DynamicObject(document).to_bytes())
+    if tombstone is not None and tombstone.get("key", str(entry.key)) != str(entry.key):
+        raise CaseFailure(f"tombstone.key: {tombstone['key']} is not the key of its object")
     kind = str(document.get("kind"))
     if change is Change.DELETED:
         return Delta(change, entry, None, is_unknown=tombstone is not None), kind
@@ -110,57 +113,86 @@ def _delta(event: Json) -> tuple[Delta, str]:
     return Delta(change, before, entry), kind
 
 
+class _StandingClock(LoopClock):
+    """Everything happens at the same instant."""
+
+    def monotonic(self) -> float:
+        return 0.0
+
+
 def next_delay(given: Json) -> float:
-    """Seconds that the limiter gives to the last failure, or to the next one after a success."""
-    limiter, key = pool_status_limiter(), Key("ns", "p")
+    """Seconds that the limiter gives to the last failure of a key, or to the next one after a success."""
+    limiter, meant = pool_status_limiter(_StandingClock()), given.get("key", "p")
     history = given.get("sequence") or ["fail"] * (given.get("consecutiveFailures", 0) + 1)
-    if history[-1] == "success":
-        history = [*history, "fail"]
-    delay = 0.0
-    for outcome in history:
+    delay: float | None = None
+    for each in history:
+        outcome, _, name = each.partition(":")
+        key = Key("ns", name or meant)
         if outcome == "success":
             limiter.forget(key)
+        elif outcome != "fail":
+            raise CaseFailure(f"given.sequence: {each} is not understood")
+        if key.name == meant:
+            delay = None if outcome == "success" else limiter.when(key)
         elif outcome == "fail":
-            delay = limiter.when(key)
-        else:
-            raise CaseFailure(f"outcome {outcome} is not understood")
-    return delay
+            limiter.when(key)
+    return delay if delay is not None else limiter.when(Key("ns", meant))
+
+
+def delays_at_once(count: int) -> list[float]:
+    """Seconds that the limiter gives to so many keys that fail for the first time at the same instant."""
+    limiter = pool_status_limiter(_StandingClock())
+    return [limiter.when(Key("ns", f"p{number}")) for number in range(count)]
 
 
 class QueueRun:
-    """The controller's queue with workers that only count."""
+    """The controller's queue with workers that only count, on virtual time."""
 
     def __init__(self, given: Json) -> None:
-        unknown = given.keys() - {"workersPaused", "processing", "workers", "reconcileMs"}
-        if unknown:
-            raise CaseFailure(f"given {sorted(unknown)} is not understood")
         self._given: Final = given
-        self.runs: Final[Counter[str]] = Counter()
         self.depth = 0
+        """Keys that were ready before the workers began."""
+        self.starts: Final[list[tuple[float, str]]] = []
+        """When which key was taken, in seconds after the last add."""
         self.at_once = 0
-        self.at_once_per_key = 0
+        self.at_once_per_key: Final[Counter[str]] = Counter()
         self._active: Final[Counter[str]] = Counter()
 
-    def run(self, adds: list[Any]) -> None:
-        """Add the keys, let the workers work, and count."""
-        asyncio.run(self._run(adds))
+    @property
+    def runs(self) -> Counter[str]:
+        """How often each key was taken."""
+        return Counter(name for _, name in self.starts)
 
-    async def _run(self, adds: list[Any]) -> None:
+    def runs_within(self, seconds: float) -> Counter[str]:
+        """How often each key was taken until so many seconds after the last add."""
+        return Counter(name for at, name in self.starts if at <= seconds)
+
+    def run(self, adds: list[Any], spacing: float = 0.0) -> None:
+        """Add the keys (with ``spacing`` seconds between them, while the workers work), and count."""
+        run(self._run(adds, spacing))
+
+    async def _run(self, adds: list[Any], spacing: float) -> None:
         options = PoolStatusSubject().controller.options
         queue: WorkQueue[Key] = WorkQueue(limiter=pool_status_limiter(), age_rate=options.age_rate)
         held = Key.parse(self._given["processing"]) if "processing" in self._given else None
         if held is not None:
             queue.add(held)
             await queue.get()
+        for name, delay in (self._given.get("delayed") or {}).items():
+            queue.add(Key.parse(name), after=delay / 1000)
         chosen = self._given.get("workers", "default")
-        count = options.max_concurrent_reconciles if chosen == "default" else chosen
-        for each in adds:
-            if isinstance(each, dict):
-                queue.add(Key.parse(each["key"]), after=each.get("afterMs", 0) / 1000)
-            else:
-                queue.add(Key.parse(each))
+        count: int = (options.max_concurrent_reconciles if chosen == "default" else chosen) or 1
+        workers: list[asyncio.Task[None]] = []
+        for number, each in enumerate(adds):
+            if spacing and not workers:
+                workers = self._workers(queue, count)
+            if number:
+                await asyncio.sleep(spacing)
+            added = each if isinstance(each, dict) else {"key": each}
+            queue.add(Key.parse(added["key"]), after=added.get("afterMs", 0) / 1000)
+        last_add = asyncio.get_running_loop().time()
         self.depth = queue.statistics().ready
-        workers = [asyncio.create_task(self._work(queue)) for _ in range(count or 1)]
+        workers = workers or self._workers(queue, count)
         if held is not None:
             await asyncio.sleep(0)
             queue.done(held)
@@ -169,15 +201,19 @@ class QueueRun:
         await asyncio.sleep(_PLENTY)
         queue.shut_down()
         await asyncio.gather(*workers, return_exceptions=True)
+        self.starts[:] = [(at - last_add, name) for at, name in self.starts]
+
+    def _workers(self, queue: WorkQueue[Key], count: int) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self._work(queue)) for _ in range(count)]
 
     async def _work(self, queue: WorkQueue[Key]) -> None:
         while True:
             key = await queue.get()
             name = str(key)
-            self.runs[name] += 1
+            self.starts.append((asyncio.get_running_loop().time(), name))
             self._active[name] += 1
             self.at_once = max(self.at_once, self._active.total())
-            self.at_once_per_key = max(self.at_once_per_key, self._active[name])
+            self.at_once_per_key[name] = max(self.at_once_per_key[name], self._active[name])
             await asyncio.sleep(self._given.get("reconcileMs", 0) / 1000)
             self._active[name] -= 1
             queue.done(key)

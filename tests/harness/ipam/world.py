@@ -18,17 +18,19 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from quarterdeck.operators.ipam.types import definitions
+from quarterdeck.testing import FaultPlan
 from tests.harness.case import Case, CaseFailure
 from tests.harness.matching import MISSING, json_equal
 from tests.harness.run import Run
 from tests.harness.wire import Answer, Connection
 
-from .operator import RESOURCES, OperatorThread, Sample
-from .transport import Fault
+from .fault import rules_of
+from .names import GROUP, RESOURCES
+from .operator import IpamThread, Sample
 
 Json = dict[str, Any]
 
-GROUP: Final = "/apis/plexaubnet.io/v1alpha1"
+_ROOT: Final = f"/apis/{GROUP}/v1alpha1"
 _JSON: Final = {"Content-Type": "application/json", "Accept": "application/json"}
 _MERGE: Final = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -51,8 +53,13 @@ class World:
         self._prefix: Final = f"ipam-{next(_numbers)}-{secrets.token_hex(3)}"
         self._connection: Final = run.target().connect(60.0)
         self._local: Final = threading.local()
-        self._faults: Final = [Fault(raw) for raw in case.given.get("faults") or []]
-        self._operator: OperatorThread | None = None
+        faults = case.given.get("faults") or []
+        self._plan: Final = FaultPlan(
+            0, *(rule for raw in faults if "after" not in raw for rule in rules_of(raw))
+        )
+        """What goes wrong, counted over all lives of the controllers."""
+        self._later: Final = [rule for raw in faults if "after" in raw for rule in rules_of(raw)]
+        self._operators: list[IpamThread] = []
         self._past: list[Sample] = []
         self._install_definitions()
         self.namespaces: Final = {name: f"{self._prefix}-{name}" for name in sorted(_namespaces_in(case.raw))}
@@ -86,7 +93,7 @@ class World:
         """The path of a kind in a namespace of the case."""
         if kind == "Namespace":
             return "/api/v1/namespaces"
-        root = GROUP if kind in RESOURCES else "/api/v1"
+        root = _ROOT if kind in RESOURCES else "/api/v1"
         resource = RESOURCES.get(kind, f"{kind.lower()}s")
         return f"{root}/namespaces/{self.namespace(namespace)}/{resource}"
 
@@ -150,7 +157,7 @@ class World:
                     raise CaseFailure(f"installing a definition: {answer.status}: {answer.text()}")
             for resource in RESOURCES.values():
                 self._wait(
-                    lambda resource=resource: self.request("GET", f"{GROUP}/{resource}").status == 200,  # type: ignore[misc]
+                    lambda resource=resource: self.request("GET", f"{_ROOT}/{resource}").status == 200,  # type: ignore[misc]
                     f"{resource} is not served",
                 )
             _installed.add(self._run)
@@ -165,60 +172,79 @@ class World:
     # -- the operator ---------------------------------------------------------------------------------
 
     @property
-    def operator(self) -> OperatorThread:
-        """The operator that runs now."""
-        if self._operator is None:
+    def operator(self) -> IpamThread:
+        """The operator that runs now; the first one, if there are several."""
+        if not self._operators:
             raise CaseFailure("the controllers do not run")
-        return self._operator
+        return self._operators[0]
 
     @property
     def is_running(self) -> bool:
         """Whether the controllers run."""
-        return self._operator is not None
+        return bool(self._operators)
 
     def start(self) -> None:
         """Start the controllers, unless they run."""
-        if self._operator is not None:
+        if self._operators:
             return
         with_hook = self._case.given.get("admissionHook") == "on"
-        self._operator = OperatorThread(
-            self._run.kubeconfig(),
-            tuple(self.namespaces.values()),
-            self._faults,
-            with_hook=with_hook,
-        )
+        for _ in range(self._case.given.get("controllerInstances", 1)):
+            self._operators.append(
+                IpamThread(
+                    self._run.kubeconfig(),
+                    tuple(self.namespaces.values()),
+                    self._plan,
+                    with_hook=with_hook,
+                )
+            )
         if with_hook:
-            self._register_hook(self._operator.hook or {})
+            self._register_hook(self.operator.hook or {})
+
+    def settle(self, limit: float) -> None:
+        """Wait until all controllers are at rest."""
+        deadline, seen = time.monotonic() + limit, None
+        while time.monotonic() < deadline:
+            now = [each.settle(max(0.0, deadline - time.monotonic())) for each in self._operators]
+            if now == seen or len(now) == 1:  # one of several may have waited for another
+                return
+            seen = now
+
+    def arm(self) -> None:
+        """Let the faults happen that wait for the first settle."""
+        self.operator.disturb(*self._later)
 
     def stop(self, *, kill: bool = False) -> None:
         """Stop the controllers, in order or not."""
-        if self._operator is None:
-            return
-        self._remember()
-        if kill:
-            self._operator.kill()
-        else:
-            self._operator.stop()
-        self._operator = None
+        if self._operators:
+            self._remember()
+        operators, self._operators = self._operators, []
+        for each in operators:
+            if kill:
+                each.kill()
+            else:
+                each.stop()
 
     def crash(self, at: str, document: Json) -> Answer:
         """Create an object and have the controllers die where the case says."""
         point, _, kind = at.partition(":")
-        if point != "after-create" or not kind:
-            raise CaseFailure(f"crash at {at} is not understood")
+        if point != "after-create" or not kind or len(self._operators) != 1:
+            raise CaseFailure(f"crash at {at} of {len(self._operators)} controllers is not understood")
         self.operator.crash_after_create(kind)
         answer = self.create(document)
         self._remember()
         self.operator.wait_crashed()
-        self._operator = None
+        self._operators = []
         return answer
 
     def _remember(self) -> None:
-        self._past += [each for each in self.operator.samples() if is_counter(each[0])]
+        self._past += [sample for sample in self._live_samples() if is_counter(sample[0])]
 
     def samples(self) -> list[Sample]:
         """All metrics: those of earlier lives are added to the counters."""
-        return [*self._past, *(self.operator.samples() if self._operator is not None else [])]
+        return [*self._past, *self._live_samples()]
+
+    def _live_samples(self) -> list[Sample]:
+        return [sample for each in self._operators for sample in each.samples()]
 
     def _register_hook(self, document: Json) -> None:
         answer = self.request("POST", _HOOKS, document)
@@ -240,9 +266,9 @@ class World:
     def close(self) -> None:
         """Stop what runs; on a server that lives on, take everything away."""
         try:
-            if self._operator is not None:
-                self._operator.kill()
-                self._operator = None
+            operators, self._operators = self._operators, []
+            for each in operators:
+                each.kill()
             if self._case.given.get("admissionHook") == "on":
                 self.request("DELETE", f"{_HOOKS}/{next(iter(self.namespaces.values()))}")
             if not self._run.is_embedded:
@@ -297,7 +323,7 @@ def is_equal(wanted: Any, found: Any) -> bool:
 
 def _object(kind: str, name: str, spec: Json) -> Json:
     metadata = {"name": name, "namespace": "default"}
-    return {"apiVersion": "plexaubnet.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+    return {"apiVersion": f"{GROUP}/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 def _namespaces_in(value: Any) -> set[str]:

@@ -8,10 +8,12 @@ import json
 import secrets
 from typing import Any, Final
 
-from tests.harness.case import Case, CaseFailure
+from tests.harness.case import Case, CaseFailure, expect_equal
+from tests.harness.kind import KnownWords
 from tests.harness.objects import ServerObjects, warnings_of
 from tests.harness.run import Run
 from tests.harness.wire import Answer
+from tests.harness.words import words
 
 from .world import World, judged, message_of, world_of
 
@@ -22,25 +24,15 @@ _PATHS: Final = {
     "PodGroup": "/validate-scheduling-run-ai-v2alpha2-podgroup",
     "Queue": "/validate-scheduling-run-ai-v2-queue",
 }
+_OPERATIONS: Final = frozenset({"CREATE", "UPDATE", "DELETE"})
 _numbers: Final = itertools.count()
 
 
-class KaiKind:
-    """What the kinds share: cases run beside anything, and every word is understood."""
-
-    given_keys: frozenset[str] = frozenset()
-    when_keys: frozenset[str] = frozenset()
-    then_keys: frozenset[str] = frozenset()
-
-    def lane(self, case: Case) -> str:
-        return ""
+class KaiKind(KnownWords):
+    """What the kinds share: the server and the operator of the run."""
 
     def run(self, case: Case, run: Run) -> None:
-        unknown = [f"given.{key}" for key in case.given.keys() - self.given_keys]
-        unknown += [f"when.{key}" for key in case.when.keys() - self.when_keys]
-        unknown += [f"then.{key}" for key in case.then.keys() - self.then_keys]
-        if unknown:
-            raise CaseFailure(*(f"{word} is not understood" for word in sorted(unknown)))
+        self.refuse_unknown(case)
         self.check(case, world_of(run))
 
     def check(self, case: Case, world: World) -> None:
@@ -50,9 +42,9 @@ class KaiKind:
 class AdmissionKind(KaiKind):
     """One request about a PodGroup: to the webhook itself, and through the API server."""
 
-    given_keys = frozenset({"object", "oldObject"})
-    when_keys = frozenset({"operation", "subresource"})
-    then_keys = frozenset({"allowed", "message"})
+    given = words("object", "oldObject")
+    when = words("subresource", operation=_OPERATIONS)
+    then = words("allowed", "message")
 
     def check(self, case: Case, world: World) -> None:
         if "subresource" not in case.when:
@@ -67,9 +59,9 @@ class AdmissionKind(KaiKind):
 class QueueAdmissionKind(KaiKind):
     """One request about a Queue."""
 
-    given_keys = frozenset({"object", "oldObject"})
-    when_keys = frozenset({"operation"})
-    then_keys = frozenset({"allowed", "message", "warnings"})
+    given = words("object", "oldObject")
+    when = words(operation=_OPERATIONS)
+    then = words("allowed", "message", "warnings")
 
     def check(self, case: Case, world: World) -> None:
         _check_review(case, world)
@@ -80,7 +72,7 @@ class QueueAdmissionKind(KaiKind):
             answer = _perform(case, objects, lambda each: _renamed(each, name))
             _check_answer(case, answer)
             if "warnings" in case.then:
-                _expect("warnings", case.then["warnings"], warnings_of(answer))
+                expect_equal("warnings", case.then["warnings"], warnings_of(answer))
         finally:
             objects.delete(_renamed(case.given["object"], name))
 
@@ -88,9 +80,9 @@ class QueueAdmissionKind(KaiKind):
 class SchemaKind(KaiKind):
     """A write with nothing but the definitions in the way."""
 
-    given_keys = frozenset({"object", "oldObject"})
-    when_keys = frozenset({"operation"})
-    then_keys = frozenset({"allowed", "field", "messageContains"})
+    given = words("object", "oldObject")
+    when = words(operation=_OPERATIONS)
+    then = words("allowed", "field", "messageContains")
 
     def check(self, case: Case, world: World) -> None:
         objects = world.connect()
@@ -100,9 +92,9 @@ class SchemaKind(KaiKind):
         finally:
             objects.delete(_renamed(case.given["object"], name))
         if case.then["allowed"]:
-            _expect("accepted", True, answer.status < 300, answer.text())
+            expect_equal("accepted", True, answer.status < 300, answer.text())
             return
-        _expect("status", 422, answer.status, answer.text())
+        expect_equal("status", 422, answer.status, answer.text())
         for key in ("field", "messageContains"):
             if key in case.then and case.then[key] not in message_of(answer):
                 raise CaseFailure(f"{key} {case.then[key]!r} is not in", f"  {message_of(answer)!r}")
@@ -130,9 +122,9 @@ def _perform(case: Case, objects: ServerObjects, place: Any, *, is_judged: bool 
 
 def _check_answer(case: Case, answer: Answer) -> None:
     if case.then["allowed"]:
-        _expect("allowed", True, answer.status < 300, answer.text())
+        expect_equal("allowed", True, answer.status < 300, answer.text())
         return
-    _expect("denied", 403, answer.status, answer.text())
+    expect_equal("denied", 403, answer.status, answer.text())
     wanted = case.then.get("message", "")
     if wanted not in message_of(answer):
         raise CaseFailure("message:", f"  expected {wanted!r} in", f"  {message_of(answer)!r}")
@@ -156,7 +148,7 @@ def _check_review(case: Case, world: World) -> None:
     answer = connection.request("POST", _PATHS[new["kind"]], body=json.dumps(review).encode(), headers=_JSON)
     connection.close()
     response = answer.json()["response"]
-    _expect("webhook: allowed", case.then["allowed"], response["allowed"], response)
+    expect_equal("webhook: allowed", case.then["allowed"], response["allowed"], response)
     if not case.then["allowed"]:
         message = (response.get("status") or {}).get("message", "")
         if not message.startswith(case.then.get("message", "")):
@@ -164,7 +156,7 @@ def _check_review(case: Case, world: World) -> None:
                 "webhook: message", f"  expected {case.then['message']!r}", f"  found {message!r}"
             )
     if "warnings" in case.then:
-        _expect("webhook: warnings", case.then["warnings"], response.get("warnings") or [])
+        expect_equal("webhook: warnings", case.then["warnings"], response.get("warnings") or [])
 
 
 def _kind_of(document: Json) -> Json:
@@ -189,9 +181,3 @@ def _renamed(document: Json, name: str) -> Json:
 
 def _fresh_name(document: Json) -> str:
     return f"{document['metadata']['name']}-{next(_numbers)}-{secrets.token_hex(3)}"
-
-
-def _expect(what: str, wanted: Any, found: Any, context: Any = None) -> None:
-    if wanted != found:
-        lines = [f"{what}:", f"  expected {wanted!r}", f"  found    {found!r}"]
-        raise CaseFailure(*lines, *([f"  in {str(context)[:1500]}"] if context is not None else []))

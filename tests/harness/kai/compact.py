@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from quarterdeck.api import Time
+from tests.harness.words import refuse_unknown, words
 
 Json = dict[str, Any]
 
@@ -19,10 +20,44 @@ _BOUND: Final = frozenset({"Running", "Bound", "Releasing"})
 _UNLIMITED: Final = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
 
 
+_SHARE: Final = words("quota", "limit", "overQuotaWeight")
+_CONSTRAINT: Final = words("topology", "requiredTopologyLevel", "preferredTopologyLevel")
+_TERM: Final = words("topologyKey", "matchLabels")
+
+NODE: Final = words("name", "gpus", "cpu", "memory", "pods", "labels")
+QUEUE: Final = words(
+    "name", "parentQueue", "priority", "displayName", "createdOrder",
+    gpu=_SHARE, cpu=_SHARE, memory=_SHARE,
+)  # fmt: skip
+POD_GROUP: Final = words(
+    "name", "queue", "priority", "preemptibility", "minMember", "minSubGroup", "markUnschedulable",
+    "schedulingBackoff", "ageMinutes", "staleSeconds", "evictedPodsNotRecreated",
+    topologyConstraint=_CONSTRAINT,
+    subGroups=[words("name", "minMember", "minSubGroup", "parent", topologyConstraint=_CONSTRAINT)],
+)  # fmt: skip
+POD: Final = words(
+    "name", "podGroup", "subGroup", "gpu", "gpuFraction", "gpuMemory", "gpuGroup", "cpu", "memory",
+    "bestEffort", "taskPriority", "nodeAffinity", "gated", "node", "labels",
+    podAffinity=[_TERM],
+    podAntiAffinity=[_TERM],
+    state=frozenset({"Pending", "Running", "Bound", "Releasing", "Failed", "Succeeded"}),
+)  # fmt: skip
+CLUSTER: Final = words(
+    nodes=[NODE],
+    queues=[QUEUE],
+    topologies=[words("name", "levels")],
+    podGroups=[POD_GROUP],
+    pods=[POD],
+    needs=[frozenset(POD)],  # words that not every runner knows
+)
+
+
 class CompactCluster:
     """The objects of a case, made for one moment."""
 
     def __init__(self, given: Json, now: float, namespace: str = NAMESPACE) -> None:
+        """Raises CaseFailure that names every word which is not understood."""
+        refuse_unknown(given, CLUSTER, "given")
         self._given = given
         self._now = now
         self._namespace = namespace
@@ -40,7 +75,7 @@ class CompactCluster:
 
     def nodes(self) -> list[Json]:
         """Nodes, all of them ready."""
-        return [_node(each) for each in self._given.get("nodes") or ()]
+        return [self.node(each) for each in self._given.get("nodes") or ()]
 
     def queues(self) -> list[Json]:
         """Queues; siblings are created a minute apart."""
@@ -80,6 +115,32 @@ class CompactCluster:
         """Pods."""
         return [self.pod(each) for each in self._given["pods"]]
 
+    @staticmethod
+    def node(compact: Json) -> Json:
+        """One node, ready."""
+        refuse_unknown(compact, NODE, "node")
+        name = compact["name"]
+        amounts = {
+            "cpu": str(compact.get("cpu", "20000")),
+            "memory": str(compact.get("memory", "20G")),
+            "pods": str(compact.get("pods", 110)),
+        }
+        if compact.get("gpus"):
+            amounts["nvidia.com/gpu"] = str(compact["gpus"])
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {
+                "name": name,
+                "labels": {"kubernetes.io/hostname": name, **(compact.get("labels") or {})},
+            },
+            "status": {
+                "capacity": amounts,
+                "allocatable": amounts,
+                "conditions": [{"type": "Ready", "status": "True"}],
+            },
+        }
+
     def _queue(self, compact: Json) -> Json:
         resources = {name: compact.get(name) or _UNLIMITED for name in ("gpu", "cpu", "memory")}
         created = self._now - 1000 * _MINUTE + compact.get("createdOrder", 0) * _MINUTE
@@ -117,6 +178,7 @@ class CompactCluster:
 
     def pod(self, compact: Json) -> Json:
         """One pod, in the state that its compact form says."""
+        refuse_unknown(compact, POD, "pod")
         metadata: Json = {
             "name": compact["name"],
             "namespace": self._namespace,
@@ -140,32 +202,8 @@ def _time(moment: float) -> str:
     return str(Time.of_timestamp(moment))
 
 
-def _node(compact: Json) -> Json:
-    name = compact["name"]
-    amounts = {
-        "cpu": str(compact.get("cpu", "20000")),
-        "memory": str(compact.get("memory", "20G")),
-        "pods": str(compact.get("pods", 110)),
-    }
-    if compact.get("gpus"):
-        amounts["nvidia.com/gpu"] = str(compact["gpus"])
-    return {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {
-            "name": name,
-            "labels": {"kubernetes.io/hostname": name, **(compact.get("labels") or {})},
-        },
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
-
-
 def _pod_labels(compact: Json) -> dict[str, str]:
-    labels = {}
+    labels = dict(compact.get("labels") or {})
     if "subGroup" in compact:
         labels["kai.scheduler/subgroup-name"] = compact["subGroup"]
     if "taskPriority" in compact:
@@ -179,6 +217,8 @@ def _pod_annotations(compact: Json) -> dict[str, str]:
     annotations = {"pod-group-name": compact["podGroup"]}
     if "gpuFraction" in compact:
         annotations["gpu-fraction"] = str(compact["gpuFraction"])
+    if "gpuMemory" in compact:
+        annotations["gpu-memory"] = str(compact["gpuMemory"])
     return annotations
 
 
@@ -203,11 +243,29 @@ def _pod_spec(compact: Json) -> Json:
         spec["nodeName"] = compact["node"]
     if compact.get("gated"):
         spec["schedulingGates"] = [{"name": "example.com/gate"}]
+    affinity = _affinity(compact)
+    if affinity:
+        spec["affinity"] = affinity
+    return spec
+
+
+def _affinity(compact: Json) -> Json:
+    affinity: Json = {}
     if compact.get("nodeAffinity"):
         expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": compact["nodeAffinity"]}
         terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-    return spec
+        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    for word in ("podAffinity", "podAntiAffinity"):
+        if compact.get(word):
+            required = [
+                {
+                    "topologyKey": each["topologyKey"],
+                    "labelSelector": {"matchLabels": each["matchLabels"]},
+                }
+                for each in compact[word]
+            ]
+            affinity[word] = {"requiredDuringSchedulingIgnoredDuringExecution": required}
+    return affinity
 
 
 def _phase(compact: Json) -> str:

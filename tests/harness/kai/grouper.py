@@ -11,10 +11,11 @@ import re
 from typing import Any, Final
 
 from quarterdeck.api.k8s import Pod
-from tests.harness.case import Case, CaseFailure
+from tests.harness.case import Case, CaseFailure, expect_equal
 from tests.harness.objects import ServerObjects
+from tests.harness.words import words
 
-from .admission import KaiKind, _expect
+from .admission import KaiKind
 from .world import World
 
 Json = dict[str, Any]
@@ -38,20 +39,21 @@ _LEAST: Final[dict[str, Json]] = {
     "CronJob": {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": {"spec": _JOB}},
 }
 """What the API server demands of built-in kinds, so that nothing comes of them."""
-_GROUP_KEYS: Final = frozenset({"name", "spec", "ownerKind", "labels", "annotations"})
-_POD_KEYS: Final = frozenset({"podGroupAnnotation", "subGroupLabel"})
 
 
 class GrouperKind(KaiKind):
     """One pod is looked at."""
 
-    given_keys = frozenset({"objects", "pod"})
-    when_keys = frozenset({"reconcile"})
-    then_keys = frozenset({"podGroup", "pod", "error", "event"})
+    given = words("objects", "pod")
+    when = words(reconcile=frozenset({"pod"}))
+    then = words(
+        "error",
+        "event",
+        podGroup=words("name", "spec", "ownerKind", "labels", "annotations"),
+        pod=words("podGroupAnnotation", "subGroupLabel"),
+    )
 
     def check(self, case: Case, world: World) -> None:
-        if case.when["reconcile"] != "pod":
-            raise CaseFailure(f"reconcile {case.when['reconcile']} is not understood")
         objects = world.connect()
         operator = world.operator
         with world.namespace(objects) as namespace:
@@ -70,33 +72,31 @@ class GrouperKind(KaiKind):
             return
         found, wanted = scene.pod_groups(), case.then["podGroup"]
         if wanted is None:
-            _expect("pod groups", scene.given_groups, sorted(found))
+            expect_equal("pod groups", scene.given_groups, sorted(found))
             return
-        _expect("words of then.podGroup", set(), set(wanted) - _GROUP_KEYS)
         name = scene.real_name(wanted["name"])
         if name not in found:
             raise CaseFailure(f"there is no pod group {name}: {sorted(found)}", *scene.notes())
         group = found[name]
         for key, value in (wanted.get("spec") or {}).items():
-            _expect(f"spec.{key}", _plain(value), _plain(group["spec"].get(key)), group["spec"])
+            expect_equal(f"spec.{key}", _plain(value), _plain(group["spec"].get(key)), group["spec"])
         owners = group["metadata"].get("ownerReferences") or []
         if "ownerKind" in wanted:
-            _expect("owners", [wanted["ownerKind"]], [owner["kind"] for owner in owners])
+            expect_equal("owners", [wanted["ownerKind"]], [owner["kind"] for owner in owners])
         for field in ("labels", "annotations"):
             for key, value in (wanted.get(field) or {}).items():
-                _expect(f"{field}.{key}", value, (group["metadata"].get(field) or {}).get(key))
+                expect_equal(f"{field}.{key}", value, (group["metadata"].get(field) or {}).get(key))
 
     def _check_pod(self, case: Case, scene: _Scene, pod: Json) -> None:
         wanted = case.then.get("pod") or {}
-        _expect("words of then.pod", set(), set(wanted) - _POD_KEYS)
         metadata = pod["metadata"]
         if "podGroupAnnotation" in wanted:
             name = wanted["podGroupAnnotation"]
             real = scene.real_name(name) if name is not None else None
-            _expect("annotation", real, (metadata.get("annotations") or {}).get("pod-group-name"))
+            expect_equal("annotation", real, (metadata.get("annotations") or {}).get("pod-group-name"))
         if "subGroupLabel" in wanted:
             labels = metadata.get("labels") or {}
-            _expect("label", wanted["subGroupLabel"], labels.get("kai.scheduler/subgroup-name"))
+            expect_equal("label", wanted["subGroupLabel"], labels.get("kai.scheduler/subgroup-name"))
 
     def _check_event(self, case: Case, scene: _Scene, pod: Json) -> None:
         if "error" not in case.then and "event" not in case.then:

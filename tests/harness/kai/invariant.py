@@ -26,6 +26,8 @@ class History:
         self.groups: Final = {each["name"]: each for each in given["podGroups"]}
         self.queues: Final = {each["name"]: each for each in given["queues"]}
         self.nodes: Final = {each["name"]: each for each in given["nodes"]}
+        self.before: list[Pods] = []
+        """Before each cycle."""
         self.seen: list[Pods] = []
         """After each cycle, before the world reacts."""
         self.stable: list[Pods] = []
@@ -137,16 +139,32 @@ def fixed_pods_stay(history: History) -> Iterator[str]:
 
 def gangs_are_whole(history: History) -> Iterator[str]:
     for group in history.groups.values():
-        counts = {
-            leaf: sum(
-                history.final[name].state == "Bound"
-                for name, pod in history.pods.items()
-                if pod["podGroup"] == group["name"] and pod.get("subGroup", "default") == leaf
-            )
-            for leaf in _leaves(group)
-        }
-        if any(counts.values()) and any(counts[leaf] < least for leaf, least in _leaves(group).items()):
-            yield f"{group['name']} runs {counts} of {_leaves(group)}"
+        if _is_torn(history, group, history.final):
+            yield f"{group['name']} runs {_bound(history, group, history.final)} of {_leaves(group)}"
+
+
+def gangs_start_whole(history: History) -> Iterator[str]:
+    for cycle, (before, after) in enumerate(zip(history.before, history.seen, strict=True)):
+        for group in history.groups.values():
+            if not any(_bound(history, group, before).values()) and _is_torn(history, group, after):
+                started = _bound(history, group, after)
+                yield f"cycle {cycle}: {group['name']} started with {started} of {_leaves(group)}"
+
+
+def _bound(history: History, group: Json, pods: Pods) -> dict[str, int]:
+    """The number of bound pods of each leaf of a group, and of those that name no leaf of it."""
+    counts = dict.fromkeys(_leaves(group), 0)
+    for name, pod in history.pods.items():
+        if pod["podGroup"] == group["name"] and pods[name].state == "Bound":
+            leaf = pod.get("subGroup", "default")
+            counts[leaf] = counts.get(leaf, 0) + 1
+    return counts
+
+
+def _is_torn(history: History, group: Json, pods: Pods) -> bool:
+    """Whether a group has bound pods, but too few in some leaf."""
+    counts = _bound(history, group, pods)
+    return any(counts.values()) and any(counts[leaf] < least for leaf, least in _leaves(group).items())
 
 
 def _leaves(group: Json) -> dict[str, int]:
@@ -244,6 +262,8 @@ INVARIANTS: Final[Mapping[str, Callable[[History], Iterator[str]]]] = {
     "at no time does the non-preemptible allocation of a queue or ancestor exceed its quota": quotas_hold,
     "in the final state every leaf subgroup has either 0 or at least minMember bound pods, and if one leaf "
     "of a pod group has bound pods every leaf has its minimum": gangs_are_whole,
+    "after every cycle a pod group that had no bound pod before it has either no bound pod or, in every leaf "
+    "subgroup, at least minMember bound pods": gangs_start_whole,
     "in the final state the bound pods of a group with a required level share one domain at that level": (
         domains_hold
     ),

@@ -19,12 +19,15 @@ from quarterdeck.scheduler.model.state import state_of
 from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet, build_tree
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.order.fairshare import Claim, divide
+from quarterdeck.scheduler.settings import Action
 from quarterdeck.scheduler.snapshot import PodConstraints
-from tests.harness.case import Case, CaseFailure
+from tests.harness.case import Case, CaseFailure, expect_equal
+from tests.harness.matching import mismatches
 from tests.harness.registry import Kind
+from tests.harness.words import Named, words
 
-from .admission import KaiKind, _expect
-from .compact import CompactCluster
+from .admission import KaiKind
+from .compact import CLUSTER, NODE, POD, CompactCluster
 from .invariant import INVARIANTS, History
 from .stage import Observed, Stage, same_pods, settings_of
 from .world import World
@@ -32,13 +35,26 @@ from .world import World
 Json = dict[str, Any]
 
 _LANE: Final = "kai-cluster"
-_WHEN: Final = frozenset({"actions", "maxConsolidationPreemptees", "stalenessGracePeriodSeconds"})
+_WHEN: Final = words(
+    "maxConsolidationPreemptees",
+    "stalenessGracePeriodSeconds",
+    actions=[frozenset(each.value for each in Action)],
+)
+_OUTCOME: Final = words(
+    "node", state=frozenset({"Bound", "Pending", "Pipelined", "Releasing", "Failed", "Succeeded"})
+)
+_OUTCOMES: Final = words("allOnNodes", "detailedMessage", pods=Named(_OUTCOME))
+_EVENT: Final = words("type", "reason", "messageContains")
+_CONDITION: Final = words(
+    "type", "status", "reason", "nodePool", "transitionID", "reasons", "message", "messageContains",
+    "messageStartsWith",
+)  # fmt: skip
 
 
 class _StageKind(KaiKind):
     """What cases with a cluster share: there is one cluster at a time."""
 
-    given_keys = frozenset({"nodes", "queues", "topologies", "podGroups", "pods"})
+    given = CLUSTER
 
     def lane(self, case: Case) -> str:
         return _LANE
@@ -58,8 +74,8 @@ class _StageKind(KaiKind):
 class CycleKind(_StageKind):
     """One cycle, and what became of the pods."""
 
-    when_keys = _WHEN
-    then_keys = frozenset({"pods", "allOnNodes", "detailedMessage"})
+    when = _WHEN
+    then = _OUTCOMES
 
     def check(self, case: Case, world: World) -> None:
         with self.stage(case, world) as stage:
@@ -72,8 +88,8 @@ class CycleKind(_StageKind):
 class ConvergeKind(_StageKind):
     """Cycles until it should be settled, and some more in which nothing may change."""
 
-    when_keys = _WHEN | {"cycles", "stableCycles"}
-    then_keys = frozenset({"pods", "allOnNodes", "detailedMessage"})
+    when = words("cycles", "stableCycles", **_WHEN)
+    then = _OUTCOMES
 
     def check(self, case: Case, world: World) -> None:
         settings = settings_of(case.when, detailed="detailedMessage" in case.then)
@@ -92,13 +108,13 @@ class ConvergeKind(_StageKind):
 class InvariantKind(_StageKind):
     """Cycles, in which nothing in particular is to happen, but nothing forbidden either."""
 
-    when_keys = _WHEN | {"cycles", "stableCycles"}
-    then_keys = frozenset({"invariants"})
+    when = words("cycles", "stableCycles", **_WHEN)
+    then = words(invariants=[frozenset(INVARIANTS)])
 
     def check(self, case: Case, world: World) -> None:
-        unknown = [text for text in case.then["invariants"] if text not in INVARIANTS]
-        if unknown:
-            raise CaseFailure(*(f"{text} is not understood" for text in unknown))
+        by_memory = [each["name"] for each in case.given["pods"] if "gpuMemory" in each]
+        if by_memory:  # what such a pod takes depends on its node
+            raise CaseFailure(f"gpuMemory of {by_memory} is not understood in statements")
         history = History(case.given)
         with self.stage(case, world) as stage:
             for _ in range(case.when["cycles"]):
@@ -114,6 +130,7 @@ class InvariantKind(_StageKind):
             raise CaseFailure(*broken)
 
     def _cycle(self, case: Case, stage: Stage, history: History) -> None:
+        history.before.append(stage.observe())
         stage.run_cycle(settings_of(case.when))
         history.seen.append(stage.observe())
         stage.advance()
@@ -122,59 +139,79 @@ class InvariantKind(_StageKind):
 class StatusKind(_StageKind):
     """Cycles, and what they told about pods and groups that wait."""
 
-    when_keys = _WHEN | {"cycles"}
-    then_keys = frozenset({"podGroups", "pods"})
+    when = words("cycles", addNodesBeforeCycle=Named([NODE]), **_WHEN)
+    then = words(
+        podGroups=Named(words("annotations", schedulingCondition=_CONDITION, event=_EVENT)),
+        pods=Named(
+            words(
+                condition=_CONDITION,
+                event=_EVENT,
+                bindRequest=words("name", "spec", "labels"),
+                **_OUTCOME,
+            )
+        ),
+    )
 
     def check(self, case: Case, world: World) -> None:
         with self.stage(case, world) as stage:
-            for _ in range(case.when["cycles"]):
+            for number in range(1, case.when["cycles"] + 1):
+                stage.add_nodes((case.when.get("addNodesBeforeCycle") or {}).get(str(number)) or ())
                 stage.run_cycle(settings_of(case.when))
-            seen = stage.observe()
+            _check_pods(case, stage.observe())
             for name, wanted in (case.then.get("podGroups") or {}).items():
                 self._check_group(stage, name, wanted)
             for name, wanted in (case.then.get("pods") or {}).items():
-                _expect(f"state of {name}", wanted.get("state", seen[name].state), seen[name].state)
                 self._check_pod(stage, name, wanted)
 
     def _check_group(self, stage: Stage, name: str, wanted: Json) -> None:
-        _expect("words", set(), set(wanted) - {"schedulingCondition", "event"})
+        group = stage.pod_group(name)
         if "schedulingCondition" in wanted:
-            conditions = stage.pod_group(name).get("status", {}).get("schedulingConditions") or []
+            conditions = group.get("status", {}).get("schedulingConditions") or []
             _check_condition(stage, name, wanted["schedulingCondition"], conditions)
         if wanted.get("event"):
             stage.wait_for_event("PodGroup", name, _event(wanted["event"]))
+        missing = set(wanted.get("annotations") or ()) - (group["metadata"].get("annotations") or {}).keys()
+        expect_equal(f"missing annotations of {name}", set(), missing)
 
     def _check_pod(self, stage: Stage, name: str, wanted: Json) -> None:
-        _expect("words", set(), set(wanted) - {"state", "condition", "event", "node"})
         if "condition" in wanted:
             conditions = stage.pod(name)["status"].get("conditions") or []
             chosen = [each for each in conditions if each["type"] == "PodScheduled"]
             _check_condition(stage, name, wanted["condition"], chosen)
         if wanted.get("event"):
             stage.wait_for_event("Pod", name, _event(wanted["event"]))
+        if "bindRequest" in wanted:
+            request, expected = stage.bind_request(name), wanted["bindRequest"]
+            found = {
+                "name": request["metadata"]["name"],
+                "labels": request["metadata"].get("labels") or {},
+                "spec": request["spec"],
+            }
+            failures = mismatches(expected, found, path=f"bindRequest of {name}")
+            if failures:
+                raise CaseFailure(*failures)
 
 
 def _event(wanted: Json) -> Mapping[str, str]:
-    _expect("words of event", set(), set(wanted) - {"type", "reason", "messageContains"})
     return {{"messageContains": "note"}.get(key, key): value for key, value in wanted.items()}
 
 
 def _check_condition(stage: Stage, name: str, wanted: Json | None, conditions: list[Json]) -> None:
     if wanted is None:
-        _expect(f"conditions of {name}", [], conditions)
+        expect_equal(f"conditions of {name}", [], conditions)
         return
     if not conditions:
         raise CaseFailure(f"{name} has no condition; expected {wanted}")
     found = conditions[-1]
     for key, value in wanted.items():
-        if key == "messageContains":
+        if key in ("messageContains", "messageStartsWith"):
             message = stage.in_case(found.get("message", ""))
-            if value not in message:
-                raise CaseFailure(f"{name}: the message lacks {value!r}: {message!r}")
+            if not (message.startswith(value) if key == "messageStartsWith" else value in message):
+                raise CaseFailure(f"{name}: {key} {value!r} does not hold of {message!r}")
         elif key == "reasons":
-            _expect(f"reasons of {name}", value, [each["reason"] for each in found.get("reasons") or []])
+            expect_equal(f"reasons of {name}", value, [each["reason"] for each in found.get("reasons") or []])
         else:
-            _expect(f"{key} of {name}", value, found.get(key), found)
+            expect_equal(f"{key} of {name}", value, found.get(key), found)
 
 
 def _with_promises(stage: Stage, seen: Mapping[str, Observed], result: CycleResult) -> dict[str, Observed]:
@@ -214,13 +251,13 @@ def _check_pods(case: Case, seen: Mapping[str, Observed]) -> None:
 
 
 def _is_as(wanted: Json, seen: Observed) -> bool:
-    return bool(seen.state == wanted["state"] and wanted.get("node", seen.node) == seen.node)
+    return bool(wanted.get("state", seen.state) == seen.state and wanted.get("node", seen.node) == seen.node)
 
 
 def _check_messages(case: Case, stage: Stage) -> None:
     for name, wanted in (case.then.get("detailedMessage") or {}).items():
         conditions = stage.pod_group(name)["status"].get("schedulingConditions") or [{}]
-        _expect(f"message of {name}", wanted, stage.in_case(conditions[-1].get("message", "")))
+        expect_equal(f"message of {name}", wanted, stage.in_case(conditions[-1].get("message", "")))
 
 
 # -- rules that need no cluster ---------------------------------------------------------------------------
@@ -229,20 +266,20 @@ def _check_messages(case: Case, stage: Stage) -> None:
 class TreeKind(KaiKind):
     """A PodGroup as the scheduler's tree of subgroups."""
 
-    given_keys = frozenset({"object"})
-    when_keys = frozenset({"build"})
-    then_keys = frozenset({"root", "error"})
+    given = words("object")
+    when = words("build")
+    then = words("root", "error")
 
     def check(self, case: Case, world: World) -> None:
         group = pod_group_info(from_dict(case.given["object"], PodGroup))
         try:
             root = build_tree(group)
         except SchemaError as error:
-            _expect("error", case.then.get("error"), str(error))
+            expect_equal("error", case.then.get("error"), str(error))
             return
         if "error" in case.then:
             raise CaseFailure(f"expected {case.then['error']!r}; there was no error")
-        _expect("root", _sorted(case.then["root"]), _sorted(_tree(root)))
+        expect_equal("root", _sorted(case.then["root"]), _sorted(_tree(root)))
 
 
 def _tree(group: SubGroupSet) -> Json:
@@ -280,9 +317,9 @@ def _sorted(tree: Json) -> Json:
 class GangKind(KaiKind):
     """A PodGroup with its pods: what state the gang is in."""
 
-    given_keys = frozenset({"object", "pods"})
-    when_keys = frozenset({"evaluate"})
-    then_keys = frozenset({"ready", "gangSatisfied", "stale", "elastic"})
+    given = words("object", pods=[words("name", "subGroup", "gated", state=POD["state"])])
+    when = words("evaluate")
+    then = words("ready", "gangSatisfied", "stale", "elastic")
 
     def check(self, case: Case, world: World) -> None:
         group = pod_group_info(from_dict(case.given["object"], PodGroup))
@@ -300,42 +337,48 @@ class GangKind(KaiKind):
             "stale": job.is_stale,
             "elastic": job.is_elastic,
         }
-        _expect("gang", case.then, {key: found[key] for key in case.then})
+        expect_equal("gang", case.then, {key: found[key] for key in case.then})
 
 
 class PreemptibilityKind(KaiKind):
     """Whether a group may be preempted."""
 
-    given_keys = frozenset({"preemptibility", "priority"})
-    when_keys = frozenset({"evaluate"})
-    then_keys = frozenset({"preemptible"})
+    given = words("preemptibility", "priority")
+    when = words("evaluate")
+    then = words("preemptible")
 
     def check(self, case: Case, world: World) -> None:
         found = is_preemptible(case.given["preemptibility"] or "", case.given["priority"])
-        _expect("preemptible", case.then["preemptible"], found)
+        expect_equal("preemptible", case.then["preemptible"], found)
 
 
 class PriorityKind(KaiKind):
     """The priority of a group."""
 
-    given_keys = frozenset({"object", "priorityClasses"})
-    when_keys = frozenset({"evaluate"})
-    then_keys = frozenset({"priority"})
+    given = words("object", "priorityClasses")
+    when = words("evaluate")
+    then = words("priority")
 
     def check(self, case: Case, world: World) -> None:
         group = pod_group_info(from_dict(case.given["object"], PodGroup))
         classes = [
             priority_class_info(from_dict(each, PriorityClass)) for each in case.given["priorityClasses"]
         ]
-        _expect("priority", case.then["priority"], priority_of(group, classes))
+        expect_equal("priority", case.then["priority"], priority_of(group, classes))
 
 
 class FairShareKind(KaiKind):
     """One resource, divided between sibling queues."""
 
-    given_keys = frozenset({"resource", "total", "queues"})
-    when_keys = frozenset({"evaluate", "kValue"})
-    then_keys = frozenset({"fairShare"})
+    given = words(
+        "resource",
+        "total",
+        queues=[
+            words("name", "quota", "limit", "overQuotaWeight", "request", "priority", "createdOrder", "usage")
+        ],
+    )
+    when = words("evaluate", "kValue")
+    then = words("fairShare")
 
     def check(self, case: Case, world: World) -> None:
         claims = [
@@ -355,7 +398,7 @@ class FairShareKind(KaiKind):
             divide(case.given["total"], claims, case.when.get("kValue", 1.0)),
             case.then["fairShare"],
         )
-        _expect("fair share", _rounded(wanted), _rounded({name: found[name] for name in wanted}))
+        expect_equal("fair share", _rounded(wanted), _rounded({name: found[name] for name in wanted}))
 
 
 def _rounded(shares: Mapping[str, float]) -> dict[str, float]:

@@ -53,6 +53,8 @@ class Stage:
         self._compact: Final = CompactCluster(given, self._now, namespace)
         self._pods: Final = {each["name"]: each for each in given["pods"]}
         self._groups: Final = {each["name"]: each for each in given["podGroups"]}
+        self._later: Final[list[Json]] = []
+        """Nodes that came after the first cycle."""
         self._ages: dict[tuple[str, str], float] = {}
         self._version = ""
 
@@ -79,9 +81,17 @@ class Stage:
             self._operator.wait_seen(written, namespace, version)
         self._operator.wait_seen(Pod, self._namespace, self._version)
 
+    def add_nodes(self, compact: Iterable[Json]) -> None:
+        """Create further nodes and wait until the operator has seen them."""
+        for each in compact:
+            self._later.append(self._compact.node(each))
+            version = self._make(self._later[-1])["metadata"]["resourceVersion"]
+            self._operator.wait_seen(Node, "", version)
+
     def clear(self) -> None:
         """Remove what other cases would take for theirs."""
-        for document in (*self._compact.nodes(), *self._compact.queues(), *self._compact.topologies()):
+        nodes = (*self._compact.nodes(), *self._later)
+        for document in (*nodes, *self._compact.queues(), *self._compact.topologies()):
             self._objects.delete(document)
 
     def _remember(self, document: Json) -> None:
@@ -125,6 +135,7 @@ class Stage:
     def _revise(self, seen: Snapshot) -> Snapshot:
         """What belongs to the case, with the ages that it prescribes."""
         nodes = {each["name"] for each in self._given["nodes"]}
+        nodes |= {each["metadata"]["name"] for each in self._later}
         topologies = {each["name"] for each in self._given.get("topologies") or ()}
         here = self._namespace
         return replace(
@@ -191,6 +202,17 @@ class Stage:
             {"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": metadata}
         )
 
+    def bind_request(self, pod: str) -> Json:
+        """The order to bind a pod."""
+        path = f"/apis/scheduling.run.ai/v1alpha2/namespaces/{self._namespace}/bindrequests"
+        found: list[Json] = self._objects.request("GET", path).json()["items"]
+        for each in found:
+            if each["spec"]["podName"] == pod:
+                return each
+        raise CaseFailure(
+            f"there is no BindRequest for {pod}: {[each['metadata']['name'] for each in found]}"
+        )
+
     def events(self, kind: str, name: str) -> list[Json]:
         """The events about an object."""
         path = f"/apis/events.k8s.io/v1/namespaces/{self._namespace}/events"
@@ -254,9 +276,10 @@ def settings_of(when: Json, *, detailed: bool = False) -> Settings:
 
 def same_pods(pods: Iterable[Json]) -> list[list[str]]:
     """Names of pods that a case does not tell apart."""
-    keys = ("podGroup", "subGroup", "gpu", "gpuFraction", "cpu", "memory", "bestEffort", "taskPriority")
+    requests = ("gpu", "gpuFraction", "gpuMemory", "cpu", "memory", "bestEffort")
+    places = ("nodeAffinity", "labels", "podAffinity", "podAntiAffinity", "state", "node")
     groups: dict[str, list[str]] = {}
     for each in pods:
-        place = [each.get(key) for key in (*keys, "nodeAffinity", "state", "node")]
+        place = [each.get(key) for key in ("podGroup", "subGroup", *requests, "taskPriority", *places)]
         groups.setdefault(repr(place), []).append(each["name"])
     return list(groups.values())

@@ -18,7 +18,7 @@ from tests.harness.objects import ServerObjects
 from tests.harness.run import Run
 from tests.harness.wire import Answer
 
-from .operator import OperatorThread
+from .operator import KaiThread
 
 Json = dict[str, Any]
 
@@ -39,7 +39,7 @@ class World:
         logging.getLogger("quarterdeck").addHandler(logging.NullHandler())  # denials are what cases are about
         self._run: Final = run
         self._lock: Final = threading.RLock()
-        self._operator: OperatorThread | None = None
+        self._operator: KaiThread | None = None
         self._is_registered = False
         objects = self.connect()
         for definition in definitions():
@@ -57,11 +57,11 @@ class World:
         return self._run.is_embedded
 
     @property
-    def operator(self) -> OperatorThread:
+    def operator(self) -> KaiThread:
         """The operator, started on first use."""
         with self._lock:
             if self._operator is None:
-                self._operator = OperatorThread(self._run.kubeconfig())
+                self._operator = KaiThread(self._run.kubeconfig())
             return self._operator
 
     def register(self, objects: ServerObjects) -> None:

@@ -6,19 +6,16 @@ from the server under test, uncached, so that a case sees exactly the objects it
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 import ssl
-import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from quarterdeck.client import Client, Config
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.types import definition
 from quarterdeck.operators.nodegroup.webhooks import (
@@ -28,17 +25,17 @@ from quarterdeck.operators.nodegroup.webhooks import (
     policy_webhook,
     simple_webhook,
 )
-from quarterdeck.runtime.certificate import FileCertificates
-from quarterdeck.runtime.webhook import (
-    AdmissionWebhook,
-    UrlTarget,
-    WebhookOptions,
-    WebhookServer,
-    webhook_configurations,
-)
+from quarterdeck.runtime.webhook import AdmissionWebhook
+from quarterdeck.runtime.webhook import UrlTarget
+from quarterdeck.runtime.webhook import webhook_configurations
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.manager import ManagerOptions
+from quarterdeck.testing import Link
+from quarterdeck.testing import ServedWebhooks
+from quarterdeck.testing import serve_webhooks
 from tests.harness.case import CaseFailure
-from tests.harness.hook import _certificates
-from tests.harness.objects import TIMEOUT, ServerObjects
+from tests.harness.objects import ServerObjects
+from tests.harness.operatorthread import OperatorThread
 from tests.harness.run import Run
 from tests.harness.wire import Answer, Connection, Target
 
@@ -208,45 +205,22 @@ def _unversioned(document: Json) -> Json:
     return {**document, "metadata": metadata}
 
 
-class _WebhookThread:
-    """The operator's webhook server on 127.0.0.1, under a CA made for the run; lives as the process does."""
+class _WebhookThread(OperatorThread):
+    """The operator's webhooks on 127.0.0.1, under a CA made for the run; they live as the process does."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._directory: Final = tempfile.TemporaryDirectory(prefix="quarterdeck-nodegroup-")
-        authority, chain, key = _certificates()
-        folder = Path(self._directory.name)
-        (folder / "tls.crt").write_bytes(chain)
-        (folder / "tls.key").write_bytes(key)
-        self._kubeconfig: Final = kubeconfig
-        self._port = 0
         self.webhooks: tuple[AdmissionWebhook, ...] = ()
-        self._error: Exception | None = None
-        self._ready: Final = threading.Event()
-        self._thread: Final = threading.Thread(target=self._run, name="nodegroup-webhooks", daemon=True)
-        self._thread.start()
-        self._ready.wait(TIMEOUT)
-        if self._error is not None or not self._port:
-            raise RuntimeError(f"the webhook server did not start: {self._error}")
-        context = ssl.create_default_context(cadata=authority.decode())
-        self.target: Final = Target(host="127.0.0.1", port=self._port, tls=context)
-        self.hooks: Final = UrlTarget(f"https://127.0.0.1:{self._port}", authority)
+        self._served: ServedWebhooks | None = None
+        super().__init__(kubeconfig, name="nodegroup")
+        assert self._served is not None
+        served: ServedWebhooks = self._served
+        context = ssl.create_default_context(cadata=served.ca_bundle.decode())
+        self.target: Final[Target] = Target(host="127.0.0.1", port=served.server.port, tls=context)
+        self.hooks: Final[UrlTarget] = UrlTarget(served.url, served.ca_bundle)
 
-    def _run(self) -> None:
-        try:
-            asyncio.run(self._serve())
-        except Exception as error:  # noqa: BLE001 - reported by the thread that waits for the server
-            self._error = error
-            self._ready.set()
-
-    async def _serve(self) -> None:
-        certificates = FileCertificates(self._directory.name)
-        server = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=certificates)
-        async with Client.connect(Config.load(kubeconfig=str(self._kubeconfig))) as client:
-            cluster = ClusterReader(LiveReader(client))
-            server.add_conversion(NodeGroupConverter(cluster))
-            self.webhooks = (simple_webhook(cluster), policy_webhook(cluster))
-            server.add(*self.webhooks)
-            async with server:
-                self._port = server.port
-                self._ready.set()
-                await asyncio.get_running_loop().create_future()
+    async def assemble(self, link: Link, stack: AsyncExitStack) -> Manager:
+        cluster = ClusterReader(LiveReader(link.client))
+        self.webhooks = (simple_webhook(cluster), policy_webhook(cluster))
+        serving = serve_webhooks(*self.webhooks, conversions=[NodeGroupConverter(cluster)])
+        self._served = await stack.enter_async_context(serving)
+        return Manager(link.client, options=ManagerOptions(watch_loop=False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -23,19 +22,16 @@ from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.testing import Link, TestCluster
-
-from .valve import Valve
+from quarterdeck.testing import Link, ManagerRun, TestCluster
 
 Json = dict[str, Any]
 
 NODE: Final = "case-node"
 GARBAGE_COLLECTOR: Final = "garbage-collector"
-_STEP: Final = 0.01
 
 
 class Component:
-    """A manager on a line of its own; it can be stopped, started anew, and held."""
+    """A manager on a link of its own; it can be stopped and started anew, and the link held."""
 
     def __init__(
         self,
@@ -47,50 +43,24 @@ class Component:
     ) -> None:
         self.name: Final = name
         self.link: Final = link
-        self.valve: Final = Valve(link)
         self._cluster: Final = cluster
-        self._namespaces: Final = tuple(namespaces)
+        self._cache: Final = CacheOptions(namespaces=tuple(namespaces))
         self._fill: Final = fill
-        self._manager: Manager | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._run: ManagerRun | None = None
 
     async def start(self) -> None:
         """Run a fresh manager; returns when all its controllers have seen everything."""
-        config = None if self._cluster.is_embedded else self._cluster.config
-        client = Client.over(self.valve, config=config, clock=self._cluster.clock)
-        manager = self._manager = Manager(
-            client,
-            cache=CacheOptions(namespaces=self._namespaces),
-            options=ManagerOptions(watch_loop=False, graceful_shutdown_timeout=5.0),
-            clock=self._cluster.clock,
-        )
+        options = ManagerOptions(watch_loop=False, graceful_shutdown_timeout=5.0)
+        manager = Manager(self.link.client, cache=self._cache, options=options, clock=self._cluster.clock)
         self._fill(manager)
-        self._task = asyncio.create_task(_serve(manager), name=self.name)
-        while not (  # noqa: ASYNC110  nobody signals it
-            self._task.done()
-            or (manager.is_leading and all(each.is_synced for each in manager.statistics().controllers))
-        ):
-            await asyncio.sleep(_STEP)
+        self._run = ManagerRun(manager, name=self.name)
+        await self._run.start()
 
     async def stop(self) -> None:
         """End the manager as a process that is told to; raises what ended it before that."""
-        self.valve.open()
-        if self._manager is None or self._task is None:
-            return
-        self._manager.request_stop()
-        task, self._manager, self._task = self._task, None, None
-        await task
-
-    @property
-    def manager(self) -> Manager:
-        """The manager that runs."""
-        assert self._manager is not None
-        return self._manager
-
-
-async def _serve(manager: Manager) -> None:
-    async with manager:
-        await manager.serve()
+        self.link.release()
+        if self._run is not None:
+            await self._run.stop()
 
 
 # -- what they run -------------------------------------------------------------------------------------

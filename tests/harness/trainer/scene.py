@@ -6,8 +6,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
-from quarterdeck.testing import FaultPlan, Latency, Refuse, RequestTarget, Rule
-from quarterdeck.testing.fault import RequestFault
+from quarterdeck.testing import Latency, Refuse, Rule
 from tests.harness.case import CaseFailure
 
 from .component import (
@@ -97,7 +96,6 @@ class Scene:
             if self.has_admission
             else cluster.link(user=BYPASS, groups=(MASTERS,), name=name)
         )
-        link.plan = Disturbances()
         self._components[name] = Component(name, cluster, link, self._world.namespaces.values(), fill)
 
     async def _stop(self) -> None:
@@ -120,17 +118,17 @@ class Scene:
         """Hold a controller, or the events of a kind on their way to the operator."""
         if component.startswith("watch:"):
             resource = await self._world.resource(component.removeprefix("watch:"))
-            self._find(TRAINER).valve.shut_events(resource)
+            self._find(TRAINER).link.hold(resource)
         else:
-            self._find(component).valve.shut()
+            self._find(component).link.hold()
 
     async def resume(self, component: str) -> None:
         """Let it go on with what it has missed."""
         if component.startswith("watch:"):
             resource = await self._world.resource(component.removeprefix("watch:"))
-            self._find(TRAINER).valve.open_events(resource)
+            self._find(TRAINER).link.release(resource)
         else:
-            self._find(component).valve.open()
+            self._find(component).link.release()
 
     async def restart(self, name: str) -> None:
         """End a controller and start it anew, without its memory."""
@@ -153,29 +151,7 @@ class Scene:
 
     def _plan(self, rule: Rule) -> None:
         for component in self._components.values():
-            plan = component.link.plan
-            assert isinstance(plan, Disturbances)
-            plan.add(rule)
-
-
-class Disturbances(FaultPlan):
-    """A plan to which rules are added while it is in force; those that are there go on counting."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._parts: Final[list[FaultPlan]] = []
-
-    def add(self, rule: Rule) -> None:
-        """One more rule."""
-        self._parts.append(FaultPlan(0, rule))
-
-    def delay(self, target: RequestTarget, now: float) -> float:
-        """Seconds to hold a request back."""
-        return sum(part.delay(target, now) for part in self._parts)
-
-    def fault(self, target: RequestTarget, now: float) -> RequestFault | None:
-        """What happens to a request."""
-        return next((found for part in self._parts if (found := part.fault(target, now)) is not None), None)
+            component.link.plan.add(rule)
 
 
 def _verbs(verb: str) -> frozenset[str]:

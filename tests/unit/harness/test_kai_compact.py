@@ -11,6 +11,7 @@ from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.intake import node_info, pod_info
 from quarterdeck.scheduler.model.state import state_of
 from quarterdeck.scheduler.snapshot import GpuShare, PodInfo, QueueResource
+from tests.harness.case import CaseFailure
 from tests.harness.kai.compact import CompactCluster
 
 NOW = 1_700_000_000.0
@@ -155,3 +156,52 @@ def test_what_others_refer_to_comes_first():
         "Pod",
     ]
     assert made[3]["spec"] == {"levels": [{"nodeLabel": "zone"}, {"nodeLabel": "rack"}]}
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("given", "told"),
+        [
+            ({"pods": [{"name": "p", "gpuMemroy": 1}]}, "given.pods[0](p).gpuMemroy"),
+            ({"pods": [{"name": "p", "state": "Waiting"}]}, "given.pods[0](p).state: 'Waiting'"),
+            ({"pods": [{"podAffinity": [{"matchLabel": {}}]}]}, "given.pods[0].podAffinity[0].matchLabel"),
+            ({"nodes": [{"name": "n", "gpu": 1}]}, "given.nodes[0](n).gpu"),
+            ({"queues": [{"name": "q", "gpu": {"weight": 1}}]}, "given.queues[0](q).gpu.weight"),
+            ({"podGroups": [{"subGroups": [{"min": 1}]}]}, "given.podGroups[0].subGroups[0].min"),
+            ({"topologies": [{"level": []}]}, "given.topologies[0].level"),
+            ({"needs": ["gpuMemory", "magic"]}, "given.needs[1]: 'magic'"),
+            ({"volumes": []}, "given.volumes"),
+        ],
+    )
+    def test_unknown_ones_are_refused_wherever_they_stand(self, given: dict[str, Any], told: str):
+        with pytest.raises(CaseFailure) as failure:
+            cluster(**given)
+        (line,) = failure.value.lines
+        assert line.startswith(told)
+
+    def test_single_pods_are_held_to_them_too(self):
+        with pytest.raises(CaseFailure, match=r"pod\.gpus is not understood"):
+            pod(gpus=1)
+
+
+class TestNewWordsOfPods:
+    def test_labels_are_further_labels(self):
+        assert pod(labels={"app": "a"}, subGroup="s").labels == {
+            "app": "a",
+            "kai.scheduler/subgroup-name": "s",
+        }
+
+    def test_gpu_memory_is_a_share_of_one_gpu(self):
+        assert pod(gpuMemory=4096).gpu_share == GpuShare(memory=4096)
+
+    @pytest.mark.parametrize("word", ["podAffinity", "podAntiAffinity"])
+    def test_affinities_are_required_terms(self, word: str):
+        term = {"topologyKey": "zone", "matchLabels": {"app": "a"}}
+        document = cluster().pod({"name": "p", "podGroup": "g", "state": "Pending", word: [term]})
+        assert document["spec"]["affinity"] == {
+            word: {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}}
+                ]
+            }
+        }

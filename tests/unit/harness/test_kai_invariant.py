@@ -10,6 +10,7 @@ from tests.harness.kai.invariant import (
     domains_hold,
     fixed_pods_stay,
     gangs_are_whole,
+    gangs_start_whole,
     limits_hold,
     nobody_waits_in_vain,
     nodes_hold,
@@ -170,5 +171,33 @@ class TestWaiting:
         assert list(nobody_waits_in_vain(made)) == []
 
 
+class TestGangsStart:
+    def torn(self, before: dict[str, Observed], after: dict[str, Observed]) -> list[str]:
+        made = history(after, minMember=2)
+        made.before.append(before)
+        return list(gangs_start_whole(made))
+
+    def test_a_gang_starts_with_its_minimum_or_not_at_all(self):
+        assert self.torn(IDLE, IDLE) == []
+        assert self.torn(IDLE, {"a": on("n0"), "b": on("n1")}) == []
+
+    def test_a_gang_that_starts_below_its_minimum_is_told(self):
+        (problem,) = self.torn(IDLE, {"a": on("n0"), "b": WAITS})
+        assert problem == "cycle 0: g started with {'default': 1} of {'default': 2}"
+
+    def test_a_gang_that_ran_before_may_be_below_its_minimum(self):
+        assert self.torn({"a": on("n0"), "b": WAITS}, {"a": on("n0"), "b": WAITS}) == []
+
+    def test_pods_that_leave_are_not_bound(self):
+        assert self.torn(IDLE, {"a": LEAVES, "b": WAITS}) == []
+
+    def test_every_leaf_counts(self):
+        made = history({"a": on("n0"), "b": WAITS}, subGroups=[{"name": "x"}, {"name": "y"}])
+        made.pods["a"]["subGroup"], made.pods["b"]["subGroup"] = "x", "y"
+        made.before.append(IDLE)
+        (problem,) = gangs_start_whole(made)
+        assert "{'x': 1, 'y': 0} of {'x': 1, 'y': 1}" in problem
+
+
 def test_every_statement_is_about_something_of_its_own():
-    assert len(set(INVARIANTS.values())) == len(INVARIANTS) == 8
+    assert len(set(INVARIANTS.values())) == len(INVARIANTS) == 9

@@ -10,10 +10,19 @@ import pytest
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.client import Client
-from quarterdeck.errors import ApiError, Conflict, ConnectError, ReadTimeout, StreamClosed, TooManyRequests
+from quarterdeck.errors import (
+    ApiError,
+    Conflict,
+    ConnectError,
+    NotFound,
+    ReadTimeout,
+    StreamClosed,
+    TooManyRequests,
+)
 from quarterdeck.testing import (
     READS,
     WRITES,
+    Break,
     CutWatch,
     DelayEvents,
     FaultPlan,
@@ -231,3 +240,87 @@ async def _again(call: Callable[[], object]) -> None:
             continue
         return
     raise AssertionError("failed three times")
+
+
+def test_rules_choose_objects_or_one_of_their_subresources() -> None:
+    status = RequestTarget("patch", "pods", "default", "a", "status")
+    whole = RequestTarget("patch", "pods", "default", "a")
+
+    def strikes(subresource: str | None) -> list[bool]:
+        plan = FaultPlan(0, Refuse(500, subresource=subresource))
+        return [plan.fault(target, 0.0) is not None for target in (whole, status)]
+
+    assert strikes(None) == [True, True]
+    assert strikes("") == [True, False]
+    assert strikes("status") == [False, True]
+
+
+def test_rules_that_are_added_leave_the_counts_of_the_others_alone() -> None:
+    plan = FaultPlan(0, Refuse(500, times=1))
+    assert [plan.fault(GET, 0.0) is not None for _ in range(2)] == [True, False]
+    plan.add(Refuse(503, times=1))
+    assert len(plan.rules) == 2
+    assert codes(plan, 2) == ["503", ""]
+
+
+async def test_a_refusal_may_hide_that_the_write_was_done(cluster: TestCluster) -> None:
+    link = cluster.link(plan=FaultPlan(0, Refuse(403, verbs=WRITES, is_done=True)))
+    with pytest.raises(ApiError) as error:
+        await link.client.create(config("a"))
+    assert error.value.code == 403
+    assert (await cluster.client.get(ConfigMap, "a", "default")).metadata.name == "a"
+
+
+async def test_a_held_link_lets_requests_wait_and_loses_nothing(cluster: TestCluster) -> None:
+    link = cluster.link()
+    link.hold()
+    creating = asyncio.create_task(link.client.create(config("a")))
+    await asyncio.sleep(60)
+    assert not creating.done()
+    with pytest.raises(NotFound):
+        await cluster.client.get(ConfigMap, "a", "default")
+    link.release()
+    assert (await creating).metadata.name == "a"
+
+
+@pytest.mark.parametrize("resource", ["", "configmaps"])
+async def test_held_events_wait_and_come_in_their_order(cluster: TestCluster, resource: str) -> None:
+    link = cluster.link()
+    seen: list[str] = []
+    async with link.client.watch(ConfigMap, namespace="default") as events:
+
+        async def read() -> None:
+            async for event in events:
+                if event.object.metadata.name in "abc":
+                    seen.append(event.object.metadata.name)
+
+        reading = asyncio.create_task(read())
+        await asyncio.sleep(1)
+        link.hold(resource)
+        for name in "abc":
+            await cluster.client.create(config(name))
+        await asyncio.sleep(60)
+        assert seen == []
+        assert link.pending == 1
+        link.release(resource)
+        await eventually(lambda: seen == ["a", "b", "c"])
+        reading.cancel()
+        await asyncio.wait([reading])
+
+
+async def test_holding_the_events_of_one_resource_holds_nothing_else(cluster: TestCluster) -> None:
+    link = cluster.link()
+    link.hold("secrets")
+    assert (await link.client.create(config("a"))).metadata.name == "a"
+
+
+async def test_a_line_breaks_after_the_write_and_nothing_comes_through_any_more(cluster: TestCluster) -> None:
+    link = cluster.link(plan=FaultPlan(0, Break(verbs=frozenset({"create"}), times=1)))
+    with pytest.raises(ReadTimeout):
+        await link.client.create(config("a"))
+    assert link.is_cut
+    assert (await cluster.client.get(ConfigMap, "a", "default")).metadata.name == "a"
+    with pytest.raises(ReadTimeout):
+        await link.client.create(config("b"))
+    link.restore()
+    assert (await link.client.create(config("b"))).metadata.name == "b"
