@@ -47,9 +47,9 @@ from quarterdeck.runtime.manager.stopsignal import stop_on_signals
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
 from quarterdeck.runtime.operator.rbac import (
     ELECTION_RULES,
-    EVENT_RULES,
     SHARD_RULES,
     Rule,
+    event_rules,
     merge_rules,
     missing_permissions,
 )
@@ -183,6 +183,7 @@ class Manager:
 
         return EventBroadcaster(
             self.client,
+            api=self.options.event_api,
             metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
             clock=self._clock,
             rng=self._random,
@@ -347,7 +348,7 @@ class Manager:
         rules = [*self._rules]
         rules += [rule for controller in self._controllers.values() for rule in controller.rules]
         if isinstance(self._recorders, RecorderSource):
-            rules += EVENT_RULES
+            rules += event_rules(self.options.event_api)
         if self.elector is not None:
             needed = SHARD_RULES if isinstance(self.elector, KeyElector) else ELECTION_RULES
             rules += (msgspec.structs.replace(rule, namespace=self._election_namespace) for rule in needed)

@@ -1,7 +1,7 @@
 """What a manager can be told, and what it tells."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -61,6 +61,9 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Heavy computations at once."""
     record_events: bool = True
     """Write events to the cluster, unless the manager is given a recorder."""
+    event_api: Literal["events.k8s.io", "core"] = "events.k8s.io"
+    """In which form: ``core`` fills the fields that kubectl sorts by and older tools read (source, count, first
+    and last time), at the price of a write for each repetition."""
     watch_loop: bool = True
     """Watch the event loop for blocking calls."""
     restart_on_lost_lease: bool = False

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ELECTION_RULES",
-    "EVENT_RULES",
     "SHARD_RULES",
     "Comparison",
     "Rule",
     "compare",
+    "event_rules",
     "for_rules",
     "merge_rules",
     "missing_permissions",
@@ -58,7 +58,12 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
         return {Permission(g, r, v) for g in self.groups for r in self.resources for v in self.verbs}
 
 
-EVENT_RULES = (Rule(groups=("events.k8s.io",), resources=("events",), verbs=("create", "patch")),)
+def event_rules(api: str) -> tuple[Rule, ...]:
+    """What a recorder needs that writes events in one of their two forms."""
+    group = "" if api == "core" else api
+    return (Rule(groups=(group,), resources=("events",), verbs=("create", "patch")),)
+
+
 """What an event recorder needs."""
 
 ELECTION_RULES = (

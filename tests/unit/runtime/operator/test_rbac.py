@@ -12,9 +12,9 @@ from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleBinding, RoleRef, S
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.operator.rbac import (
     ELECTION_RULES,
-    EVENT_RULES,
     Rule,
     compare,
+    event_rules,
     merge_rules,
     missing_permissions,
     roles,
@@ -62,7 +62,11 @@ def test_controller_that_owns_nothing_and_finalizes_nothing_needs_little() -> No
 
 
 def test_roles_are_per_namespace_when_the_cache_is() -> None:
-    rules = (*Builder(Widget).build(Script()).rules, *EVENT_RULES, Rule(urls=("/metrics",), verbs=("get",)))
+    rules = (
+        *Builder(Widget).build(Script()).rules,
+        *event_rules("events.k8s.io"),
+        Rule(urls=("/metrics",), verbs=("get",)),
+    )
     lease = Rule(
         groups=ELECTION_RULES[0].groups,
         resources=ELECTION_RULES[0].resources,
