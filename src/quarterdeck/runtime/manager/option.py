@@ -62,8 +62,8 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     record_events: bool = True
     """Write events to the cluster, unless the manager is given a recorder."""
     event_api: Literal["events.k8s.io", "core"] = "events.k8s.io"
-    """In which form: ``core`` fills the fields that kubectl sorts by and older tools read (source, count, first
-    and last time), at the price of a write for each repetition."""
+    """In which form: ``core`` fills the fields that kubectl sorts by and older tools read (source, count,
+    first and last time), at the price of a write for each repetition."""
     watch_loop: bool = True
     """Watch the event loop for blocking calls."""
     restart_on_lost_lease: bool = False

@@ -64,8 +64,6 @@ def event_rules(api: str) -> tuple[Rule, ...]:
     return (Rule(groups=(group,), resources=("events",), verbs=("create", "patch")),)
 
 
-"""What an event recorder needs."""
-
 ELECTION_RULES = (
     Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("create", "get", "update")),
 )
