@@ -51,6 +51,7 @@ from .outcome import Sweep, slow_start, step, write_status
 from .predicate import (
     CLIQUE_MATTERS_TO_SET,
     GANG_MATTERS_TO_SET,
+    GROUP_CLIQUE_MATTERS_TO_SET,
     GROUP_MATTERS_TO_SET,
     IS_GONE,
     SET_MATTERS,
@@ -195,6 +196,14 @@ def _sets_using(office: Office) -> MapFunction[ClusterTopologyBinding]:
     return sets
 
 
+def _set_of_group_clique(ctx: MapContext, pclq: PodClique) -> Iterable[Key]:
+    """The set of a PodClique that a scaling group owns; its own cliques come by their owner reference."""
+    labels = pclq.metadata.labels
+    if names.SCALING_GROUP not in labels or not labels.get(names.PART_OF):
+        return ()
+    return (Key(pclq.metadata.namespace, labels[names.PART_OF]),)
+
+
 def set_controller(office: Office) -> Controller[PodCliqueSet]:
     """The controller, for ``manager.add``."""
     reconciler = SetReconciler(office)
@@ -203,6 +212,7 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
         Builder(name=names.SET_CONTROLLER)
         .for_(PodCliqueSet, predicates=[SET_MATTERS])
         .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET])
+        .watches(PodClique, to=_set_of_group_clique, predicates=[GROUP_CLIQUE_MATTERS_TO_SET])
         .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET])
         .owns(PodGang, predicates=[GANG_MATTERS_TO_SET])
         .owns(Service, predicates=[IS_GONE])

@@ -18,6 +18,7 @@ __all__ = [
     "CLIQUE_MATTERS_TO_SET",
     "GANG_MATTERS_TO_CLIQUE",
     "GANG_MATTERS_TO_SET",
+    "GROUP_CLIQUE_MATTERS_TO_SET",
     "GROUP_MATTERS_TO_CLIQUE",
     "GROUP_MATTERS_TO_SET",
     "IS_GONE",
@@ -103,6 +104,17 @@ CLIQUE_MATTERS_TO_SET: Final = Predicate(
 """A PodClique changed what its set looks at, or is gone."""
 
 CLIQUE_MATTERS_TO_GROUP: Final = CLIQUE_MATTERS_TO_SET
+
+
+def _pods_to_name(pclq: PodClique) -> object:
+    """What changes when a pod comes or goes that the gang has to name before its gate is lifted."""
+    return pclq.metadata.is_deleting, pclq.status.replicas, pclq.status.schedule_gated_replicas
+
+
+GROUP_CLIQUE_MATTERS_TO_SET: Final = Predicate(
+    "group_clique_matters_to_set", create=_no, update=_facts_changed(_pods_to_name)
+)
+"""A PodClique of a scaling group has other pods: the group's own facts may stay the same."""
 
 
 def _group_facts(pcsg: PodCliqueScalingGroup) -> object:
