@@ -66,11 +66,18 @@ class Tests:
     reach: dict[Path, dict[int, list[str]]]
 
     def reaching(self, path: Path, function: int | None) -> list[str]:
-        """The tests that run a function of a file, or any of its functions; the quick ones first."""
+        """The tests that run a function of a file, the quick ones first.
+
+        What stands outside of functions runs on import: any test of the file may notice, and where it has no
+        function, any test at all.
+        """
         lines = self.reach.get(path, {})
         if function is not None:
             lines = {function: lines.get(function, [])}
-        return sorted({test for tests in lines.values() for test in tests}, key=self.seconds.__getitem__)
+        found = {test for tests in lines.values() for test in tests}
+        if function is None and not found:
+            found = set(self.seconds)
+        return sorted(found, key=self.seconds.__getitem__)
 
     def quick(self, tests: Sequence[str]) -> list[str]:
         """The first of these, as many as fit into the time that one change may take."""
