@@ -15,7 +15,9 @@ as long as it should counts as noticed.
 The seed decides which places, in which order; a longer run tries more of the same. Everything happens in
 copies of the tree that are removed at the end. The last lines say the share per room:
 
-    room                     changed  noticed   share  not reached
+    room                     changed  noticed   share   hung  not reached
+
+``noticed`` includes ``hung``; ``not reached`` are places that no test of the room runs.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ TESTING_SECONDS: Final = 60
 """How long the tests of one change may take together; the quick ones are taken."""
 PATIENCE: Final = 10
 """How many times its usual duration a run may take."""
-START_SECONDS: Final = 30
+START_SECONDS: Final = 120
 """What a run may take beyond its tests, on a busy machine: the interpreter, imports, collection."""
 
 Verdict = Literal["noticed", "hung", "survived", "not reached"]
@@ -66,11 +68,18 @@ class Tests:
     reach: dict[Path, dict[int, list[str]]]
 
     def reaching(self, path: Path, function: int | None) -> list[str]:
-        """The tests that run a function of a file, or any of its functions; the quick ones first."""
+        """The tests that run a function of a file, the quick ones first.
+
+        What stands outside of functions runs on import: any test of the file may notice, and where it has no
+        function, any test at all.
+        """
         lines = self.reach.get(path, {})
         if function is not None:
             lines = {function: lines.get(function, [])}
-        return sorted({test for tests in lines.values() for test in tests}, key=self.seconds.__getitem__)
+        found = {test for tests in lines.values() for test in tests}
+        if function is None and not found:
+            found = set(self.seconds)
+        return sorted(found, key=self.seconds.__getitem__)
 
     def quick(self, tests: Sequence[str]) -> list[str]:
         """The first of these, as many as fit into the time that one change may take."""
@@ -90,7 +99,8 @@ class Result:
         total = self.verdicts.total()
         noticed = self.verdicts["noticed"] + self.verdicts["hung"]
         share = f"{100 * noticed / total:.0f} %" if total else "-"
-        return f"{self.room:28} {total:8} {noticed:8} {share:>7} {self.verdicts['not reached']:12}"
+        rest = f"{self.verdicts['hung']:6} {self.verdicts['not reached']:12}"
+        return f"{self.room:28} {total:8} {noticed:8} {share:>7} {rest}"
 
 
 class Copy:
@@ -262,7 +272,7 @@ def main() -> int:
             results.append(run_room(room, options, options.seconds / len(rooms)))
     except KeyboardInterrupt:
         print("interrupted", flush=True)
-    print(f"\n{'room':28} {'changed':>8} {'noticed':>8} {'share':>7} {'not reached':>12}")
+    print(f"\n{'room':28} {'changed':>8} {'noticed':>8} {'share':>7} {'hung':>6} {'not reached':>12}")
     for result in results:
         print(result)
     return 0

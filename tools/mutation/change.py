@@ -52,7 +52,8 @@ class Change:
         return source[: self.start] + self.text.encode() + source[self.end :]
 
     def __str__(self) -> str:
-        return f"{self.old.strip()} -> {self.text or 'nothing'}"
+        old = " ".join(self.old.split())
+        return f"{old if len(old) <= 60 else old[:57] + '...'} -> {self.text or 'nothing'}"
 
 
 def changes(source: bytes) -> list[Change]:

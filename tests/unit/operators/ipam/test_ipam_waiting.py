@@ -84,3 +84,31 @@ def test_a_baton_is_passed_on_by_one_who_is_gone() -> None:
     room.leave(claim(0))
     assert room.done(claim(0), space) == [claim(1)]
     assert room.done(claim(0), space) == []
+
+
+def test_when_anything_may_be_free_every_certain_block_that_is_gets_its_oldest() -> None:
+    space, room = full(), WaitingRoom()
+    free, taken = parse("10.0.0.0/28"), parse("10.0.0.16/28")
+    space.release(free)
+    room.wait(claim(0), Rank("0", ""), free)
+    room.wait(claim(1), Rank("1", ""), taken)
+    assert room.released(space, None) == [claim(0)]
+    assert len(room) == 1
+
+
+def test_a_claim_for_a_block_outside_the_pool_is_woken_to_be_told() -> None:
+    space, room = full(), WaitingRoom()
+    room.wait(claim(0), Rank("0", ""), parse("10.0.1.0/28"))
+    assert room.released(space, None) == [claim(0)]
+
+
+def test_a_claim_that_waits_for_something_else_now_waits_once() -> None:
+    space, room = full(), WaitingRoom()
+    room.wait(claim(0), Rank("0", ""), parse("10.0.0.0/28"))
+    room.wait(claim(0), Rank("0", ""), 28)
+    assert len(room) == 1
+    assert room.released(space, release(space, "10.0.0.0/28")) == [claim(0)]
+    assert len(room) == 0
+    assert not room.is_empty
+    assert room.done(claim(0), None) == []
+    assert room.is_empty
