@@ -155,7 +155,11 @@ class Actions:
         return (
             job
             for job in self._cluster.jobs.values()
-            if job.is_preemptible and not job.error and job.active and job.queue and job.queue.is_leaf
+            if job.is_preemptible
+            and not job.error
+            and job.queue is not None
+            and job.queue.is_leaf
+            and any(task.state in ACTIVE and task.node is not None for task in job.tasks)
         )
 
     def _movable(self, job: Job) -> Iterable[Job]:

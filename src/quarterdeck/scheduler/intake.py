@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from quarterdeck.api import Quantity, Time, from_dict
-from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
+from quarterdeck.api.k8s import Affinity, Taint, Toleration
 from quarterdeck.api.quota import amounts_of, pod_requests
 from quarterdeck.scheduler.model.resource import resources_of
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints, PodInfo
@@ -57,8 +57,8 @@ def _gpu_memory(text: str) -> int:
     return amount - amount % 100
 
 
-def pod_info(pod: Document, volume_nodes: tuple[NodeSelector, ...] = (), volume_problem: str = "") -> PodInfo:
-    """A pod; what its volumes demand is known to the caller."""
+def pod_info(pod: Document) -> PodInfo:
+    """A pod; what its volumes demand is for the caller to add."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     created = metadata.get("creationTimestamp")
@@ -79,27 +79,23 @@ def pod_info(pod: Document, volume_nodes: tuple[NodeSelector, ...] = (), volume_
         request=resources_of(pod_requests(pod)),
         gpu_share=_gpu_share(annotations),
         gpu_groups=_gpu_groups(labels),
-        constraints=constraints_of(spec, volume_nodes, volume_problem),
+        constraints=constraints_of(spec),
     )
 
 
-def constraints_of(
-    spec: Document, volume_nodes: tuple[NodeSelector, ...] = (), volume_problem: str = ""
-) -> PodConstraints:
+def constraints_of(spec: Document) -> PodConstraints:
     """Where a pod with this spec may run."""
     selector = spec.get("nodeSelector")
     affinity = spec.get("affinity")
     tolerations = spec.get("tolerations")
     ports = _host_ports(spec)
-    if not (selector or affinity or tolerations or ports or volume_nodes or volume_problem):
+    if not (selector or affinity or tolerations or ports):
         return _NO_CONSTRAINTS
     return PodConstraints(
         node_selector=tuple(sorted((selector or {}).items())),
         affinity=from_dict(affinity, Affinity) if affinity else None,
         tolerations=tuple(from_dict(each, Toleration) for each in tolerations or ()),
         host_ports=ports,
-        volume_nodes=volume_nodes,
-        volume_problem=volume_problem,
     )
 
 

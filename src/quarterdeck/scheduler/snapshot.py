@@ -88,8 +88,10 @@ class PodConstraints(msgspec.Struct, frozen=True, kw_only=True):
     host_ports: tuple[HostPort, ...] = ()
     volume_nodes: tuple[NodeSelector, ...] = ()
     """Node selectors of the persistent volumes behind its claims; all must accept the node."""
-    volume_problem: str = ""
-    """Why no node can serve its volumes, such as a claim that does not exist; empty if fine."""
+    claim_nodes: tuple[NodeSelector, ...] = ()
+    """Where claims that have no volume yet may get one; all must accept the node."""
+    problems: tuple[str, ...] = ()
+    """Why no node will do whatever it has, such as a claim or a ConfigMap that does not exist."""
 
 
 class PodInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -88,8 +88,9 @@ class Transaction:
         self._evict(task, past)
 
     def _evict(self, task: Task, past: _Past) -> None:
-        assert task.node is not None
-        if task.state is PodState.PIPELINED:  # one that is only promised the place is not there
+        if task.node is None:
+            pass  # its node is not in the snapshot
+        elif task.state is PodState.PIPELINED:  # one that is only promised the place is not there
             self._cluster.hold(task, task.node, task.groups, Hold.COMING, -1)
         else:
             self._cluster.let_go(task, task.node, task.groups, 1)
@@ -105,8 +106,9 @@ class Transaction:
         self._restore(task, past)
 
     def _restore(self, task: Task, past: _Past) -> None:
-        assert task.node is not None
-        if past[0] is PodState.PIPELINED:
+        if task.node is None:
+            pass
+        elif past[0] is PodState.PIPELINED:
             self._cluster.hold(task, task.node, task.groups, Hold.COMING, 1)
         else:
             self._cluster.let_go(task, task.node, task.groups, -1)

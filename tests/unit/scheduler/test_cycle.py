@@ -165,3 +165,13 @@ def test_room_that_the_cycle_itself_gave_away_and_took_back_is_used_at_once():
 def test_quotas_of_memory_are_in_bytes():
     scene = Scene().node("n0").queue("q", memory=QueueResource(0, GIB, 1)).job("a", waiting=2)
     assert "workload requested 2.147 GB" in scene.run(ALLOCATE).message("a")
+
+
+@pytest.mark.parametrize("action", list(Action))
+def test_pods_on_nodes_that_are_not_there_disturb_nobody(action: Action):
+    """The node was removed, or belongs to another node pool."""
+    scene = gpu_node(1).queue("other").job("lost", "other", "gone", gpu=1, least=2, stale_since=0.0)
+    scene.job("low", "q", "n0", gpu=1, priority=40).job("a", waiting=1, gpu=1, priority=75)
+    outcome = scene.run(only(action))
+    stale = action is Action.STALE_GANG_EVICTION
+    assert outcome.evicted() == (["lost-0"] if stale else ["low-0"] if action is Action.PREEMPT else [])

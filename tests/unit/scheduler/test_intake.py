@@ -177,7 +177,3 @@ class TestPod:
 
     def test_pods_without_constraints_have_equal_ones(self):
         assert pod_info(pod(asks(cpu="1"))).constraints == PodConstraints()
-
-    def test_what_volumes_demand_is_passed_on(self):
-        found = pod_info(pod(asks(cpu="1")), volume_problem="no claim").constraints
-        assert found.volume_problem == "no claim"

@@ -65,6 +65,8 @@ class KaiSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The label of nodes, pods, PodGroups and BindRequests that names their node pool."""
     bind_backoff_limit: Annotated[int, msgspec.Meta(ge=1)] = 3
     """Attempts to bind a pod before another node is chosen."""
+    volume_bind_timeout: _Positive = 600.0
+    """How long a pod waits for the volumes of its claims before another node is chosen."""
     install_defaults: bool = True
     """Create the default queues and priority classes where they are missing."""
     default_priorities_config_map: str = ""

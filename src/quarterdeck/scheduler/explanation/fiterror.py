@@ -21,6 +21,7 @@ __all__ = [
     "UNABLE_TO_SCHEDULE_POD",
     "FitError",
     "amount_text",
+    "amounts_text",
     "detailed_message",
     "missing_in_domain",
     "pod_message",
@@ -95,6 +96,15 @@ def amount_text(amount: float, unit: float = 1) -> str:
         return "Unlimited"
     text = f"{amount / unit:.6f}"
     return text[:-3].rstrip("0").rstrip(".")
+
+
+def amounts_text(amounts: tuple[float, float, float]) -> str:
+    """CPU, memory and GPUs as queues count them."""
+    cpu, memory, gpu = amounts
+    return (
+        f"GPU: {amount_text(gpu)}, CPU: {amount_text(cpu, CORES)} (cores), "
+        f"memory: {amount_text(memory, GIGABYTES)} (GB)"
+    )
 
 
 def missing_in_domain(domain: str, needed: Resources, free: Resources) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@ from quarterdeck.scheduler.explanation.fiterror import (
     lacking_resources,
     pod_message,
 )
+from quarterdeck.scheduler.explanation.toolarge import too_large
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.node import NodeState
@@ -49,10 +50,12 @@ class Refusals:
 
     def of_task(self, task: Task) -> str:
         """Why no node took a pod; empty if it was not tried."""
-        if task.info.constraints.volume_problem:
-            problem = task.info.constraints.volume_problem
-            return f"Scheduling conditions were not met for pod {task.key}:\n{problem}"
         reasons = self._of_tasks.get(task)
+        problems = list(task.shape.constraints.problems)
+        if reasons is not None:
+            problems += too_large(self._cluster, task)
+        if problems:
+            return f"Scheduling conditions were not met for pod {task.key}:\n" + ".\n".join(problems)
         return pod_message(reasons) if reasons is not None else ""
 
     def add_failure(self, job: Job, leaf: Leaf, task: Task, nodes: NodeSet, placed: int) -> None:

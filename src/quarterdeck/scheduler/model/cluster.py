@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from quarterdeck.api import Key
@@ -148,6 +149,21 @@ class Cluster:
             queue.request(task.charge)
         elif task.state is PodState.PENDING:
             queue.request(task.wanted)
+
+    @cached_property
+    def largest(self) -> Resources:
+        """The most that any node has of each resource."""
+        found = [node.info.allocatable for node in self.all_nodes.nodes]
+        scalars: dict[str, int] = {}
+        for each in found:
+            for name, amount in each.scalars:
+                scalars[name] = max(amount, scalars.get(name, 0))
+        return Resources(
+            max((each.cpu for each in found), default=0),
+            max((each.memory for each in found), default=0),
+            max((each.gpu for each in found), default=0),
+            tuple(sorted(scalars.items())),
+        )
 
     def _total(self) -> Amounts:
         """What ready nodes have, without what pods of other schedulers use of it."""

@@ -8,7 +8,7 @@ from it. A pod fits now if it fits both, and eventually if it fits ``free``.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from quarterdeck.scheduler.model.hold import Hold
@@ -187,35 +187,34 @@ class NodeState:
             self.gpus.has_room_now(share, name) for name in groups if self.gpus.is_in_use(name)
         )
 
-    def devices_now(self, shape: Shape) -> Devices | None:
-        """The shared GPUs for a pod that starts at once: the fullest groups with room, then new devices."""
+    def devices_now(self, shape: Shape, *, spreads: bool = False) -> Devices | None:
+        """The shared GPUs for a pod that starts at once: the fullest groups with room, then new devices.
+
+        When spreading it is the other way round: new devices, then the emptiest groups.
+        """
         share = shape.share
         assert share is not None
         if not self.idle.holds(shape):
             return None
         fitting = [name for name in self.gpus.fitting(share) if self.gpus.has_room_now(share, name)]
-        groups = fitting[: share.devices]
-        new = share.devices - len(groups)
-        if new > min(int(self.idle.gpu), int(self.free.gpu)):
-            return None
-        return Devices(tuple(groups), new)
+        spare = min(int(self.idle.gpu), int(self.free.gpu))
+        return _choose_devices(share.devices, fitting, max(spare, 0), spreads)
 
-    def devices_later(self, shape: Shape, own: Collection[str] = ()) -> Devices | None:
+    def devices_later(
+        self, shape: Shape, own: Collection[str] = (), *, spreads: bool = False
+    ) -> Devices | None:
         """The same for a pod that can wait for others to leave; ``own`` are devices it is leaving itself."""
         share = shape.share
         assert share is not None
-        spare = int(self.free.gpu)
-        groups: list[str] = []
+        spare = max(int(self.free.gpu), 0)
+        fitting: list[str] = []
         for name in self.gpus.fitting(share, own):
-            if len(groups) == share.devices:
-                break
             if self.gpus.is_kept(name):
-                groups.append(name)
+                fitting.append(name)
             elif spare:  # a device that its last pod is about to leave counts as free
                 spare -= 1
-                groups.append(name)
-        new = share.devices - len(groups)
-        return Devices(tuple(groups), new) if new <= spare else None
+                fitting.append(name)
+        return _choose_devices(share.devices, fitting, spare, spreads)
 
     def takes_back(self, shape: Shape, groups: Collection[str]) -> bool:
         """Whether a pod that is leaving these shared GPUs may stay on them."""
@@ -257,3 +256,14 @@ class NodeState:
     def spare_gpus(self) -> float:
         """GPUs, and parts of shared ones, that are or will be free."""
         return self.free.gpu + self.gpus.spare()
+
+
+def _choose_devices(count: int, fitting: Sequence[str], spare: int, spreads: bool) -> Devices | None:
+    """So many devices out of groups, the fullest first, and spare ones; none if there are not enough."""
+    if len(fitting) + spare < count:
+        return None
+    if spreads:
+        new = min(count, spare)
+        return Devices(tuple(fitting[::-1][: count - new]), new)
+    groups = tuple(fitting[:count])
+    return Devices(groups, count - len(groups))

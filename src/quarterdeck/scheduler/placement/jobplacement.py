@@ -128,7 +128,7 @@ class _Attempt:
     def _place_tasks(self, leaf: Leaf, tasks: Sequence[Task], nodes: NodeSet, scores: Scores | None) -> bool:
         picker = Picker(self._cluster, by_score(nodes, scores))
         for task in tasks:
-            pick = None if task.info.constraints.volume_problem else picker.pick(task)
+            pick = None if task.shape.constraints.problems else picker.pick(task)
             if pick is None or not self._take(task, pick):
                 if self._refusals is not None:
                     placed = self._transaction.checkpoint() - self._start
@@ -157,10 +157,11 @@ class _Attempt:
         """The shared GPUs of a pod on a node."""
         if is_own and not self._joins_others and node.takes_back(task.shape, task.groups):
             return task.groups
+        spreads = self._cluster.settings.gpu_placement == "spread"
         if is_given:
-            devices = node.devices_now(task.shape)
+            devices = node.devices_now(task.shape, spreads=spreads)
         else:
-            devices = node.devices_later(task.shape, task.groups if is_own else ())
+            devices = node.devices_later(task.shape, task.groups if is_own else (), spreads=spreads)
         if devices is None:
             return None
         return (*devices.groups, *_new_groups(task, node, devices.new))

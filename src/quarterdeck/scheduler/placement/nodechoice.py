@@ -118,16 +118,18 @@ def _best(cluster: Cluster, task: Task, nodes: Iterable[NodeState]) -> Pick | No
 
 
 def _best_shared(cluster: Cluster, task: Task, nodes: Iterable[NodeState]) -> Pick | None:
-    """The same for a part of a GPU: nodes where a shared GPU has room come first."""
+    """The same for a part of a GPU: unless pods spread, nodes where a shared GPU has room come first."""
     share, job = task.shape.share, task.job
     assert share is not None
     assert job is not None
+    spreads = cluster.settings.gpu_placement == "spread"
     with_room: list[NodeState] = []
     others: list[NodeState] = []
     for node in nodes:
         # What memory is worth in quota shows only now that the device is known.
         if node.has_gpus and (not share.memory or is_within_capacity(job, node.charge(task.shape))):
-            (with_room if node.gpus.has_room(share) else others).append(node)
+            joins = not spreads and node.gpus.has_room(share)
+            (with_room if joins else others).append(node)
     first, second = _best(cluster, task, with_room), _best(cluster, task, others)
     if first is None or (second is not None and second.is_now and not first.is_now):
         return second

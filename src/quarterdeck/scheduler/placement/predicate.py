@@ -16,12 +16,13 @@ from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.affinity import PodAffinities
 from quarterdeck.scheduler.snapshot import HostPort, NodeInfo, PodConstraints
 
-__all__ = ["Predicates"]
+__all__ = ["Predicates", "accepts"]
 
 _UNSCHEDULABLE: Final = "node is unschedulable"
 _NOT_READY: Final = "node has NotReady condition"
 _NODE_AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
 _VOLUME_AFFINITY: Final = "node(s) had volume node affinity conflict"
+_NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
 _PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _FIELD: Final = "metadata.name"
@@ -81,8 +82,10 @@ def _judge(constraints: PodConstraints, node: NodeInfo) -> tuple[str, ...]:
         return (f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",)
     if not _is_selected(constraints, node):
         return (_NODE_AFFINITY,)
-    if not all(_accepts(selector, node) for selector in constraints.volume_nodes):
+    if not all(accepts(selector, node) for selector in constraints.volume_nodes):
         return (_VOLUME_AFFINITY,)
+    if not all(accepts(selector, node) for selector in constraints.claim_nodes):
+        return (_NO_VOLUME,)
     return ()
 
 
@@ -110,10 +113,11 @@ def _is_selected(constraints: PodConstraints, node: NodeInfo) -> bool:
     if affinity is None or affinity.node_affinity is UNSET:
         return True
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    return required is UNSET or _accepts(required, node)
+    return required is UNSET or accepts(required, node)
 
 
-def _accepts(selector: NodeSelector, node: NodeInfo) -> bool:
+def accepts(selector: NodeSelector, node: NodeInfo) -> bool:
+    """Whether a node is among those that a selector means."""
     return any(_matches(term, node) for term in selector.node_selector_terms)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from quarterdeck.scheduler.decision import Evict
-from quarterdeck.scheduler.explanation.fiterror import CORES, GIGABYTES, amount_text
+from quarterdeck.scheduler.explanation.fiterror import amounts_text
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.queue import NO_AMOUNTS, QueueState, plus
 from quarterdeck.scheduler.model.subgroup import DEFAULT_LEAF
-from quarterdeck.scheduler.model.task import Amounts, Task
+from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.settings import Action
 from quarterdeck.scheduler.victim.reclaim import parting
 
@@ -53,8 +53,8 @@ class Evictions:
 
     def _account(self, queue: QueueState) -> str:
         return (
-            f"{queue.title} uses <{_amounts(self._allocated[queue])}> with a quota of "
-            f"<{_amounts(queue.quota)}>, fair-share of <{_amounts(queue.fair_share)}> "
+            f"{queue.title} uses <{amounts_text(self._allocated[queue])}> with a quota of "
+            f"<{amounts_text(queue.quota)}>, fair-share of <{amounts_text(queue.fair_share)}> "
             f"and queue priority of <{queue.info.priority}>."
         )
 
@@ -70,14 +70,6 @@ def evict(task: Task, action: Action, message: str, preemptor: Job | None, victi
         message=message,
         preemptor=preemptor.key if preemptor is not None else None,
         evicted_pods=victims,
-    )
-
-
-def _amounts(amounts: Amounts) -> str:
-    cpu, memory, gpu = amounts
-    return (
-        f"GPU: {amount_text(gpu)}, CPU: {amount_text(cpu, CORES)} (cores), "
-        f"memory: {amount_text(memory, GIGABYTES)} (GB)"
     )
 
 

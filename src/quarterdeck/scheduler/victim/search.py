@@ -287,4 +287,5 @@ def _nodes_of(steps: Iterable[Step]) -> Iterator[NodeState]:
 
 
 def _active(job: Job) -> list[Task]:
-    return [task for task in job.tasks if task.state in ACTIVE]
+    """The pods that may be evicted; one whose node is not in the snapshot leaves no room."""
+    return [task for task in job.tasks if task.state in ACTIVE and task.node is not None]

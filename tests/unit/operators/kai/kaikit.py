@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from quarterdeck.api import DynamicObject, GroupVersionKind
-from quarterdeck.api.k8s import Node, Pod
+from quarterdeck.api.k8s import Node, PersistentVolume, Pod
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.operators.kai.assembly import metrics_of, set_up
 from quarterdeck.operators.kai.controllers import SchedulingCycle
@@ -81,6 +81,12 @@ class Kai:
         pod = await self.pod(name, namespace)
         await self.client.status.patch(pod, MergePatch({"status": {"phase": phase}}))
 
+    async def make_available(self, *volumes: str) -> None:
+        """What the volume controller says of new volumes."""
+        for name in volumes:
+            stored = await self.client.get(PersistentVolume, name)
+            await self.client.status.patch(stored, MergePatch({"status": {"phase": "Available"}}))
+
 
 @asynccontextmanager
 async def kai(plan: FaultPlan | None = None, **settings: Any) -> AsyncIterator[Kai]:
@@ -121,3 +127,51 @@ def pod(name: str, of: str = "", gpu: int = 1, namespace: str = NS, **more: Any)
 
 def kind(api_version: str, name: str) -> GroupVersionKind:
     return GroupVersionKind.parse(api_version, name)
+
+
+def storage_class(
+    name: str = "local", provisioner: str = "kubernetes.io/no-provisioner", **more: Any
+) -> Json:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": provisioner,
+        "volumeBindingMode": "WaitForFirstConsumer",
+        **more,
+    }
+
+
+def claim(name: str = "data", of: str = "local", size: str = "1Gi", **spec: Any) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": NS},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": of,
+            "resources": {"requests": {"storage": size}},
+            **spec,
+        },
+    }
+
+
+def volume(name: str, node: str, size: str = "1Gi", of: str = "local", **spec: Any) -> Json:
+    host = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": size},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": of,
+            "local": {"path": "/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [host]}]}},
+            **spec,
+        },
+    }
+
+
+def mounts(*claims: str) -> list[Json]:
+    return [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]

@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from kaikit import claim
+from kaikit import mounts
+from kaikit import storage_class
+from kaikit import volume
 
 from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s import Node, PriorityClass
@@ -80,6 +84,18 @@ async def everything(found: Kai) -> None:
         await client.create(PriorityClass(metadata=ObjectMeta(name=name), value=value))
     await found.add_nodes("n1", gpus=1)
     await found.create(queue("team"), group("low", priorityClassName="low"), pod("low-0", "low"))
+
+    await found.create(
+        storage_class(),
+        storage_class("made", "example.com/disk"),
+        volume("disk", "n1"),
+        claim(),
+        claim("fresh", "made"),
+        group("disks", 2),
+        pod("disks-0", "disks", gpu=0, volumes=mounts("data")),
+        pod("disks-1", "disks", gpu=0, volumes=mounts("fresh")),
+    )
+    await found.make_available("disk")
 
     async def is_bound(name: str) -> bool:
         return bool((await found.pod(name)).spec.node_name)

@@ -184,7 +184,9 @@ CLASSES: dict[str, Json] = {
     ],
 )
 def test_what_volumes_demand(claims: list[str], selectors: int, problem: str) -> None:
-    found = volume_demands(claims, claim=CLAIMS.get, volume=VOLUMES.get, storage_class=CLASSES.get)
+    found = volume_demands(
+        claims, claim=CLAIMS.get, volume=VOLUMES.get, storage_class=CLASSES.get, volumes=list
+    )
     assert (len(found.nodes), found.problem) == (selectors, problem)
 
 

@@ -108,7 +108,7 @@ async def test_volumes_are_looked_at_every_time() -> None:
         await found.create(pod("p", "g", volumes=volumes))
         await found.settle()
         (seen,) = taker.take().pods
-        assert seen.constraints.volume_problem == 'persistentvolumeclaim "data" not found'
+        assert seen.constraints.problems == ('VolumeBinding: persistentvolumeclaim "data" not found',)
         claim = {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
@@ -134,7 +134,7 @@ async def test_volumes_are_looked_at_every_time() -> None:
         await found.create(claim, volume)
         await found.settle()
         (seen,) = taker.take().pods
-        assert seen.constraints.volume_problem == ""
+        assert seen.constraints.problems == ()
         assert len(seen.constraints.volume_nodes) == 1
 
 

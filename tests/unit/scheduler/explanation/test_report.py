@@ -58,7 +58,8 @@ class TestMessages:
         )
 
     def test_a_gang_of_one(self):
-        assert gpu_node(2).job("a", waiting=1, gpu=3).run(ALLOCATE).message("a") == (
+        scene = gpu_node(2).job("x", "q", "n0", gpu=1)
+        assert scene.job("a", waiting=1, gpu=2).run(ALLOCATE).message("a") == (
             f"PodSchedulingErrors: Resources were not found for pod {NS}/a-0 due to: {NO_GPUS}."
         )
 
@@ -145,8 +146,10 @@ class TestBackoff:
         conditions = tuple(
             SchedulingConditionInfo(type="UnschedulableOnNodePool", node_pool=pool) for pool in pools
         )
-        return gpu_node(0).job(
-            "a", waiting=1, gpu=1, scheduling_backoff=backoff, scheduling_conditions=conditions
+        return (
+            gpu_node(1)
+            .job("x", "q", "n0", gpu=1)
+            .job("a", waiting=1, gpu=1, scheduling_backoff=backoff, scheduling_conditions=conditions)
         )
 
     def test_messages_name_the_node_pool(self):
@@ -171,7 +174,7 @@ class TestBackoff:
         scene = self.scene(backoff, *pools)
         assert (scene.run(ALLOCATE).decisions == ()) is is_skipped
         scene.nodes.clear()
-        outcome = scene.node("n0", 1).run(ALLOCATE)
+        outcome = scene.node("n1", 1).run(ALLOCATE)
         assert (outcome["a-0"][0] == "Pending") is is_skipped
 
 

@@ -9,8 +9,18 @@ from quarterdeck.api import Key, from_dict
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
 from quarterdeck.scheduler import Action, schedule
 from quarterdeck.scheduler.decision import Bind, Pipeline, SetLastStart
-from quarterdeck.scheduler.snapshot import HostPort, PodConstraints, Snapshot
-from tests.unit.scheduler.schedulerscene import ALLOCATE, NOW, NS, Outcome, Scene, gpu_node, only, sub
+from quarterdeck.scheduler.snapshot import HostPort
+from quarterdeck.scheduler.snapshot import PodConstraints
+from quarterdeck.scheduler.snapshot import Snapshot
+from tests.unit.scheduler.schedulerscene import ALLOCATE
+from tests.unit.scheduler.schedulerscene import NOW
+from tests.unit.scheduler.schedulerscene import NS
+from tests.unit.scheduler.schedulerscene import Outcome
+from tests.unit.scheduler.schedulerscene import Scene
+from tests.unit.scheduler.schedulerscene import gpu_node
+from tests.unit.scheduler.schedulerscene import only
+from tests.unit.scheduler.schedulerscene import sub
+from quarterdeck.scheduler.snapshot import GpuShare
 
 
 def node_of(scene: Scene, pod: str = "a-0", settings: object = ALLOCATE) -> str:
@@ -59,6 +69,21 @@ class TestScore:
         scene.job("a", waiting=1, gpu=1)
         assert node_of(scene, settings=only(Action.ALLOCATE, gpu_placement="spread")) == "n1"
 
+    def test_parts_of_gpus_are_packed_or_spread(self):
+        scene = Scene().node("n0", 2).node("n1", 2).queue("q").group("x")
+        scene.pod("x", "n0", gpu_share=GpuShare(0.2), gpu_groups=("g",))
+        scene.group("a").pod("a", gpu_share=GpuShare(0.5))
+        assert scene.run(ALLOCATE).of(Bind)[0].gpu_groups == ("g",)
+        (spread,) = scene.run(only(Action.ALLOCATE, gpu_placement="spread")).of(Bind)
+        assert (spread.node, spread.gpu_groups) != ("n0", ("g",))
+        assert spread.node == "n1"
+        alone = Scene().node("n0", 2).queue("q").group("x")
+        alone.pod("x", "n0", gpu_share=GpuShare(0.2), gpu_groups=("g",))
+        alone.group("a").pod("a", gpu_share=GpuShare(0.5, 0, 2))
+        (both,) = alone.run(only(Action.ALLOCATE, gpu_placement="spread")).of(Bind)
+        assert len(both.gpu_groups) == 2
+        assert "g" in both.gpu_groups
+
     def test_spreading_of_cpu_is_set_apart(self):
         scene = (
             Scene().node("n0", cpu=4).node("n1", cpu=64).queue("q").job("r", "q", "n0").job("a", waiting=1)
@@ -76,22 +101,70 @@ class TestResources:
     @pytest.mark.parametrize(
         ("node", "pod", "reason"),
         [
-            ({"gpu": 1}, {"gpu": 2}, "node(s) didn't have enough resources: GPUs"),
-            ({"cpu": 1}, {"cpu": 2}, "node(s) didn't have enough resources: CPU cores"),
-            ({"memory": 1}, {"memory": 2}, "node(s) didn't have enough resources: memory"),
-            (
-                {},
-                {"scalars": (("example.com/nic", 1),)},
-                "node(s) didn't have enough resources: example.com/nic",
-            ),
-            ({"pods": 0}, {}, "node(s) pod number exceeded"),
+            ({"gpu": 2}, {"gpu": 2}, "node(s) didn't have enough resources: GPUs"),
+            ({"cpu": 2}, {"cpu": 2}, "node(s) didn't have enough resources: CPU cores"),
+            ({"memory": 2}, {"memory": 2}, "node(s) didn't have enough resources: memory"),
+            ({"pods": 1}, {}, "node(s) pod number exceeded"),
         ],
     )
     def test_what_a_node_lacks_is_told(self, node: dict, pod: dict, reason: str):
-        scene = Scene().node("n0", **node).queue("q").group("a").pod("a", **pod)
+        scene = Scene().node("n0", **node).queue("q").group("x").pod("x", "n0", gpu=node.get("gpu", 0) // 2)
+        scene.group("a").pod("a", **pod)
         assert scene.run(ALLOCATE).message("a") == (
             f"PodSchedulingErrors: Resources were not found for pod {NS}/a-0 due to: "
             f"no nodes with enough resources were found: 1 {reason}.."
+        )
+
+    @pytest.mark.parametrize(
+        ("node", "pod", "text"),
+        [
+            (
+                {"gpu": 1},
+                {"gpu": 2},
+                (
+                    "GPU: 2, CPU: 1 (cores), memory: 1.073 (GB). Max GPU resources available in a single "
+                    "node in the default node-pool is topped at 1"
+                ),
+            ),
+            (
+                {},
+                {"gpu": 2},
+                (
+                    "GPU: 2, CPU: 1 (cores), memory: 1.073 (GB). "
+                    "No node in the default node-pool has GPU resources"
+                ),
+            ),
+            (
+                {"cpu": 1},
+                {"cpu": 2},
+                (
+                    "GPU: 0, CPU: 2 (cores), memory: 1.073 (GB). Max CPU resources available in a single "
+                    "node in the default node-pool is topped at 1 cores"
+                ),
+            ),
+            (
+                {"memory": 1},
+                {"memory": 2},
+                (
+                    "GPU: 0, CPU: 1 (cores), memory: 2.147 (GB). Max memory resources available in a single "
+                    "node in the default node-pool is topped at 1.073 GB"
+                ),
+            ),
+            (
+                {},
+                {"scalars": (("example.com/nic", 1),)},
+                (
+                    "GPU: 0, CPU: 1 (cores), memory: 1.073 (GB), example.com/nic: 1. No node in the default "
+                    "node-pool has example.com/nic resources"
+                ),
+            ),
+        ],
+    )
+    def test_a_pod_that_no_node_could_ever_take_is_told_so(self, node: dict, pod: dict, text: str):
+        scene = Scene().node("n0", **node).queue("q").group("a").pod("a", **pod)
+        assert scene.run(ALLOCATE).message("a") == (
+            f"PodSchedulingErrors: Resources were not found for pod {NS}/a-0 due to: Scheduling conditions "
+            f"were not met for pod {NS}/a-0:\nMaxNodePoolResources: The pod {NS}/a-0 requires {text}."
         )
 
     def test_pods_of_other_schedulers_use_nodes_up(self):
@@ -286,11 +359,20 @@ class TestNodes:
             "a"
         )
 
-    def test_a_problem_with_volumes_is_told_instead_of_nodes(self):
-        outcome = constrained(volume_problem='persistentvolumeclaim "data" not found')
+    def test_claims_without_volumes_are_bound_to_the_nodes_that_may_serve_them(self):
+        term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
+        selector = from_dict({"nodeSelectorTerms": [term]}, NodeSelector)
+        assert constrained(claim_nodes=(selector,))["a-0"] == ("Allocated", "n1")
+        none = from_dict({"nodeSelectorTerms": []}, NodeSelector)
+        assert "2 node(s) didn't find available persistent volumes to bind" in constrained(
+            claim_nodes=(none,)
+        ).message("a")
+
+    def test_problems_of_the_pod_are_told_instead_of_nodes(self):
+        outcome = constrained(problems=("VolumeBinding: no claim", "ConfigMap: no map"))
         assert outcome.message("a") == (
             f"PodSchedulingErrors: Resources were not found for pod {NS}/a-0 due to: Scheduling conditions "
-            f'were not met for pod {NS}/a-0:\npersistentvolumeclaim "data" not found.'
+            f"were not met for pod {NS}/a-0:\nVolumeBinding: no claim.\nConfigMap: no map."
         )
 
 

@@ -1,4 +1,4 @@
-"""Carries out bind requests: puts pods on the nodes the scheduler chose.
+"""Carries out bind requests: puts pods on the nodes the scheduler chose, with their volumes.
 
 An attempt that the server refuses is undone and told; as long as the request has attempts left it is
 repeated, after 2, 4, 8 … seconds. A request without attempts left is the scheduler's to delete.
@@ -11,7 +11,7 @@ from typing import Any, Final
 from quarterdeck.api import ObjectMeta, Time, value_or
 from quarterdeck.api.k8s import Binding, ObjectReference, Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import ApiError, NotFound
+from quarterdeck.errors import ApiError, NotFound, QuarterdeckError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.metrics import KaiMetrics
@@ -26,6 +26,12 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 
+from .volumebinder import RULES as VOLUME_RULES
+from .volumebinder import VolumeError, prepare_volumes, release_claims
+
+VOLUME_POLL: Final = 2.0
+"""Seconds between two looks at claims that are being bound."""
+
 _RULES: Final = (
     Rule(groups=("",), resources=("pods",), verbs=("get", "list", "patch", "watch")),
     Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
@@ -36,9 +42,10 @@ _RULES: Final = (
 class Binder(Reconciler[BindRequest]):
     """Binds one pod at a time."""
 
-    def __init__(self, recorder: Recorder, metrics: KaiMetrics) -> None:
+    def __init__(self, recorder: Recorder, metrics: KaiMetrics, volume_timeout: float) -> None:
         self._recorder: Final = recorder
         self._metrics: Final = metrics
+        self._volume_timeout: Final = volume_timeout
 
     async def reconcile(self, ctx: Context[BindRequest]) -> Result | None:
         """Look at one request."""
@@ -55,11 +62,22 @@ class Binder(Reconciler[BindRequest]):
             await self._write_status(ctx, {"phase": names.SUCCEEDED, "reason": None})
             return None
         try:
+            if not await prepare_volumes(ctx, pod):
+                return await self._wait_for_volumes(ctx, pod)
             await self._bind(ctx, pod)
-        except ApiError as error:
+        except (ApiError, VolumeError) as error:
             return await self._fail(ctx, pod, error)
         await self._succeed(ctx, pod)
         return None
+
+    async def _wait_for_volumes(self, ctx: Context[BindRequest], pod: Pod) -> Result | None:
+        """Look again until the claims are bound; for ever is too long."""
+        created = ctx.obj.metadata.creation_timestamp
+        if created and ctx.now().timestamp() - created.timestamp() > self._volume_timeout:
+            await release_claims(ctx, pod)
+            waited = f"{self._volume_timeout:g} seconds"
+            return await self._fail(ctx, pod, VolumeError(f"volumes were not bound within {waited}"))
+        return Requeue(after=VOLUME_POLL, reason="waiting-for-volumes")
 
     async def _bind(self, ctx: Context[BindRequest], pod: Pod) -> None:
         await ctx.patch(pod, MergePatch({"metadata": _marks(ctx.obj)}))
@@ -77,10 +95,13 @@ class Binder(Reconciler[BindRequest]):
         note = f"Pod bound successfully to node {ctx.obj.spec.selected_node}"
         await self._tell(ctx, pod, is_bound=True, note=note, now=ctx.now())
 
-    async def _fail(self, ctx: Context[BindRequest], pod: Pod, error: ApiError) -> Result | None:
+    async def _fail(self, ctx: Context[BindRequest], pod: Pod, error: QuarterdeckError) -> Result | None:
         self._metrics.bind_attempt(has_succeeded=False)
         request = ctx.obj
+        limit = value_or(request.spec.backoff_limit, 0)
         attempts = request.status.failed_attempts + 1
+        if isinstance(error, VolumeError):  # the same node would not do a second time either
+            attempts = max(attempts, limit)
         await self._write_status(
             ctx, {"phase": names.FAILED, "reason": str(error), "failedAttempts": attempts}
         )
@@ -90,7 +111,7 @@ class Binder(Reconciler[BindRequest]):
             return None
         note = f"Failed to bind pod {pod.key} to node {request.spec.selected_node}: {error}"
         await self._tell(ctx, pod, is_bound=False, note=note, now=ctx.now())
-        if attempts >= value_or(request.spec.backoff_limit, 0):
+        if attempts >= limit:
             return None
         return Requeue(after=float(2**attempts), reason="binding-failed")
 
@@ -147,10 +168,10 @@ def binder_controller(
     return (
         Builder(name=names.BINDER)
         .for_(BindRequest, predicates=[generation_changed])
-        .rbac(*_RULES)
+        .rbac(*_RULES, *VOLUME_RULES)
         .options(
             max_concurrent_reconciles=settings.binder_workers,
             field_manager=names.FIELD_MANAGER,
         )
-        .build(Binder(recorder, metrics))
+        .build(Binder(recorder, metrics, settings.volume_bind_timeout))
     )

@@ -1,7 +1,7 @@
 """The cluster as a scheduling cycle sees it, taken from the cache.
 
 What was read of an object is kept as long as its version lives: a cycle costs what changed since the last
-one, and a walk over the rest. Pods whose volumes matter are read anew, because their claims may have changed.
+one, and a walk over the rest. Pods with claims or ConfigMaps are looked at every time: these may change.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from quarterdeck.api import Key, Resource, decode_json
 from quarterdeck.api.k8s import (
+    ConfigMap,
     Namespace,
     Node,
     PersistentVolume,
@@ -23,6 +24,7 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.client import AnyKind, metadata_of
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.logic.configmap import missing_config_maps, required_config_maps
 from quarterdeck.operators.kai.logic.intake import (
     bind_request_info,
     pod_group_info,
@@ -30,7 +32,7 @@ from quarterdeck.operators.kai.logic.intake import (
     queue_info,
     topology_info,
 )
-from quarterdeck.operators.kai.logic.volume import claims_of, volume_demands
+from quarterdeck.operators.kai.logic.volume import VolumeDemands, claims_of, volume_demands
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
@@ -43,6 +45,7 @@ from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
 NAMESPACES: Final = metadata_of(Namespace)
+CONFIG_MAPS: Final = metadata_of(ConfigMap)
 KINDS: Final[tuple[AnyKind, ...]] = (
     Node,
     Pod,
@@ -55,6 +58,7 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     PersistentVolume,
     StorageClass,
     NAMESPACES,
+    CONFIG_MAPS,
 )
 """What a snapshot is taken of."""
 RULES: Final = tuple(rule for kind in KINDS for rule in watch_rules(kind))
@@ -95,6 +99,7 @@ class SnapshotTaker:
         self._informers: Final = {kind: cache.informer(kind) for kind in KINDS}
         self._nodes: Final = _Reading(self._informers[Node], lambda entry: node_info(_document(entry)))
         self._pods: Final = _Reading(self._informers[Pod], self._read_pod)
+        self._volumes: Final = _Reading(self._informers[PersistentVolume], _document)
         self._groups: Final = self._typed(PodGroup, pod_group_info)
         self._queues: Final = self._typed(Queue, queue_info)
         self._requests: Final = self._typed(BindRequest, bind_request_info)
@@ -106,7 +111,7 @@ class SnapshotTaker:
         return Snapshot(
             now=self._clock.time(),
             nodes=tuple(info for entry, info in self._nodes.all() if self._is_in_pool(entry)),
-            pods=tuple(self._with_volumes(*known) for _, known in self._pods.all()),
+            pods=tuple(self._with_demands(*known) for _, known in self._pods.all()),
             pod_groups=tuple(info for entry, info in self._groups.all() if self._is_in_pool(entry)),
             queues=self._queues.values(),
             bind_requests=tuple(
@@ -137,23 +142,38 @@ class SnapshotTaker:
         owners = request.owner_references
         return present is not None and bool(owners) and all(owner.uid != present.uid for owner in owners)
 
-    def _read_pod(self, entry: Entry) -> tuple[PodInfo, tuple[str, ...]]:
+    def _read_pod(self, entry: Entry) -> tuple[PodInfo, tuple[str, ...], tuple[str, ...]]:
+        """A pod with its claims and ConfigMaps, as long as it has no node."""
         document = _document(entry)
         info = pod_info(document)
-        is_waiting = info.scheduler_name == self._settings.scheduler_name and not info.node
-        return info, tuple(claims_of(document)) if is_waiting else ()
+        if info.scheduler_name != self._settings.scheduler_name or info.node:
+            return info, (), ()
+        return info, tuple(claims_of(document)), required_config_maps(document)
 
-    def _with_volumes(self, pod: PodInfo, claims: tuple[str, ...]) -> PodInfo:
-        """A pod with what its claims demand now; pods that have a node need not be asked."""
-        if not claims:
+    def _with_demands(self, pod: PodInfo, claims: tuple[str, ...], config_maps: tuple[str, ...]) -> PodInfo:
+        """A pod with what its claims demand now, and what it lacks to start at all."""
+        if not claims and not config_maps:
             return pod
-        demands = volume_demands(
-            claims,
-            claim=lambda name: self._find(PersistentVolumeClaim, name, pod.namespace),
-            volume=lambda name: self._find(PersistentVolume, name),
-            storage_class=lambda name: self._find(StorageClass, name),
+        demands = VolumeDemands()
+        if claims:
+            demands = volume_demands(
+                claims,
+                claim=lambda name: self._find(PersistentVolumeClaim, name, pod.namespace),
+                volume=lambda name: self._find(PersistentVolume, name),
+                storage_class=lambda name: self._find(StorageClass, name),
+                volumes=self._volumes.values,
+            )
+        known = self._informers[CONFIG_MAPS]
+        missing = [name for name in config_maps if known.get(pod.namespace, name) is None]
+        problems = [f"VolumeBinding: {demands.problem}"] if demands.problem else []
+        if missing:
+            problems.append(f"ConfigMap: {missing_config_maps(missing)}")
+        constraints = replace(
+            pod.constraints,
+            volume_nodes=demands.nodes,
+            claim_nodes=demands.open,
+            problems=tuple(problems),
         )
-        constraints = replace(pod.constraints, volume_nodes=demands.nodes, volume_problem=demands.problem)
         return replace(pod, constraints=constraints)
 
     def _find(self, kind: type[Resource], name: str, namespace: str = "") -> Mapping[str, Any] | None:

@@ -1,0 +1,103 @@
+"""Clusters on which KAI-Scheduler was watched: the same outcome, or a difference that the docs explain."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compactcase import differences, outcomes, read_cases, settings_of, snapshot_of, standing
+from settling import after, changes, cycles
+
+from quarterdeck.scheduler import Settings, Snapshot, schedule
+
+Json = dict[str, Any]
+
+DOCS = Path(__file__).parents[3] / "docs" / "operators" / "kai.md"
+DIFFERENCES: Mapping[str, tuple[str, ...]] = {
+    "Pods without GPUs stay away from shared ones": (
+        *("fraction-001", "fraction-002", "fraction-003", "fraction-005"),
+        *("gpumem-001", "gpumem-004", "gpumem-006", "gpumem-009", "gpumem-010"),
+    ),
+    "What can start now starts now": (
+        *("fraction-004", "topology-001", "gpumem-003", "gpumem-005", "gpumem-007", "gpumem-008"),
+        "gpumem-011",
+    ),
+    "Who can stay on a shared GPU stays": ("fraction-007", "gpumem-002"),
+    "Parts of GPUs are moved together": ("fraction-006", "fraction-009"),
+    "A wider level may stand inside a narrower one": (
+        *("nested-001", "nested-002", "nested-004", "nested-005", "nested-006", "nested-008", "nested-010"),
+    ),
+    "Who leaves is no company and no obstacle": (
+        *("affinity-001", "affinity-002", "affinity-003", "affinity-004", "affinity-005", "affinity-006"),
+        *("affinity-007", "affinity-008"),
+    ),
+    "A gang may lose its surplus and then the rest": ("departments-001", "affinity-009"),
+    "Victims may be in other domains than the room they leave": ("nested-007",),
+    "Nobody is evicted for somebody who would not get the room": ("departments-005", "nested-009"),
+    "Equal places go by name": ("cpu-001",),
+}
+"""Titles in the docs, with the cases that show them."""
+
+CASES = {case["id"]: case for case in read_cases("kai-oracle.json")}
+EXPLAINED = {f"oracle-{name}": title for title, found in DIFFERENCES.items() for name in found}
+
+
+def problems_of(case: Json) -> list[str]:
+    snapshot, settings = snapshot_of(case["given"]), settings_of(case["when"])
+    if case["kind"] == "schedule-cycle":
+        return differences(case, outcomes(snapshot, schedule(snapshot, settings)))
+    if case["kind"] == "schedule-converge":
+        return unsettled(case, snapshot, settings)
+    return parts_of_gangs(case, snapshot, settings)
+
+
+def unsettled(case: Json, snapshot: Snapshot, settings: Settings) -> list[str]:
+    for seen, result in cycles(snapshot, settings, case["when"]["cycles"]):
+        snapshot = after(seen, result)
+    problems = differences(case, standing(snapshot))
+    for seen, result in cycles(snapshot, settings, case["when"]["stableCycles"]):
+        problems += [f"changes: {each}" for each in changes(result)]
+        problems += differences(case, standing(after(seen, result)))
+    return problems
+
+
+def parts_of_gangs(case: Json, snapshot: Snapshot, settings: Settings) -> list[str]:
+    """Groups that were started below the minimum of a leaf."""
+    problems = []
+    count = case["when"]["cycles"] + case["when"]["stableCycles"]
+    for number, (seen, result) in enumerate(cycles(snapshot, settings, count)):
+        before, now = standing(seen), standing(after(seen, result))
+        for group in case["given"]["podGroups"]:
+            members = [pod for pod in case["given"]["pods"] if pod["podGroup"] == group["name"]]
+            if any(before[pod["name"]][0] == "Bound" for pod in members):
+                continue
+            bound = [pod.get("subGroup", "") for pod in members if now[pod["name"]][0] == "Bound"]
+            lacking = {leaf: least for leaf, least in minimums(group).items() if bound.count(leaf) < least}
+            if bound and lacking:
+                problems.append(f"cycle {number}: {group['name']} started without {lacking}")
+    return problems
+
+
+def minimums(group: Json) -> dict[str, int]:
+    subgroups = group.get("subGroups") or ()
+    parents = {each.get("parent") for each in subgroups}
+    leaves = {
+        each["name"]: max(each.get("minMember", 1), 1) for each in subgroups if each["name"] not in parents
+    }
+    return leaves or {"": max(group.get("minMember", 1), 1)}
+
+
+@pytest.mark.parametrize("name", sorted(CASES.keys() - EXPLAINED.keys()))
+def test_the_outcome_is_the_same(name: str):
+    assert problems_of(CASES[name]) == []
+
+
+@pytest.mark.parametrize("name", sorted(EXPLAINED))
+def test_what_is_said_to_differ_does(name: str):
+    assert CASES[name]["kind"] == "schedule-cycle"
+    assert problems_of(CASES[name]) != []
+
+
+def test_every_difference_is_explained():
+    text = DOCS.read_text(encoding="utf-8")
+    assert [title for title in DIFFERENCES if f"| {title} |" not in text] == []
