@@ -25,14 +25,9 @@ from quarterdeck.operators.nodegroup.webhooks import (
     policy_webhook,
     simple_webhook,
 )
-from quarterdeck.runtime.webhook import AdmissionWebhook
-from quarterdeck.runtime.webhook import UrlTarget
-from quarterdeck.runtime.webhook import webhook_configurations
-from quarterdeck.runtime.manager.manager import Manager
-from quarterdeck.runtime.manager.manager import ManagerOptions
-from quarterdeck.testing import Link
-from quarterdeck.testing import ServedWebhooks
-from quarterdeck.testing import serve_webhooks
+from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
+from quarterdeck.testing import Link, ServedWebhooks, serve_webhooks
 from tests.harness.case import CaseFailure
 from tests.harness.objects import ServerObjects
 from tests.harness.operatorthread import OperatorThread
