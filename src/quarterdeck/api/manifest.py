@@ -21,6 +21,8 @@ _FLOAT: Final = re.compile(
     r"(?:[-+]?(?:[0-9][0-9_]*)\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
     r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
+#: what is longer is more than any float, in every notation but the binary one, which nobody writes
+_MOST_DIGITS: Final = 310
 _NUMBERS: Final = {f"{_TAG}int": _INTEGER, f"{_TAG}float": _FLOAT}
 
 
@@ -46,7 +48,13 @@ def _construct_float(loader: Any, node: Any) -> float | str:
     return text if value in (float("inf"), float("-inf")) and "inf" not in text.lower() else value
 
 
+def _construct_integer(loader: Any, node: Any) -> int | str:
+    """A number; one that no float can hold stays text."""
+    return str(node.value) if len(node.value) > _MOST_DIGITS else int(loader.construct_yaml_int(node))
+
+
 ManifestLoader.add_constructor(f"{_TAG}bool", _construct_bool)
+ManifestLoader.add_constructor(f"{_TAG}int", _construct_integer)
 ManifestLoader.add_constructor(f"{_TAG}float", _construct_float)
 
 

@@ -29,7 +29,8 @@ from .document.negotiate import PLAIN, Output, accept
 from .metadata import path_segment_errors
 from .registry.answer import check_include_object, status_response
 from .registry.delete import Deleter
-from .registry.patching import Patcher, check_patch_type
+from .registry.patchbody import check_patch_type
+from .registry.patching import Patcher
 from .registry.read import Reader
 from .registry.request import ApiRequest, is_set
 from .registry.subresource import Subresources, unsupported_verb

@@ -32,7 +32,7 @@ from .expression import (
     compile_expression,
 )
 from .matchconditions import ConditionError
-from .objectpatch import patched, plain_decode_error
+from .objectpatch import patched
 from .policies import Binding, PolicyTable, namespace_of
 from .policycall import Call, PolicyHead, activation_of, calls_of, policy_head
 from .version import VersionedPair, VersionedView
@@ -213,7 +213,7 @@ class MutatingPolicies:
         try:
             return self._host.settle(result, pair.kind)
         except ValueError as error:
-            raise status.internal(plain_decode_error(str(error))) from error
+            raise status.internal(str(error)) from error
 
 
 def _check_type_names(value: Any, root: str) -> None:

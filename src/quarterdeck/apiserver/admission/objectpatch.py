@@ -35,9 +35,3 @@ def check_kind(obj: Json, kind: GroupVersionKind) -> None:
             f"no kind {gostyle.quote(str(name))} is registered for version {gostyle.quote(str(api_version))} "
             'in scheme "pkg/runtime/scheme.go:111"'
         )
-
-
-def plain_decode_error(text: str) -> str:
-    """What does not fit a patched object, without the sentence about the request body around it."""
-    _, found, rest = text.partition(" cannot be handled as a ")
-    return rest.partition(": ")[2] if found else text

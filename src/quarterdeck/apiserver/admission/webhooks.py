@@ -30,7 +30,7 @@ from quarterdeck.wire import gostyle
 from .attributes import Attributes, Host
 from .matchconditions import ConditionError, MatchConditions
 from .matching import Criteria, Match, is_exempt, rule
-from .objectpatch import check_kind, patched, plain_decode_error
+from .objectpatch import check_kind, patched
 from .review import KNOWN_VERSIONS, Response, ReviewFault, encode_review, read_response, refusal
 from .version import VersionCache, VersionedPair, VersionedView
 
@@ -203,7 +203,7 @@ class Webhooks:
             check_kind(changed, pair.kind)
             return self._host.settle(changed, pair.kind)
         except (PatchError, ValueError) as error:
-            raise status.internal(plain_decode_error(str(error))) from error
+            raise status.internal(str(error)) from error
 
     async def validate(self, attributes: Attributes) -> None:
         """Call the validating webhooks; raises the first refusal in calling order."""

@@ -17,7 +17,7 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.jsonpath import JsonPath
-from quarterdeck.apiserver.resource.resource import Resource, Subresource
+from quarterdeck.apiserver.resource.resource import Resource, Subresource, Undecodable
 from quarterdeck.apiserver.resource.resourcetable import version_priority
 from quarterdeck.apiserver.resource.strategy import Strategy, WriteContext
 from quarterdeck.apiserver.schema.objectmeta import DecodeError
@@ -204,10 +204,8 @@ class CustomResource(Resource):
         except DecodeError as error:
             raise self._not_decoded(error) from None
 
-    def _not_decoded(self, error: DecodeError) -> status.StatusError:
-        return status.bad_request(
-            f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
-        )
+    def _not_decoded(self, error: DecodeError) -> Undecodable:
+        return Undecodable(self.kind, self.version, str(error))
 
     def raw_body(self, entry: Entry) -> bytes | None:
         body = entry.body

@@ -50,8 +50,8 @@ def parse_json(body: bytes, *, repairs: bool = True) -> Any:
         raise ParseError(f"invalid character '{bracket}' exceeded max depth")
     try:
         return _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        with suppress(msgspec.DecodeError):
+    except (msgspec.DecodeError, ValueError):  # a number of more digits than Python reads, too
+        with suppress(msgspec.DecodeError, ValueError):
             if repairs:
                 return _decode(_repaired(body))
         raise ParseError(go_json_error(body)) from None
@@ -254,14 +254,15 @@ def go_json_error(body: bytes) -> str:
         inside = text[:position].rstrip()
         context = "after array element" if _open_bracket(inside) == "[" else "after object key:value pair"
         return f"invalid character {shown} {context}"
-    except RecursionError:
-        return "exceeded max depth"
+    except (RecursionError, ValueError) as error:
+        if isinstance(error, RecursionError):
+            return "exceeded max depth"
     found = _HUGE_NUMBER.search(text)  # nothing else is well-formed and yet not read
     shown = found[0] if found else ""
     return f"json: cannot unmarshal number {shown} into Go value of type float64"
 
 
-_HUGE_NUMBER = re.compile(r"-?[0-9.]+[eE]\+?[0-9]{3,}")
+_HUGE_NUMBER = re.compile(r"-?[0-9.]+[eE]\+?[0-9]{3,}|-?[0-9]{309,}")
 
 
 def _broken_literal(text: str, position: int) -> str:

@@ -32,7 +32,14 @@ _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaPr
 
 
 class ShapeError(ValueError):
-    """A value of the wrong type or form; the text is what Go's JSON decoder says."""
+    """A value of the wrong type or form; the text is what Go's JSON decoder says.
+
+    `converted` is what Go says where it does not decode a text but converts from unstructured values.
+    """
+
+    def __init__(self, text: str, converted: str = "") -> None:
+        super().__init__(text)
+        self.converted = converted or text
 
 
 class _TypeMismatch(ShapeError):
@@ -70,8 +77,31 @@ def _mismatch(value: Any, owner: str, path: str, go_type: str, problems: list[st
     if shown == "number":
         shown += digits
     raise _TypeMismatch(
-        f"json: cannot unmarshal {shown} into Go struct field {owner}.{where} of type {go_type}"
+        f"json: cannot unmarshal {shown} into Go struct field {owner}.{where} of type {go_type}",
+        conversion_problem(value, go_type),
     )
+
+
+def conversion_problem(value: Any, go_type: str) -> str:
+    """What Go says when it converts an unstructured value of the wrong type to `go_type`."""
+    match value:
+        case bool():
+            given = "bool"
+        case int() | float():
+            given = type(value).__name__ + "64"
+        case str():
+            given = "string"
+        case _:
+            given = "slice" if isinstance(value, list) else "map"
+    if go_type.startswith("[]"):
+        return f"cannot restore slice from {given}"
+    if go_type.startswith("map["):
+        return f"cannot restore map from {given}"
+    if "." in go_type:
+        return f"cannot restore struct from: {given}"
+    if (given == "int64" and go_type == "string") or (given == "float64" and go_type in _INT_RANGES):
+        return f"cannot convert {given} to {go_type}"
+    return f"unrecognized type: {go_type}"
 
 
 def _describe(value: Any) -> str:
@@ -445,7 +475,8 @@ def _bytes(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
         try:
             binascii.a2b_base64(text, strict_mode=True)
         except (binascii.Error, ValueError):
-            raise ShapeError(f"illegal base64 data at input byte {_bad_base64(text)}") from None
+            problem = f"illegal base64 data at input byte {_bad_base64(text)}"
+            raise ShapeError(problem, f"error decoding from json: {problem}") from None
         return text
 
     return decode

@@ -59,16 +59,24 @@ def as_object(parsed: Any, kind: str, body: bytes) -> Json:
     """A parsed body as an object that may be asked for its type; null is an empty object, as for Go."""
     if parsed is None:
         return {}
-    problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
     if not isinstance(parsed, dict):
-        why = f"{problem} {go_kind(parsed)} into Go value of {_TYPE_META}"
+        why = f"{_NO_TYPE} {go_kind(parsed)} into Go value of {_TYPE_META}"
         raise decoding.unrecognized(kind, why, body)
-    for key in ("apiVersion", "kind"):
-        value = parsed.get(key)
-        if value is not None and not isinstance(value, str):
-            why = f"{problem} {go_kind(value)} into Go struct field .{key} of type string"
-            raise decoding.unrecognized(kind, why, body)
+    if why := type_problem(parsed):
+        raise decoding.unrecognized(kind, why, body)
     return parsed
+
+
+_NO_TYPE = "couldn't get version/kind; json parse error: json: cannot unmarshal"
+
+
+def type_problem(document: Json) -> str:
+    """Why a document cannot be asked for its type: apiVersion and kind are texts."""
+    for key in ("apiVersion", "kind"):
+        value = document.get(key)
+        if value is not None and not isinstance(value, str):
+            return f"{_NO_TYPE} {go_kind(value)} into Go struct field .{key} of type string"
+    return ""
 
 
 def check_type(request: ApiRequest, parsed: Json, body: bytes) -> None:

@@ -9,6 +9,7 @@ from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.builtin.check.always import terminating_namespace
 from quarterdeck.apiserver.storage import Bucket, Entry, WriteConflict
 from quarterdeck.apiserver.turn import in_turns
+from quarterdeck.wire.gonumber import parse_uint
 
 from .admit import WriteAdmission
 from .commit import Commits
@@ -132,4 +133,4 @@ def _validate(obj: Json, context: Context) -> None:
 
 def _is_version(text: str) -> bool:
     """Whether a new object claims to be stored already; what is no version is overlooked."""
-    return text.isascii() and text.isdigit() and 0 < int(text) < 2**64
+    return bool(parse_uint(text, 2**64 - 1))

@@ -16,6 +16,7 @@ from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry, Store
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.gonumber import parse_uint
 from quarterdeck.wire.http import Response
 
 from . import tablelist
@@ -246,8 +247,8 @@ def check_list_options(
 
 
 def parse_rev(text: str, *, on_list: bool = False, on_update: bool = False) -> int:
-    if text.isascii() and text.isdigit() and int(text) < 2**64:
-        return int(text)
+    if (number := parse_uint(text, 2**64 - 1)) is not None:
+        return number
     why = "value out of range" if text.isascii() and text.isdigit() else "invalid syntax"
     shown = gostyle.quote(text)
     message = f"strconv.ParseUint: parsing {shown}: {why}"

@@ -15,6 +15,7 @@ from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
+from quarterdeck.wire.gonumber import parse_int
 from quarterdeck.wire.http import Request, parse_query
 
 from .warning import Warnings
@@ -65,11 +66,9 @@ class ApiRequest:
         if not self.http.raw_query or name not in self.http.query:
             return None
         value = self.http.param(name)
-        if not re.fullmatch(r"[+-]?[0-9]+", value):
-            raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: invalid syntax")
-        number = int(value)
-        if not -(2**63) <= number < 2**63:
-            raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: value out of range")
+        if (number := parse_int(value, -(2**63), 2**63 - 1)) is None:
+            why = "value out of range" if re.fullmatch(r"[+-]?[0-9]+", value) else "invalid syntax"
+            raise status.bad_request(f"strconv.ParseInt: parsing {gostyle.quote(value)}: {why}")
         return number
 
 

@@ -19,9 +19,11 @@ from quarterdeck.wire.http import Response
 
 from .admit import Projection
 from .answer import object_response
+from .applybody import parse_apply
 from .body import check_identity, check_namespace, decode_object
 from .context import Context, deep_copy
-from .patching import APPLY_YAML, PatchBody, check_patch_type, decode_patched, parse_apply
+from .patchbody import APPLY_YAML, PatchBody, check_patch_type
+from .patchresult import decode_patched
 from .request import ApiRequest, WriteOptions
 from .scale import PathScale, ScaleView, check_replicas
 from .transient import transient_kind

@@ -43,6 +43,19 @@ class Subresource(msgspec.Struct, frozen=True):
     version: str = ""
 
 
+class Undecodable(status.StatusError):
+    """400 for a document that is no object of its kind, with what is wrong as `problem`.
+
+    `converted` says the same in the words of Go's conversion from unstructured values.
+    """
+
+    def __init__(self, kind: str, version: str, problem: str, converted: str = "") -> None:
+        message = f'{kind} in version "{version}" cannot be handled as a {kind}: {problem}'
+        super().__init__(400, message, reason="BadRequest")
+        self.problem = problem
+        self.converted = converted or problem
+
+
 class Resource(ABC):
     """One served resource version."""
 
@@ -205,9 +218,7 @@ class BuiltinResource(Resource):
         try:
             return normalize(parsed, self.struct)
         except ShapeError as error:
-            raise status.bad_request(
-                f'{self.kind} in version "{self.version}" cannot be handled as a {self.kind}: {error}'
-            ) from None
+            raise Undecodable(self.kind, self.version, str(error), error.converted) from None
         except RecursionError:
             raise status.bad_request("the document is nested too deeply") from None
 

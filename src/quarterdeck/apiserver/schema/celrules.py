@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from quarterdeck.apiserver.schema.lenient import text
-from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
 from quarterdeck.wire.fielderror import ErrorKind, FieldError
+
+from .lenient import text
+from .node import ABSENT, SchemaNode
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.cel.rules import CompiledRules, RuleViolation
@@ -68,18 +69,37 @@ class FieldPathError(ValueError):
     """A path that names no field of a schema, in upstream's words."""
 
 
-def resolve_field(path: str, node: SchemaNode, *, allow_keys: bool = True) -> tuple[str, str]:
-    """The field that a path such as `.spec.m['key']` names, and its type. Raises FieldPathError.
+class FieldTree:
+    """The fields of schemas, for paths that name one of them; each schema is read once."""
 
-    `allow_keys` admits the notation with brackets.
-    """
-    from quarterdeck.apiserver.cel import field_path
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[object, Json]] = {}
 
-    try:
-        name, schema = field_path.resolve(path, plain_schema(node), allow_keys=allow_keys)
-    except field_path.FieldPathError as error:
-        raise FieldPathError(str(error)) from None
-    return name, text(schema, "type")
+    def resolve(self, path: str, schema: object, *, allow_keys: bool = True) -> tuple[str, str]:
+        """The field that a path such as `.spec.m['key']` names, and its type. Raises FieldPathError.
+
+        `allow_keys` admits the notation with brackets.
+        """
+        from quarterdeck.apiserver.cel import field_path
+
+        try:
+            name, found = field_path.resolve(path, self._fields(schema), allow_keys=allow_keys)
+        except field_path.FieldPathError as error:
+            raise FieldPathError(str(error)) from None
+        return name, text(found, "type")
+
+    def _fields(self, raw: object) -> Json:
+        if not isinstance(raw, dict):
+            return {}
+        if id(raw) not in self._known:
+            properties, additional = raw.get("properties"), raw.get("additionalProperties")
+            fields: Json = {"type": text(raw, "type")}
+            if isinstance(properties, dict):
+                fields["properties"] = {key: self._fields(child) for key, child in properties.items()}
+            if isinstance(additional, dict):
+                fields["additionalProperties"] = self._fields(additional)
+            self._known[id(raw)] = raw, fields  # kept, so that its id stays its own
+        return self._known[id(raw)][1]
 
 
 def plain_schema(node: SchemaNode) -> Json:

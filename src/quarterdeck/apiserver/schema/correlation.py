@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.jsonvalue import same
+
+from .node import ABSENT, SchemaNode
 
 
 def unchanged(node: SchemaNode, old: Any, new: Any) -> bool:

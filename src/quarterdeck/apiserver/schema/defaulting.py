@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.schema.node import SchemaNode, is_numeric, is_scalar
 from quarterdeck.wire.jsonvalue import deep_copy
 
 from . import number
+from .node import SchemaNode, is_numeric, is_scalar
 
 
 def default(obj: Any, node: SchemaNode) -> None:

@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.schema.node import SchemaNode
-from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import FieldError, invalid
 from quarterdeck.wire.jsonvalue import deep_copy, same
 
 from . import objectmeta, pruning
 from .celrules import default_violations
+from .node import SchemaNode
+from .structural import compile_schema
 from .validation import validate
 
 Json = dict[str, Any]

@@ -6,13 +6,13 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.schema.lenient import text
-from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import FieldError, forbidden, internal, invalid
 
 from . import gointernal, noderules, rules
 from .celrules import rule_errors
 from .defaultrules import default_errors
+from .lenient import text
+from .structural import compile_schema
 
 Json: TypeAlias = dict[str, Any]
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from quarterdeck.apiserver.schema.node import ABSENT, Absent, SchemaNode
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import ErrorKind
 from quarterdeck.wire.gostyle import json_text
@@ -25,6 +24,7 @@ from .correlation import old_items, unchanged
 from .document import type_name
 from .formats import checker, formats_of_type
 from .issue import Findings, Issue
+from .node import ABSENT, Absent, SchemaNode
 from .regex import RegexError, compile_regex
 
 _TYPE_META: Final = ("apiVersion", "kind")

@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver.schema.lenient import items_of, text
 from quarterdeck.wire import gostyle
+
+from .lenient import items_of, text
 
 Json = dict[str, Any]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.schema.node import SchemaNode
 from quarterdeck.wire.fielderror import FieldError, duplicate, internal, invalid
 from quarterdeck.wire.gostyle import json_text
 
 from . import number
+from .node import SchemaNode
 
 Json = dict[str, Any]
 

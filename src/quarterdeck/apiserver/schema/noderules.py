@@ -12,12 +12,11 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from quarterdeck.apiserver.schema.lenient import items_of, strings, text
-from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from . import gointernal
-from .celrules import FieldPathError, resolve_field
+from .celrules import FieldPathError, FieldTree
+from .lenient import items_of, strings, text
 
 Json: TypeAlias = dict[str, Any]
 
@@ -55,6 +54,7 @@ class _Walk:
         self.errors: list[FieldError] = []
         self.clean: set[str] = set()
         self._options = options
+        self._fields = FieldTree()
 
     def visit(self, raw: object, path: str, place: _Place, *, is_root: bool = False) -> None:
         if not isinstance(raw, dict):
@@ -65,7 +65,7 @@ class _Walk:
         self.errors += _extension_errors(raw, path, self._options)
         rules = [rule for rule in items_of(raw, "x-kubernetes-validations") if isinstance(rule, dict)]
         for index, rule in enumerate(rules):
-            self.errors += _rule_errors(rule, raw, f"{path}.x-kubernetes-validations[{index}]")
+            self.errors += _rule_errors(rule, raw, self._fields, f"{path}.x-kubernetes-validations[{index}]")
         if rules and len(self.errors) == before:
             self.clean.add(path)
 
@@ -261,7 +261,7 @@ def lacks_map_keys(raw: Json) -> bool:
     return any(True for _ in map_key_errors(item, list_type, keys, ""))
 
 
-def _rule_errors(rule: Json, schema: Json, path: str) -> Iterator[FieldError]:
+def _rule_errors(rule: Json, schema: Json, fields: FieldTree, path: str) -> Iterator[FieldError]:
     """The form of one rule of x-kubernetes-validations."""
     expression, message = text(rule, "rule").strip(), text(rule, "message")
     if not expression:
@@ -287,6 +287,6 @@ def _rule_errors(rule: Json, schema: Json, path: str) -> Iterator[FieldError]:
     if _newline.search(field_path):
         yield invalid(f"{path}.fieldPath", field_path, "must not contain line breaks")
     try:
-        resolve_field(field_path, compile_schema(schema))
+        fields.resolve(field_path, schema)
     except FieldPathError:
         yield invalid(f"{path}.fieldPath", field_path, "must be a valid path")

@@ -13,10 +13,10 @@ from typing import Any
 from quarterdeck.apiserver import metadata
 from quarterdeck.apiserver.builtin.typetable import OBJECT_META, struct
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
-from quarterdeck.apiserver.schema.node import SchemaNode
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .document import type_name
+from .node import SchemaNode
 
 Json = dict[str, Any]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from quarterdeck.apiserver.schema.lenient import items_of, strings
+from .lenient import items_of, strings
 
 Json = dict[str, Any]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from quarterdeck.apiserver.schema.node import SchemaNode
+from .node import SchemaNode
 
 _META: Final = frozenset(("apiVersion", "kind", "metadata"))
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver.schema.node import INT_OR_STRING, SchemaNode
-
 from . import number
 from .explain import explain, range_check, truncated
 from .formats import checker
+from .node import INT_OR_STRING, SchemaNode
 from .regex import RegexError, compile_regex
 
 Check = Callable[[Any], bool]

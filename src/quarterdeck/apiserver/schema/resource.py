@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
-from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import ErrorKind, FieldError, invalid
 from quarterdeck.wire.jsonvalue import deep_copy
 
 from . import defaulting, objectmeta, pruning
 from .celrules import compile_rules, rule_violations
 from .keyedlist import duplicate_errors
+from .node import ABSENT, SchemaNode
 from .scale import scale_errors
+from .structural import compile_schema
 from .validation import validate
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Any, Final
 
 from quarterdeck.apiserver.document import nesting
-from quarterdeck.apiserver.schema.lenient import items_of, text
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, required
 
+from .lenient import items_of, text
 from .regex import RegexError, compile_regex
 
 Json = dict[str, Any]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from quarterdeck.apiserver.schema.node import ABSENT, SchemaNode
 from quarterdeck.wire.fielderror import FieldError, internal
 
 from .explain import explain
 from .issue import field_errors
+from .node import ABSENT, SchemaNode
 from .quick import quick_check
 
 

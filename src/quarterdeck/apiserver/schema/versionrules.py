@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from quarterdeck.apiserver.schema.lenient import items_of, text
-from quarterdeck.apiserver.schema.structural import compile_schema
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_many
 
-from .celrules import FieldPathError, resolve_field
+from .celrules import FieldPathError, FieldTree
+from .lenient import items_of, text
 
 Json = dict[str, Any]
 
@@ -86,7 +85,7 @@ def selectable_errors(
     fields: list[Any], schema: object, path: str, *, allow_many: bool
 ) -> Iterator[FieldError]:
     """The selectableFields of a version."""
-    node = compile_schema(schema)
+    tree = FieldTree()
     unique: set[str] = set()
     for index, field in enumerate(fields):
         where = f"{path}[{index}].jsonPath"
@@ -95,7 +94,7 @@ def selectable_errors(
             yield required(where)
             continue
         try:
-            name, kind = resolve_field(json_path, node, allow_keys=False)
+            name, kind = tree.resolve(json_path, schema, allow_keys=False)
         except FieldPathError as error:
             yield invalid(where, json_path, f"is an invalid path: {error}")
             continue

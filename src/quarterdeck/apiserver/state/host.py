@@ -14,7 +14,7 @@ from quarterdeck.apiserver.admission.attributes import (
 )
 from quarterdeck.apiserver.auth import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth import Authorizer
-from quarterdeck.apiserver.resource.resource import Resource
+from quarterdeck.apiserver.resource.resource import Resource, Undecodable
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.status import StatusError
 
@@ -83,6 +83,8 @@ class AdmissionHost:
             return obj
         try:
             settled, _ = resource.decode(obj)
+        except Undecodable as error:
+            raise ValueError(error.problem) from None
         except StatusError as error:
             raise ValueError(error.message) from None
         resource.strategy.default(settled)

@@ -102,7 +102,6 @@ class World:
     def settle(self, obj: Json, kind: GroupVersionKind) -> Json:
         if not all(isinstance(value, str) for value in (obj.get("data") or {}).values()):
             raise ValueError(
-                'ConfigMap in version "v1" cannot be handled as a ConfigMap: '
                 "json: cannot unmarshal number into Go struct field ConfigMap.data of type string"
             )
         return obj

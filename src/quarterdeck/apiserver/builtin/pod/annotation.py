@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.formats import MAX_INT32
 from quarterdeck.wire.fielderror import FieldError, invalid
+from quarterdeck.wire.gonumber import parse_int
 
 #: a pod that a kubelet runs from a file and only shows to the server
 MIRROR: Final = "kubernetes.io/config.mirror"
@@ -31,4 +32,4 @@ def _is_int32(text: str) -> bool:
     digits = text[1:] if text.startswith("-") else text
     if not (digits.isdecimal() and digits.isascii()) or (len(digits) > 1 and digits[0] == "0"):
         return False
-    return -(2**31) <= int(text) <= MAX_INT32
+    return parse_int(text, -(2**31), MAX_INT32) is not None

@@ -13,10 +13,12 @@ from quarterdeck.apiserver.builtin.pod.defaults import default_template
 from quarterdeck.apiserver.metadata import byte_length, invalid_json, label_errors
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire.fielderror import FieldError, invalid, not_supported, required
+from quarterdeck.wire.gonumber import parse_uint
 
 from .jobspec import default_failure_policy, job_spec_warnings, validate_job_spec
 from .template import is_new_generation, shown_selector
 
+_MAX_INT: Final = 2**63 - 1
 _POLICIES: Final = ("Allow", "Forbid", "Replace")
 _MONTHS: Final = {
     name: index
@@ -177,20 +179,18 @@ def _range_problem(text: str, low: int, high: int, names: Mapping[str, int]) -> 
         for bound in bounds:
             if bound.lower() in names:
                 numbers.append(names[bound.lower()])
-            elif bound.isdecimal() and bound.isascii():
-                numbers.append(int(bound))
+            elif (number := parse_uint(bound, _MAX_INT)) is not None:
+                numbers.append(number)
             elif bound.startswith("-"):
                 return f"negative number ({bound}) not allowed: {bound}"
             else:
-                why = f'strconv.Atoi: parsing "{bound}": invalid syntax'
-                return f"failed to parse int from {bound}: {why}"
+                return _no_number(bound)
         start, end = numbers[0], numbers[-1]
     if len(step) > 1:
         return f"too many slashes: {text}"
     if step:
-        if not (step[0].isdecimal() and step[0].isascii()):
-            why = f'strconv.Atoi: parsing "{step[0]}": invalid syntax'
-            return f"failed to parse int from {step[0]}: {why}"
+        if parse_uint(step[0], _MAX_INT) is None:
+            return _no_number(step[0])
         if len(bounds) == 1 and bounds[0] not in ("*", "?"):
             end = high
     if start < low:
@@ -199,6 +199,11 @@ def _range_problem(text: str, low: int, high: int, names: Mapping[str, int]) -> 
         return f"end of range ({end}) above maximum ({high}): {text}"
     if start > end:
         return f"beginning of range ({start}) beyond end of range ({end}): {text}"
-    if step and int(step[0]) == 0:
+    if step and parse_uint(step[0], 0) == 0:
         return f"step of range should be a positive number: {text}"
     return ""
+
+
+def _no_number(text: str) -> str:
+    why = "value out of range" if text.isdecimal() and text.isascii() else "invalid syntax"
+    return f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": {why}'

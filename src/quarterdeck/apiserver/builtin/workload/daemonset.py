@@ -21,6 +21,7 @@ from quarterdeck.apiserver.metadata import invalid_json, validate_label_selector
 from quarterdeck.apiserver.resource.strategy import Json, WriteContext
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import FieldError, invalid, required
+from quarterdeck.wire.gonumber import parse_uint
 
 from .template import (
     collision_count_decremented,
@@ -119,7 +120,7 @@ def _template_generation(obj: Json) -> int:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isdecimal() and text.isascii() else 0
+    return parse_uint(text or "", 2**63 - 1) or 0
 
 
 def _validate_update_strategy(strategy: Json) -> list[FieldError]:

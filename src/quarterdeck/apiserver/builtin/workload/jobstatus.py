@@ -10,6 +10,7 @@ from quarterdeck.apiserver.builtin.kind import same
 from quarterdeck.apiserver.metadata import invalid_json
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, invalid_without_value, required
+from quarterdeck.wire.gonumber import parse_uint
 
 Status = Mapping[str, Any]
 
@@ -46,9 +47,9 @@ def _parse_interval(interval: str, completions: int) -> tuple[int, int]:
 
 
 def _parse_index(text: str) -> int:
-    if not (text.isdecimal() and text.isascii()):
+    if (index := parse_uint(text, 2**63 - 1)) is None:
         raise ValueError(f'cannot convert string to integer for index: "{text}"')
-    return int(text)
+    return index
 
 
 def _intervals(text: str, completions: int) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from quarterdeck.apiserver.metadata import (
 )
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
+from quarterdeck.wire.gonumber import parse_uint
 
 _NO_MATCH: Final = "`selector` does not match template `labels`"
 
@@ -93,8 +94,7 @@ def validate_long_running(template: Mapping[str, Any], field: str, kind: str) ->
 def int_or_percent(value: Any) -> int:
     """The number in an int-or-percentage; what is neither counts as 0."""
     if isinstance(value, str):
-        digits = value.removesuffix("%")
-        return int(digits) if digits.isdecimal() and digits.isascii() else 0
+        return parse_uint(value.removesuffix("%"), 2**63 - 1) or 0
     return value or 0
 
 
