@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from quarterdeck.cluster.autoscaling.controller import autoscaling_controller
 from quarterdeck.cluster.cronjob.controller import cronjob_controller
 from quarterdeck.cluster.daemonset.controller import daemonset_controller
 from quarterdeck.cluster.deployment.controller import deployment_controller
@@ -46,7 +47,7 @@ class Workloads:
     """Which parts run; a kubelet runs pods on simulated nodes whoever made those."""
 
     sets: bool = True
-    """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
+    """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, and their autoscaling."""
     budgets: bool = True
     """PodDisruptionBudgets."""
     services: bool = True
@@ -69,6 +70,7 @@ class Workloads:
             add(replication_controller())
             add(statefulset_controller())
             add(daemonset_controller())
+            add(autoscaling_controller())
         if self.budgets:
             add(disruption_controller(manager.recorder(disruption.NAME)))
             add(stale_disruption_controller())
