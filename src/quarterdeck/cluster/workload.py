@@ -21,6 +21,7 @@ from quarterdeck.cluster.disruption import controller as disruption
 from quarterdeck.cluster.disruption.controller import disruption_controller
 from quarterdeck.cluster.disruption.stalecondition import stale_disruption_controller
 from quarterdeck.cluster.endpoints.controller import endpoints_controller
+from quarterdeck.cluster.endpoints.mirrorcontroller import mirroring_controller
 from quarterdeck.cluster.endpoints.slicecontroller import endpointslice_controller
 from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.controller import job_controller
@@ -77,6 +78,7 @@ class Workloads:
         if self.services:
             add(endpoints_controller())
             add(endpointslice_controller())
+            add(mirroring_controller())
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())
