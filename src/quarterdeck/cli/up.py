@@ -17,6 +17,7 @@ from .operators import add_operator_arguments, chosen_operators, operator_settin
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
+    from quarterdeck.cluster.choice import ControllerChoice
     from quarterdeck.cluster.node.lifecycle import InitGate
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.runtime.operator import Operator
@@ -36,6 +37,13 @@ def add_command(commands: Any) -> None:
     add_server_arguments(parser)
     add_operator_arguments(parser)
     add_node_arguments(parser)
+    parser.add_argument(
+        "--controllers",
+        default=None,
+        metavar="NAMES",
+        help="which of the cluster's controllers run, as kube-controller-manager names them: deployment,"
+        "replicaset, or *,-garbage-collector, or none (default: all)",
+    )
     parser.add_argument("--log-level", default="WARNING", help="DEBUG, INFO, WARNING or ERROR")
     parser.set_defaults(run=run)
 
@@ -57,7 +65,8 @@ async def _up(arguments: argparse.Namespace) -> int:
     operators = chosen_operators(arguments)
     settings = operator_settings(arguments)
     options, nodes = server_options(arguments), node_settings(arguments)
-    async with cluster(options, operators, settings, stopping, nodes=nodes) as server:
+    choice = _chosen_controllers(arguments.controllers)
+    async with cluster(options, operators, settings, stopping, nodes=nodes, choice=choice) as server:
         if arguments.kubeconfig is not None:
             server.write_kubeconfig(arguments.kubeconfig)
         where = f", kubeconfig {arguments.kubeconfig}" if arguments.kubeconfig else ""
@@ -75,16 +84,19 @@ async def cluster(
     stopping: asyncio.Event,
     *,
     nodes: NodeSettings | None = None,
+    choice: ControllerChoice | None = None,
 ) -> AsyncIterator[ApiServer]:
     """A running cluster, ready for use unless `stopping` was set before it was.
 
-    JobSets come with the operators, and what runs workloads with operators or nodes; without either the
-    cluster is a bare control plane, where a pod or Job stays as it was stored.
+    The admission of JobSets comes with the operators, and what runs workloads with operators, nodes or a
+    choice of controllers; without any the cluster is a bare control plane, where a pod or Job stays as it was
+    stored. A choice says which of the cluster's controllers run.
 
     Raises CommandError for what the user can mend, or an operator needs and does not find.
     """
     from quarterdeck.apiserver import ApiServer, StorageError
     from quarterdeck.client import Client, InProcessTransport
+    from quarterdeck.cluster.choice import ALL_CONTROLLERS
     from quarterdeck.cluster.controllers import ClusterControllers
     from quarterdeck.cluster.jobset.assembly import JobSetAdmission
     from quarterdeck.cluster.node.kubelet import Kubelet
@@ -115,7 +127,8 @@ async def cluster(
                 Client.over(InProcessTransport(server.local()), on_warning=lambda _: None),
                 root_ca=server.credentials.authority.certificate_pem,
                 sign_token=server.sign_token,
-                workloads=workloads if operators or nodes.count else None,
+                workloads=workloads if operators or nodes.count or choice is not None else None,
+                choice=choice if choice is not None else ALL_CONTROLLERS,
                 metrics=program.metrics,
             )
         )
@@ -134,6 +147,19 @@ async def cluster(
         raise CommandError(str(error)) from error
     finally:
         await server.stop()
+
+
+def _chosen_controllers(text: str | None) -> ControllerChoice | None:
+    """The controllers asked for; raises CommandError for what is no list of names."""
+    if text is None:
+        return None
+    from quarterdeck.cluster.choice import ControllerChoice
+    from quarterdeck.errors import ConfigError
+
+    try:
+        return ControllerChoice.parse(text)
+    except ConfigError as error:
+        raise CommandError(f"--{error}") from error
 
 
 def _init_gate(program: Program, operators: list[Operator]) -> InitGate | None:

@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import msgspec
 
-from quarterdeck.api import Duration, Quantity, Selector, Time
+from quarterdeck.api import Duration, GroupVersionKind, Quantity, Selector, Time
 from quarterdeck.api.k8s import CrossVersionObjectReference
 from quarterdeck.client import Client
-from quarterdeck.errors import ApiError, NoKindMatch, NotFound, QuarterdeckError, ReconcileError
+from quarterdeck.errors import ApiError, NotFound, QuarterdeckError, ReconcileError
 
 __all__ = ["Measure", "Measures", "external_values", "object_value", "pod_values", "resource_usage"]
 
@@ -102,35 +102,28 @@ async def object_value(
     target: CrossVersionObjectReference,
     metric_selector: Selector,
 ) -> int:
-    """The value of a custom metric of one object, in thousandths."""
+    """The value of a custom metric of one object, in thousandths; raises ``ReconcileError``."""
     try:
         base = await _custom_path(client)
-        group = target.api_version.rpartition("/")[0]
-        mapping = next(
-            each
-            for each in await client.mapper.all()
-            if (each.gvk.group, each.gvk.kind) == (group, target.kind)
-        )
-        resource = mapping.gvr.resource + (f".{group}" if group else "")
-        where = (
-            f"namespaces/{quote(namespace)}/metrics"
-            if (group, target.kind) == ("", "Namespace")
-            else f"namespaces/{quote(namespace)}/{resource}/{quote(target.name)}"
-        )
+        where = await _object_path(client, namespace, target)
         path = f"{base}/{where}/{quote(metric, safe='')}"
         items = await _items(client, path, metricLabelSelector=str(metric_selector))
-    except StopIteration:
-        items, failure = [], NoKindMatch(f'no matches for kind "{target.kind}"')
+        if len(items) != 1:
+            raise ReconcileError("the custom metrics API server returned no value")
     except QuarterdeckError as error:
-        items, failure = [], error
-    else:
-        failure = (
-            None if len(items) == 1 else ReconcileError("the custom metrics API server returned no value")
-        )
-    if failure is not None:
-        text = f"unable to fetch metrics from custom metrics API: {failure}"
-        raise _failed(f"unable to get metric {metric}: {text} on {target.kind} {namespace}/{target.name}")
+        text = f"unable to fetch metrics from custom metrics API: {error}"
+        who = f"{target.kind} {namespace}/{target.name}"
+        raise _failed(f"unable to get metric {metric}: {text} on {who}") from error
     return Quantity(items[0]["value"]).milli_value
+
+
+async def _object_path(client: Client, namespace: str, target: CrossVersionObjectReference) -> str:
+    space, gvk = quote(namespace), GroupVersionKind.parse(target.api_version or "v1", target.kind)
+    if (gvk.group, gvk.kind) == ("", "Namespace"):
+        return f"namespaces/{space}/metrics"
+    mapping = await client.mapper.mapping(gvk)
+    resource = mapping.gvr.resource + (f".{gvk.group}" if gvk.group else "")
+    return f"namespaces/{space}/{resource}/{quote(target.name)}"
 
 
 async def external_values(client: Client, metric: str, namespace: str, selector: Selector) -> list[int]:
