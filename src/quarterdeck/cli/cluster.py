@@ -30,6 +30,7 @@ async def running_cluster(
     stopping: asyncio.Event,
     *,
     nodes: NodeSettings,
+    controllers: str | None = None,
     log_level: str = "WARNING",
 ) -> AsyncIterator[ApiServer]:
     """A running cluster, ready for use unless `stopping` was set before it was.
@@ -51,22 +52,23 @@ async def running_cluster(
                 operators=tuple(operators),
                 settings=settings,
                 nodes=nodes,
+                controllers=controllers,
                 log_level=log_level,
             )
-            async with ControllerProcess(assignment) as controllers:
-                server.add_check("operators", lambda: not controllers.not_ready)
-                server.add_metrics(controllers.metrics)
-                await _first(controllers.wait_ready(), stopping.wait())
-                watching = asyncio.create_task(_stop_with(controllers, stopping))
+            async with ControllerProcess(assignment) as process:
+                server.add_check("operators", lambda: not process.not_ready)
+                server.add_metrics(process.metrics)
+                await _first(process.wait_ready(), stopping.wait())
+                watching = asyncio.create_task(_stop_with(process, stopping))
                 try:
                     yield server
                 finally:
                     watching.cancel()
-            controllers.raise_if_failed()
+            process.raise_if_failed()
 
 
-async def _stop_with(controllers: ControllerProcess, stopping: asyncio.Event) -> None:
-    await controllers.ended.wait()
+async def _stop_with(process: ControllerProcess, stopping: asyncio.Event) -> None:
+    await process.ended.wait()
     stopping.set()
 
 

@@ -43,6 +43,12 @@ def add_command(commands: Any) -> None:
         "--detach", action="store_true", help="run in the background; `quarterdeck down` stops it"
     )
     parser.add_argument("--log-file", default="", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--controllers",
+        metavar="NAMES",
+        help="which of the cluster's controllers run, as kube-controller-manager names them: deployment,"
+        "replicaset, or *,-garbage-collector, or none (default: all)",
+    )
     add_log_level(parser, "WARNING")
     parser.set_defaults(run=run)
 
@@ -71,6 +77,7 @@ async def _up(arguments: argparse.Namespace) -> int:
         operator_settings(arguments),
         stopping,
         nodes=node_settings(arguments),
+        controllers=arguments.controllers,
         log_level=arguments.log_level,
     ) as server:
         path = arguments.kubeconfig or default_path()

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from quarterdeck.cluster.autoscaling.controller import autoscaling_controller
 from quarterdeck.cluster.cronjob.controller import cronjob_controller
 from quarterdeck.cluster.daemonset.controller import daemonset_controller
 from quarterdeck.cluster.deployment.controller import deployment_controller
@@ -20,6 +21,7 @@ from quarterdeck.cluster.disruption import controller as disruption
 from quarterdeck.cluster.disruption.controller import disruption_controller
 from quarterdeck.cluster.disruption.stalecondition import stale_disruption_controller
 from quarterdeck.cluster.endpoints.controller import endpoints_controller
+from quarterdeck.cluster.endpoints.mirrorcontroller import mirroring_controller
 from quarterdeck.cluster.endpoints.slicecontroller import endpointslice_controller
 from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.controller import job_controller
@@ -46,7 +48,7 @@ class Workloads:
     """Which parts run; a kubelet runs pods on simulated nodes whoever made those."""
 
     sets: bool = True
-    """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets."""
+    """Deployments, ReplicaSets, ReplicationControllers, StatefulSets, DaemonSets, and their autoscaling."""
     budgets: bool = True
     """PodDisruptionBudgets."""
     services: bool = True
@@ -69,12 +71,14 @@ class Workloads:
             add(replication_controller())
             add(statefulset_controller())
             add(daemonset_controller())
+            add(autoscaling_controller())
         if self.budgets:
             add(disruption_controller(manager.recorder(disruption.NAME)))
             add(stale_disruption_controller())
         if self.services:
             add(endpoints_controller())
             add(endpointslice_controller())
+            add(mirroring_controller())
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
+    from quarterdeck.cluster.choice import ControllerChoice
     from quarterdeck.cluster.node.lifecycle import InitGate
     from quarterdeck.cluster.node.registration import NodeSettings
     from quarterdeck.cluster.token import SignToken
@@ -28,14 +29,17 @@ def make_program(
     settings: Mapping[str, Mapping[str, Any]],
     *,
     nodes: NodeSettings,
+    choice: ControllerChoice | None = None,
     root_ca: bytes,
     sign_token: SignToken,
 ) -> Program:
     """What runs beside an embedded server.
 
-    JobSets come with the operators, and what runs workloads with operators or nodes; without either the
-    cluster is a bare control plane, where a pod or Job stays as it was stored.
+    The admission of JobSets comes with the operators, and what runs workloads with operators, nodes or a
+    choice of controllers; without any the cluster is a bare control plane, where a pod or Job stays as it was
+    stored. A choice says which of the cluster's controllers run.
     """
+    from quarterdeck.cluster.choice import ALL_CONTROLLERS
     from quarterdeck.cluster.controllers import ClusterControllers
     from quarterdeck.cluster.jobset.assembly import JobSetAdmission
     from quarterdeck.cluster.node.kubelet import Kubelet
@@ -54,7 +58,8 @@ def make_program(
             make_client(on_warning=lambda _: None),
             root_ca=root_ca,
             sign_token=sign_token,
-            workloads=workloads if operators or nodes.count else None,
+            workloads=workloads if operators or nodes.count or choice is not None else None,
+            choice=choice if choice is not None else ALL_CONTROLLERS,
             metrics=program.metrics,
         )
     )

@@ -37,6 +37,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     operators: tuple[str, ...] = ()
     settings: Mapping[str, Mapping[str, Any]] = {}
     nodes: NodeSettings = NodeSettings()
+    controllers: str | None = None
+    """Which of the cluster's controllers run, as ``ControllerChoice.parse`` reads it; all, unless given."""
     log_level: str = "WARNING"
 
 

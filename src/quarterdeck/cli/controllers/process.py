@@ -72,6 +72,7 @@ def _program(assignment: Assignment) -> Program:
     from quarterdeck.apiserver.auth import ServiceAccountTokens
     from quarterdeck.apiserver.auth.jwt import SigningKey
     from quarterdeck.client import Client, HttpTransport
+    from quarterdeck.cluster.choice import ControllerChoice
     from quarterdeck.runtime.operator import installed_operators
 
     installed = installed_operators()
@@ -82,6 +83,7 @@ def _program(assignment: Assignment) -> Program:
         [installed[name] for name in assignment.operators],
         assignment.settings,
         nodes=assignment.nodes,
+        choice=None if assignment.controllers is None else ControllerChoice.parse(assignment.controllers),
         root_ca=assignment.root_ca,
         sign_token=ServiceAccountTokens(SigningKey.from_pem(assignment.service_account_key)).issue_legacy,
     )

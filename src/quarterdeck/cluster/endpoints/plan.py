@@ -18,7 +18,18 @@ from quarterdeck.cluster.endpoints import names
 from quarterdeck.cluster.endpoints.podaddress import PodAddress, is_headless
 from quarterdeck.cluster.podset.templatehash import fnv128a
 
-__all__ = ["MOST_ENDPOINTS", "SliceChanges", "address_types", "endpoint_of", "plan_slices"]
+__all__ = [
+    "MOST_ENDPOINTS",
+    "Ports",
+    "SliceChanges",
+    "address_types",
+    "endpoint_identity",
+    "endpoint_of",
+    "is_same_endpoint",
+    "plan_slices",
+    "port_order",
+    "ports_of",
+]
 
 MOST_ENDPOINTS: Final = 100
 """Endpoints of one slice."""
@@ -81,10 +92,10 @@ def ports_of(service: Service, pod: PodAddress) -> Ports:
         for port, number in found
         if number is not None
     )
-    return tuple(sorted(ports, key=_port_hash))
+    return tuple(sorted(ports, key=port_order))
 
 
-def _port_hash(port: EndpointPort) -> int:
+def port_order(port: EndpointPort) -> int:
     """The order of ports in a slice: by the hash of how Go dumps them."""
     text = (
         f"(v1.EndpointPort){{Name:(*string){port.name} Protocol:(*v1.Protocol){port.protocol} "
@@ -126,13 +137,13 @@ def _fill(
     existing: Sequence[EndpointSlice],
     wanted: Sequence[Endpoint],
 ) -> None:
-    left = {_identity(each): each for each in wanted}
+    left = {endpoint_identity(each): each for each in wanted}
     labels = slice_labels(service)
     touched: list[EndpointSlice] = []
     untouched: list[EndpointSlice] = []
     for each in existing:
-        kept = [left.pop(key) for key in map(_identity, each.endpoints) if key in left]
-        are_equal = len(kept) == len(each.endpoints) and all(map(_is_same, kept, each.endpoints))
+        kept = [left.pop(key) for key in map(endpoint_identity, each.endpoints) if key in left]
+        are_equal = len(kept) == len(each.endpoints) and all(map(is_same_endpoint, kept, each.endpoints))
         if are_equal and dict(each.metadata.labels) == labels:
             untouched.append(each)
         elif kept or are_equal:
@@ -154,14 +165,14 @@ def _fill(
     changes.update += touched
 
 
-def _identity(endpoint: Endpoint) -> Identity:
+def endpoint_identity(endpoint: Endpoint) -> Identity:
     """What makes two endpoints the same one."""
     target = endpoint.target_ref
     who = (target.namespace, target.name) if target else ()
     return (tuple(sorted(endpoint.addresses)), endpoint.hostname or "", *who)
 
 
-def _is_same(new: Endpoint, old: Endpoint) -> bool:
+def is_same_endpoint(new: Endpoint, old: Endpoint) -> bool:
     """Whether nothing about an endpoint has changed; hints are set later."""
     return new == old.evolve(hints=new.hints)
 

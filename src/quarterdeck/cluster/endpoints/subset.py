@@ -64,24 +64,23 @@ def _put(ready: Ready, address: EndpointAddress, is_ready: bool) -> None:
 
 
 def _grouped(by_port: dict[EndpointPort, Ready]) -> list[EndpointSubset]:
-    groups: dict[tuple[tuple[tuple[str, str], bool], ...], list[EndpointPort]] = {}
+    """One subset for all ports that the same addresses have."""
+    groups: dict[object, tuple[Ready, list[EndpointPort]]] = {}
     for port, ready in by_port.items():
-        key = tuple(sorted((key, ready[key][1]) for key in ready))
-        ports = groups.setdefault(key, [])
+        key = tuple(sorted((key, is_ready) for key, (_, is_ready) in ready.items()))
+        _, ports = groups.setdefault(key, (ready, []))
         if port != _NO_PORT:
             ports.append(port)
-    members = {
-        tuple(sorted((key, ready[key][1]) for key in ready)): [ready[key] for key in sorted(ready)]
-        for ready in by_port.values()
-    }
-    subsets = [
-        EndpointSubset(
-            addresses=tuple(address for address, is_ready in members[key] if is_ready),
-            not_ready_addresses=tuple(address for address, is_ready in members[key] if not is_ready),
-            ports=tuple(sorted(ports, key=lambda each: _hash("v1.EndpointPort", each))),
+    subsets = []
+    for ready, ports in groups.values():
+        members = [ready[key] for key in sorted(ready)]
+        subsets.append(
+            EndpointSubset(
+                addresses=tuple(address for address, is_ready in members if is_ready),
+                not_ready_addresses=tuple(address for address, is_ready in members if not is_ready),
+                ports=tuple(sorted(ports, key=lambda each: _hash("v1.EndpointPort", each))),
+            )
         )
-        for key, ports in groups.items()
-    ]
     return sorted(subsets, key=lambda each: _hash("v1.EndpointSubset", each)) if len(subsets) > 1 else subsets
 
 

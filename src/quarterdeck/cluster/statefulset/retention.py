@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import OwnerReference, Resource, UnsetType, owner_reference
+from quarterdeck.api import OwnerReference, Resource, owner_reference
 from quarterdeck.api.k8s import PersistentVolumeClaim, Pod, StatefulSet
+from quarterdeck.api.k8s.apps import StatefulSetPersistentVolumeClaimRetentionPolicy
 
 __all__ = ["has_foreign_controller", "has_stale_owner", "is_deleted_when_scaled", "wanted_owners"]
 
@@ -18,13 +19,16 @@ _DELETE: Final = "Delete"
 
 def is_deleted_when_scaled(stateful_set: StatefulSet) -> bool:
     """Whether claims go with pods that are not needed any more."""
-    policy = stateful_set.spec.persistent_volume_claim_retention_policy
-    return not isinstance(policy, UnsetType) and policy.when_scaled == _DELETE
+    return _policy(stateful_set).when_scaled == _DELETE
 
 
 def _is_deleted_with_set(stateful_set: StatefulSet) -> bool:
+    return _policy(stateful_set).when_deleted == _DELETE
+
+
+def _policy(stateful_set: StatefulSet) -> StatefulSetPersistentVolumeClaimRetentionPolicy:
     policy = stateful_set.spec.persistent_volume_claim_retention_policy
-    return not isinstance(policy, UnsetType) and policy.when_deleted == _DELETE
+    return policy if policy else StatefulSetPersistentVolumeClaimRetentionPolicy()
 
 
 def _names(reference: OwnerReference, owner: Resource) -> bool:

@@ -142,3 +142,48 @@ async def test_a_named_port_is_looked_up_in_the_pod(client: Client) -> None:
     await client.create(made("Deployment", replicas=1, template=spec))
     [only] = await ready(client, 1)
     assert [(each.name, each.port) for each in only.ports] == [("http", 9000)]
+
+
+def endpoints(*addresses: str, **metadata: Any) -> DynamicObject:
+    ports = [{"name": "b", "port": 81}, {"name": "a", "port": 80, "protocol": "UDP"}]
+    subset = {"addresses": [{"ip": each} for each in addresses], "ports": ports}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "web", "namespace": NAMESPACE, **metadata},
+        "subsets": [subset],
+    }
+    return DynamicObject(document)
+
+
+async def test_endpoints_of_a_service_without_selector_are_mirrored(client: Client) -> None:
+    await client.create(service(selector=None))
+    await client.create(endpoints("10.0.0.1", "10.0.0.2", "fd00::1", labels={"x": "y"}))
+    found = await ready(client, 3)
+    assert sorted((each.address_type, len(each.endpoints)) for each in found) == [("IPv4", 2), ("IPv6", 1)]
+    managed = "endpointslicemirroring-controller.k8s.io"
+    assert {each.metadata.labels["endpointslice.kubernetes.io/managed-by"] for each in found} == {managed}
+    assert found[0].metadata.labels["x"] == "y"
+    known = await client.get(Endpoints, "web", NAMESPACE)
+    await client.update(
+        known.evolve(subsets=(known.subsets[0].evolve(addresses=known.subsets[0].addresses[:1]),))
+    )
+    [only] = await ready(client, 1)
+    await client.delete(known)
+    await gone_slices(client)
+    assert only.metadata.owner_references[0].kind == "Endpoints"
+
+
+async def gone_slices(client: Client) -> None:
+    async def probe() -> bool:
+        return not await slices(client)
+
+    await eventually(probe, timeout=60)
+
+
+async def test_endpoints_that_do_not_want_to_be_mirrored_are_not(client: Client) -> None:
+    await client.create(service(selector=None))
+    await client.create(endpoints("10.0.0.1", labels={"endpointslice.kubernetes.io/skip-mirror": "true"}))
+    await client.create(service("other"))
+    await until(client, Endpoints, lambda _: True, name="other")
+    assert not await slices(client)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kaikit import claim
-from kaikit import mounts
-from kaikit import storage_class
-from kaikit import volume
+from kaikit import claim, mounts, storage_class, volume
 
 from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s import Node, PriorityClass

@@ -9,18 +9,8 @@ from quarterdeck.api import Key, from_dict
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
 from quarterdeck.scheduler import Action, schedule
 from quarterdeck.scheduler.decision import Bind, Pipeline, SetLastStart
-from quarterdeck.scheduler.snapshot import HostPort
-from quarterdeck.scheduler.snapshot import PodConstraints
-from quarterdeck.scheduler.snapshot import Snapshot
-from tests.unit.scheduler.schedulerscene import ALLOCATE
-from tests.unit.scheduler.schedulerscene import NOW
-from tests.unit.scheduler.schedulerscene import NS
-from tests.unit.scheduler.schedulerscene import Outcome
-from tests.unit.scheduler.schedulerscene import Scene
-from tests.unit.scheduler.schedulerscene import gpu_node
-from tests.unit.scheduler.schedulerscene import only
-from tests.unit.scheduler.schedulerscene import sub
-from quarterdeck.scheduler.snapshot import GpuShare
+from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints, Snapshot
+from tests.unit.scheduler.schedulerscene import ALLOCATE, NOW, NS, Outcome, Scene, gpu_node, only, sub
 
 
 def node_of(scene: Scene, pod: str = "a-0", settings: object = ALLOCATE) -> str:

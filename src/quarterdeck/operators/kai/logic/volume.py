@@ -12,13 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import from_dict
-from quarterdeck.api import LabelSelector
-from quarterdeck.api import Quantity
-from quarterdeck.api import Selector
+from quarterdeck.api import LabelSelector, Quantity, Selector, from_dict
 from quarterdeck.api.k8s import NodeSelector
-from quarterdeck.wire.gostyle import quote
 from quarterdeck.operators.kai import names
+from quarterdeck.wire.gostyle import quote
 
 __all__ = ["VolumeDemands", "can_provision", "claims_of", "is_bound", "suitable_volumes", "volume_demands"]
 
@@ -89,7 +86,7 @@ def is_bound(claim: Document) -> bool:
 
 def can_provision(storage_class: Document) -> bool:
     """Whether volumes of a class are made when they are needed."""
-    return storage_class.get("provisioner", _NO_PROVISIONER) != _NO_PROVISIONER
+    return bool(storage_class.get("provisioner", _NO_PROVISIONER) != _NO_PROVISIONER)
 
 
 def suitable_volumes(claim: Document, volumes: Iterable[Document]) -> list[Document]:
@@ -169,7 +166,7 @@ def _is_for(claim: Document, volume: Document) -> bool:
     """Whether a volume is nobody's, or this claim's."""
     holder = volume["spec"].get("claimRef")
     if not holder:
-        return (volume.get("status") or {}).get("phase", "Available") == "Available"
+        return bool((volume.get("status") or {}).get("phase", "Available") == "Available")
     mine = claim["metadata"]
     if (holder.get("namespace"), holder.get("name")) != (mine.get("namespace"), mine["name"]):
         return False
