@@ -178,7 +178,7 @@ def record(copy: Copy, folders: Sequence[str]) -> Tests:
 
 def judge(copy: Copy, tests: Tests, path: Path, change: Change) -> Verdict:
     """Whether a test notices the change."""
-    source = (ROOT / path).read_bytes()
+    source = (copy.root / path).read_bytes()
     wanted = tests.reaching(path, _function(source, change.line))
     if not wanted:
         return "not reached"
@@ -206,12 +206,12 @@ def _function(source: bytes, line: int) -> int | None:
     return max(starts, default=None)
 
 
-def candidates(room: str, at: str, seed: int) -> Iterator[tuple[Path, Change]]:
+def candidates(root: Path, room: str, at: str, seed: int) -> Iterator[tuple[Path, Change]]:
     """The changes of a room in the order of the seed."""
     name, _, line = at.partition(":")
     found = [
-        (path.relative_to(ROOT), change)
-        for path in sorted((ROOT / SOURCE / room).rglob("*.py"))
+        (path.relative_to(root), change)
+        for path in sorted((root / SOURCE / room).rglob("*.py"))
         if not name or path.match(name)
         for change in changes(path.read_bytes())
         if not line or change.line == int(line)
@@ -228,7 +228,7 @@ def run_room(room: str, options: argparse.Namespace, seconds: float) -> Result:
         print(f"{room}: tests of {', '.join(folders)}", flush=True)
         tests = record(copy, folders)
         ends = time.monotonic() + seconds
-        for path, change in candidates(room, options.at, options.seed):
+        for path, change in candidates(copy.root, room, options.at, options.seed):
             if time.monotonic() >= ends or result.verdicts.total() >= options.count:
                 break
             verdict = judge(copy, tests, path, change)
