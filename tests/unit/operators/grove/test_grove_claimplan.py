@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from grovekit import clique, group, pclq, pcs, pcsg, pod_spec
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Container, Pod, PodSpec, ResourceRequirements
@@ -33,6 +32,8 @@ from quarterdeck.operators.grove.types import (
     SetFilter,
     SetSharing,
 )
+
+from .grovekit import clique, group, pclq, pcs, pcsg, pod_spec
 
 ALL, EACH = names.ALL_REPLICAS, names.PER_REPLICA
 

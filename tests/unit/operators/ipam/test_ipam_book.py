@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import msgspec
-from ipamstrategy import member
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
 from quarterdeck.operators.ipam.logic.facts import Child, PoolFacts
 from quarterdeck.operators.ipam.logic.network import parse
+
+from .ipamstrategy import member
 
 ONE, TWO, BOTH = parse("10.0.0.0/28"), parse("10.0.0.16/28"), parse("10.0.0.0/27")
 
