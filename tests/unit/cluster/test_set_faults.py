@@ -20,18 +20,28 @@ from quarterdeck.api.k8s import (
     StatefulSet,
 )
 from quarterdeck.client import Client, MergePatch
+from quarterdeck.cluster.choice import ControllerChoice
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
-from quarterdeck.testing import FaultPlan, TestCluster
+from quarterdeck.testing import FaultPlan, TestCluster, eventually
 
 SEEDS = [1, 2, 3]
 
 
+NODES = ("default-scheduler", "simulated-kubelet", "simulated-node")
+
+
 async def start(cluster: TestCluster, seed: int) -> Client:
-    manager = cluster.manager(plan=FaultPlan.storm(seed))
-    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=3)))
-    await cluster.start(manager)
+    """Nodes and a scheduler that work well, and everything else in a storm."""
+    workloads = Workloads(nodes=NodeSettings(count=3))
+    calm, storm = cluster.manager(), cluster.manager(plan=FaultPlan.storm(seed))
+    registration = add_controllers(calm, root_ca=b"", workloads=workloads, choice=ControllerChoice(NODES))
+    assert registration is not None
+    add_controllers(storm, root_ca=b"", workloads=workloads, choice=ControllerChoice(NODES, others=True))
+    await cluster.start(calm)
+    await eventually(lambda: registration.is_complete, timeout=60)
+    await cluster.start(storm)
     return cluster.client
 
 
