@@ -24,6 +24,9 @@ _BAD_ESCAPE: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _HOST: Final = re.compile(r"[A-Za-z0-9!$%&'()*+,\-.:;=\[\]_~]*")
 _VERSION: Final = re.compile(rb" HTTP/(\d)\.\d\Z")
 _END: Final = b"\r\n\r\n"
+_NAMES: Final[dict[bytes, str]] = {}
+"""Names of headers as they are spelled, and in lower case: there are not many."""
+_MOST_NAMES: Final = 256
 _MOST_FRAMING: Final = 64 * KIB
 """Bytes of chunk sizes, extensions and trailers without a byte of data between them."""
 
@@ -48,6 +51,7 @@ class RequestReader:
         "_framing",
         "_headers",
         "_heads",
+        "_host",
         "_is_done",
         "_is_head",
         "_keep_alive",
@@ -68,10 +72,12 @@ class RequestReader:
         self._heads = heads
         self._parser = httptools.HttpRequestParser(self)
         self._can_parse = True
+        self._headers: dict[str, str] = {}
         self._waiting: bytes | bytearray = b""
         self._at = 0
         self._scanned = 0
         self._is_head = False
+        self._host: str | None = ""
         self.length = 0
         """Bytes of the body that are still to come, or ``CHUNKED``."""
         self.size = 0
@@ -125,12 +131,14 @@ class RequestReader:
             raise RefusedRequest(431)
         raw = bytes(waiting if start == 0 and end == len(waiting) else waiting[start:end])
         self._take(end)
-        known = self._heads.find(raw)
+        # Bodiless requests ask for many different things: looking for their heads would not pay.
+        known = None if raw.startswith(b"GET ") else self._heads.find(raw)
         if known is not None:
             head, self.length = known
-        else:
-            head = self._parse(raw)
-            self.length = head.length
+            return head
+        head = self._parse(raw)
+        self.length = head.length
+        if head.length > 0:
             self._heads.keep(raw, head)
         return head
 
@@ -144,42 +152,44 @@ class RequestReader:
             raise RefusedRequest(400)
 
     def _parse(self, raw: bytes) -> Head:
+        parser = self._parser
         if not self._can_parse:
-            self._parser = httptools.HttpRequestParser(self)
+            parser = self._parser = httptools.HttpRequestParser(self)
         self._url = b""
-        self._headers: dict[str, str] = {}
         self._repeated: list[tuple[str, str]] = []
+        headers = self._headers = {}
         self._upgrades = self._is_done = False
         self._is_head = True
         try:
-            self._parser.feed_data(raw)
+            parser.feed_data(raw)
         except httptools.HttpParserUpgrade:
             self._upgrades = True
         except httptools.HttpParserError as error:
             raise self._explained(raw) from error
         if self._is_head:  # what looks like the end of a head is none
             raise RefusedRequest(400)
-        headers = self._headers
-        version = self._parser.get_http_version()
-        length = self._body_length(headers, version)
+        line = raw.find(b"\r\n")
+        is_old = raw[line - 9 : line] != b" HTTP/1.1"
+        if is_old:
+            self._check_version()
+        length = 0
+        if "content-length" in headers or "transfer-encoding" in headers:
+            length = self._body_length(headers, is_old=is_old)
         # The parser of a head whose body is only counted goes on waiting for that body.
         self._can_parse = self._is_done or length == CHUNKED
-        self._check_host(headers, version)
-        method = self._parser.get_method().decode("latin-1")
-        path, query = self._target(method)
+        if headers.get("host") != self._host or self._repeated:
+            self._check_host(headers, is_old=is_old)
         expected = headers.get("expect")
         if expected is not None and expected.lower() != "100-continue":
             raise RefusedRequest(417)
+        method = parser.get_method().decode("latin-1")
+        url = self._url
+        if url[:1] != b"/" or b"%" in url:
+            url = self._check_target(method)
+        path, _, query = url.decode("latin-1").partition("?")
+        expects_continue = expected is not None and length != 0
         return Head(
-            method,
-            path,
-            query,
-            headers,
-            self._repeated,
-            length,
-            self._keep_alive,
-            version == "1.0",
-            expected is not None and length != 0,
+            method, path, query, headers, self._repeated, length, self._keep_alive, is_old, expects_continue
         )
 
     def _explained(self, raw: bytes) -> RefusedRequest:
@@ -191,41 +201,45 @@ class RequestReader:
             return _unsupported_encoding()
         return RefusedRequest(400)
 
-    def _body_length(self, headers: dict[str, str], version: str) -> int:
+    def _check_version(self) -> None:
+        version = self._parser.get_http_version()
+        if version == "0.9":
+            raise RefusedRequest(400)
+        if version != "1.0":
+            raise _unsupported_version()
+
+    def _body_length(self, headers: dict[str, str], *, is_old: bool) -> int:
         encoding = headers.get("transfer-encoding")
-        if encoding is not None and version != "1.0":
+        if encoding is not None and not is_old:
             # The body of a request that also asks for another protocol would not be parsed.
             if encoding.lower() != "chunked" or self._upgrades:
                 raise _unsupported_encoding()
             return CHUNKED
-        if version == "0.9":
-            raise RefusedRequest(400)
-        if version not in ("1.1", "1.0"):
-            raise _unsupported_version()
         return int(headers.get("content-length") or 0)
 
-    def _check_host(self, headers: dict[str, str], version: str) -> None:
+    def _check_host(self, headers: dict[str, str], *, is_old: bool) -> None:
         host = headers.get("host")
         if host is None:
-            if version == "1.1":
+            if not is_old:
                 raise RefusedRequest(400, "missing required Host header")
-        elif self._repeated and any(name == "host" for name, _ in self._repeated):
+        elif any(name == "host" for name, _ in self._repeated):
             raise RefusedRequest(400)
         elif not _HOST.fullmatch(host):
             raise RefusedRequest(400, "malformed Host header")
+        else:
+            self._host = host
 
-    def _target(self, method: str) -> tuple[str, str]:
-        """Path and query, percent-encoded."""
+    def _check_target(self, method: str) -> bytes:
+        """What is asked for, when it is not simply a path that stands for itself."""
         url = self._url
         if url[:1] != b"/" and url != b"*":
             if b"://" in url:  # as a proxy is asked: the host does not matter here
                 url = b"/" + url.partition(b"://")[2].partition(b"/")[2]
             elif method != "CONNECT":
                 raise RefusedRequest(400)
-        path, _, query = url.partition(b"?")
-        if b"%" in path and _BAD_ESCAPE.search(path):
+        if _BAD_ESCAPE.search(url.partition(b"?")[0]):
             raise RefusedRequest(400)
-        return path.decode("latin-1"), query.decode("latin-1")
+        return url
 
     # -- bodies ---------------------------------------------------------------------------------------
 
@@ -288,7 +302,7 @@ class RequestReader:
     def on_header(self, name: bytes, value: bytes) -> None:
         if not self._is_head:
             return  # a trailer is no header
-        key = name.decode("latin-1").lower()
+        key = _NAMES.get(name) or _lower(name)
         value_text = value.decode("latin-1")
         known = self._headers.get(key)
         if known is None:
@@ -313,6 +327,13 @@ class RequestReader:
 
     def on_message_complete(self) -> None:
         self._is_done = True
+
+
+def _lower(name: bytes) -> str:
+    lower = name.decode("latin-1").lower()
+    if len(_NAMES) < _MOST_NAMES:
+        _NAMES[name] = lower
+    return lower
 
 
 def _unsupported_encoding() -> RefusedRequest:
