@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from grovekit import pod_spec
 
 from quarterdeck.api import from_dict, to_dict
 from quarterdeck.operators.grove.logic.templatehash import clique_hash, clique_hashes, generation_hash
 from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet, PodCliqueSpec
+
+from .grovekit import pod_spec
 
 
 def template(spec: dict[str, Any] | None = None, **fields: Any) -> CliqueTemplate:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import msgspec
-from ipamstrategy import member
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic.audit import Difference, differences
 from quarterdeck.operators.ipam.logic.book import PoolBook
 from quarterdeck.operators.ipam.logic.facts import Member
 from quarterdeck.operators.ipam.logic.network import parse
+
+from .ipamstrategy import member
 
 ONE, OTHER = parse("10.0.0.0/28"), parse("10.0.0.16/28")
 
