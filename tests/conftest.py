@@ -8,6 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    # How long an example takes says something about the machine and what else runs on it.
+    "quarterdeck",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("quarterdeck")
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 

@@ -15,7 +15,7 @@ from quarterdeck.runtime import Context, Manager
 from quarterdeck.runtime.election import LeaderElection
 
 NAMESPACE, TARGET, LEASE_NAME = "default", "target", "crew"
-LEASE, RENEW, RETRY = 2.0, 1.5, 1.0
+LEASE, RENEW, RETRY = 8.0, 6.0, 1.0
 
 
 async def main(kubeconfig: str, identity: str) -> int:

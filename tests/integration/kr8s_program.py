@@ -12,7 +12,7 @@ from typing import Any
 import kr8s.asyncio
 from kr8s.asyncio.objects import ConfigMap, Deployment, new_class
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 async def objects(api: Any) -> None:

@@ -34,7 +34,7 @@ class Running:
     def __exit__(self, *exc: object) -> None:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=20)
+        self.process.communicate(timeout=60)
 
     def document(self) -> dict:
         return yaml.safe_load(self.kubeconfig.read_text())
@@ -50,7 +50,7 @@ class Running:
         if token:
             request.add_header("Authorization", f"Bearer {token}")
         try:
-            with urllib.request.urlopen(request, context=context, timeout=10) as answer:
+            with urllib.request.urlopen(request, context=context, timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:
@@ -61,7 +61,7 @@ def test_it_prints_one_ready_line_and_ends_with_zero_on_sigterm(tmp_path: Path):
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         assert server.line.strip().endswith(str(tmp_path / "kubeconfig"))
         server.process.send_signal(signal.SIGTERM)
-        output, _ = server.process.communicate(timeout=20)
+        output, _ = server.process.communicate(timeout=60)
         assert server.process.returncode == 0
         assert output == ""
 
@@ -95,7 +95,7 @@ def test_a_second_server_on_the_same_directory_gets_a_clear_error(tmp_path: Path
     data = tmp_path / "data"
     with Running("--data-dir", str(data), kubeconfig=tmp_path / "kubeconfig"):
         second = subprocess.run(
-            [*COMMAND, "--port", "0", "--data-dir", str(data)], capture_output=True, text=True, timeout=20
+            [*COMMAND, "--port", "0", "--data-dir", str(data)], capture_output=True, text=True, timeout=60
         )
         assert second.returncode == 1
         assert "in use by another server" in second.stderr
@@ -108,7 +108,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
     (data / "state.db").write_bytes(b"this is not a database, and nobody should overwrite it" * 50)
     before = (data / "state.db").read_bytes()
     failed = subprocess.run(
-        [*COMMAND, "--port", "0", "--data-dir", str(data)], capture_output=True, text=True, timeout=20
+        [*COMMAND, "--port", "0", "--data-dir", str(data)], capture_output=True, text=True, timeout=60
     )
     assert failed.returncode == 1
     assert "state.db" in failed.stderr
@@ -135,7 +135,7 @@ def test_certificates_and_objects_survive_a_restart(tmp_path: Path):
 def test_a_port_in_use_is_named(tmp_path: Path):
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         port = server.document()["clusters"][0]["cluster"]["server"].rpartition(":")[2]
-        failed = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, timeout=20)
+        failed = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, timeout=60)
         assert failed.returncode == 1
         assert port in failed.stderr
         assert "Traceback" not in failed.stderr

@@ -16,7 +16,7 @@ import pytest
 from hostile.client import Client
 from kube.server import cache_dir
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 GADGETS = "/apis/clients.example.com/v1/namespaces/default/gadgets"
 GADGET = {

@@ -26,7 +26,7 @@ def test_the_readme_shows_the_example_as_it_is() -> None:
 
 
 async def _greeting(client: Client, words: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 card = await client.get(ConfigMap, "crew", "default")
@@ -40,7 +40,7 @@ async def _greeting(client: Client, words: str) -> None:
 
 
 async def _definition_is_served(client: Client) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             try:
                 await client.list(GREETER)

@@ -23,7 +23,7 @@ from .nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster
 
 Json = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "grove"
-PATIENCE = 40.0
+PATIENCE = 90.0
 REAL = pytest.param(
     "real",
     marks=[

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 import yaml
 
 #: an answer that takes longer is a finding
-PATIENCE: Final = 5.0
+PATIENCE: Final = 30.0
 #: how long a socket is read before the wait is given up and called a hang
 GIVE_UP: Final = 15.0
 

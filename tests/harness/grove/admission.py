@@ -9,6 +9,7 @@ import urllib.request
 
 from quarterdeck.operators.grove import names
 from tests.harness.case import Case
+from tests.harness.words import words
 
 from .guard import make_office, make_webhooks
 from .kind import GroveKind, Json, Lines
@@ -22,8 +23,8 @@ __all__ = ["AdmissionKind", "AuthorizerKind"]
 class AdmissionKind(GroveKind):
     """A write, with schema and webhooks in force."""
 
-    when_keys = frozenset({"create", "update"})
-    then_keys = frozenset({"allowed", "messageContains", "rejectedBy", "storedContains", "warningsContain"})
+    when = words("create", "update")
+    then = words("allowed", "messageContains", "rejectedBy", "storedContains", "warningsContain")
     is_private = False
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:
@@ -63,9 +64,9 @@ def _judge_write(then: Json, outcome: Outcome) -> Lines:
 class AuthorizerKind(GroveKind):
     """One request to the authorizer, over the wire."""
 
-    given_keys = frozenset({"config", "objects", "operatorUser"})
-    when_keys = frozenset({"user", "operation", "object", "newObject"})
-    then_keys = frozenset({"allowed", "messageContains", "warningsContain", "code"})
+    given = words("config", "objects", "operatorUser")
+    when = words("user", "operation", "object", "newObject")
+    then = words("allowed", "messageContains", "warningsContain", "code")
     is_private = False
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:

@@ -15,6 +15,7 @@ from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import EventLog
 from tests.harness.case import Case
+from tests.harness.words import words
 
 from .guard import empty_registry, make_office, make_webhooks
 from .kind import GroveKind, Json, Lines
@@ -31,10 +32,10 @@ _NAMESPACE: Final = "default"
 class PrepareKind(GroveKind):
     """One pod through the active backend."""
 
-    given_keys = frozenset({"config", "exampleBackend"})
-    when_keys = frozenset({"pod"})
-    then_keys = frozenset(
-        {"schedulerName", "annotations", "labels", "annotationsContain", "labelsContain", "errorContains"}
+    given = words("config", "exampleBackend")
+    when = words("pod")
+    then = words(
+        "schedulerName", "annotations", "labels", "annotationsContain", "labelsContain", "errorContains"
     )
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:
@@ -64,22 +65,20 @@ class PrepareKind(GroveKind):
 class SyncKind(GroveKind):
     """One gang through the active backend."""
 
-    when_keys = frozenset(
-        {"syncPodGang", "deletePodGroupFirst", "thenDeletePodGang", "thenPatchPodGang", "thenPatchPodGroup"}
+    when = words(
+        "syncPodGang", "deletePodGroupFirst", "thenDeletePodGang", "thenPatchPodGang", "thenPatchPodGroup"
     )
-    then_keys = frozenset(
-        {
-            "podGroup",
-            "podGroupAbsent",
-            "errorContains",
-            "noError",
-            "apiWrites",
-            "repeat",
-            "podGroupResourceVersionUnchangedAfterFirst",
-            "podGangAbsent",
-            "podGangAnnotationsContain",
-            "event",
-        }
+    then = words(
+        "podGroup",
+        "podGroupAbsent",
+        "errorContains",
+        "noError",
+        "apiWrites",
+        "repeat",
+        "podGroupResourceVersionUnchangedAfterFirst",
+        "podGangAbsent",
+        "podGangAnnotationsContain",
+        "event",
     )
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:

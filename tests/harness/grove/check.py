@@ -103,6 +103,10 @@ def _check_metadata(what: str, word: str, value: Any, document: Json) -> Lines:
         case "labelsContain" | "annotationsContain":
             field = word.removesuffix("Contain")
             return contains(f"{what} {field}", value, metadata.get(field) or {})
+        case "labelsPresent" | "annotationsPresent":
+            field = word.removesuffix("Present")
+            missing = sorted(set(value) - (metadata.get(field) or {}).keys())
+            return [] if not missing else [f"{what}: {field} {missing} are not there"]
         case "labelsAbsent" | "annotationsAbsent":
             field = word.removesuffix("Absent")
             present = sorted(set(value) & (metadata.get(field) or {}).keys())
@@ -125,9 +129,11 @@ def _check_metadata(what: str, word: str, value: Any, document: Json) -> Lines:
 _ABOUT_METADATA: Final = frozenset(
     {
         "labelsContain",
+        "labelsPresent",
         "labelsAbsent",
         "labels",
         "annotationsContain",
+        "annotationsPresent",
         "annotationsAbsent",
         "annotations",
         "finalizers",
@@ -163,7 +169,7 @@ def _check_object(what: str, word: str, value: Any, found: Json) -> Lines:
         field = word.removesuffix("Contains")
         return contains(f"{what} {field}", value, found.get(field))
     holder = found if word in found else found.get("spec") or {}
-    if word not in holder and value not in (None, [], {}):
+    if word not in holder:
         return [f"{what} has no field {word}"]
     return contains(f"{what} {word}", value, holder.get(word))
 

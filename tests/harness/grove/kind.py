@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tests.harness.case import Case, CaseFailure
+from tests.harness.kind import KnownWords
 from tests.harness.run import Run
+from tests.harness.words import words
 
 from .stage import Stage, stage_of
 from .world import World
@@ -22,12 +24,10 @@ Lines = list[str]
 _LANE: Final = "grove"
 
 
-class GroveKind:
-    """What the kinds share: one lane, a clean server, and no word that is not understood."""
+class GroveKind(KnownWords):
+    """What the kinds share: one lane and a clean server."""
 
-    given_keys: frozenset[str] = frozenset({"config", "objects"})
-    when_keys: frozenset[str] = frozenset()
-    then_keys: frozenset[str] = frozenset()
+    given = words("config", "objects")
     is_private = True
     """Runs on the embedded server whatever the server under test is."""
 
@@ -38,14 +38,6 @@ class GroveKind:
         self.refuse_unknown(case)
         stage = stage_of(run, is_private=self.is_private)
         stage.play(self._play(case, stage))
-
-    def refuse_unknown(self, case: Case) -> None:
-        """Fail on words that nobody looks at."""
-        unknown = [f"given.{key}" for key in case.given.keys() - self.given_keys]
-        unknown += [f"when.{key}" for key in case.when.keys() - self.when_keys]
-        unknown += [f"then.{key}" for key in case.then.keys() - self.then_keys]
-        if unknown:
-            raise CaseFailure(*(f"{word} is not understood" for word in sorted(unknown)))
 
     async def _play(self, case: Case, stage: Stage) -> None:
         world = World(stage)

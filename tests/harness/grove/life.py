@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from quarterdeck.operators.grove import names
 from tests.harness.case import Case, CaseFailure
+from tests.harness.words import words
 
 from .check import check_names, check_objects, check_pod_gangs, check_pods, check_starts_after
 from .history import History
@@ -14,34 +15,33 @@ from .kind import GroveKind, Json, Lines
 from .match import contains
 from .nodes import Machines
 from .operator import OperatorRun, Refusal
+from .spy import TEST_BACKEND
 from .stage import Stage
-from .step import Steps
+from .step import STEP, Steps
 from .world import World
 
 __all__ = ["ChildrenKind", "LifecycleKind"]
 
-_LIFE: Final = frozenset(
-    {
-        "config",
-        "objects",
-        "testBackends",
-        "scheduler",
-        "nodes",
-        "kubelet",
-        "pausePodCreation",
-        "limitPodCreation",
-        "injectGateOnPodCreate",
-        "env",
-    }
+_LIFE: Final = words(
+    "config",
+    "objects",
+    "pausePodCreation",
+    "limitPodCreation",
+    "injectGateOnPodCreate",
+    "env",
+    testBackends=[TEST_BACKEND],
+    scheduler=frozenset({"none", "kai"}),
+    kubelet=frozenset({"none", "ready"}),
+    nodes=words("total", "podsPerNode", "labels"),
 )
 
 
 class ChildrenKind(GroveKind):
     """What is made for a set, without a scheduler."""
 
-    given_keys = _LIFE
-    when_keys = frozenset({"apply", "settle"})
-    then_keys = frozenset({"names", "podGangs", "startsAfter", "pods", "podCount", "objects"})
+    given = _LIFE
+    when = words("apply", "settle")
+    then = words("names", "podGangs", "startsAfter", "pods", "podCount", "objects")
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:
         async with _Life(case, stage, world) as steps:
@@ -65,9 +65,9 @@ class ChildrenKind(GroveKind):
 class LifecycleKind(GroveKind):
     """Steps, and what holds between them."""
 
-    given_keys = _LIFE
-    when_keys = frozenset({"steps"})
-    then_keys = frozenset({"allStepsPass"})
+    given = _LIFE
+    when = words(steps=[STEP])
+    then = words(allStepsPass=frozenset({True}))
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:
         async with _Life(case, stage, world) as steps:

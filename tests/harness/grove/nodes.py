@@ -5,7 +5,6 @@ The scheduler gets its turns from the case, so that it is known when it has noth
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any, Final
 
 from quarterdeck.cluster.node import names as node_names
@@ -16,6 +15,7 @@ from quarterdeck.operators.kai.controllers import SchedulingCycle
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
+from quarterdeck.testing import ManagerRun
 from tests.harness.case import CaseFailure
 
 from .world import World
@@ -24,7 +24,6 @@ __all__ = ["Machines"]
 
 Json = dict[str, Any]
 
-_STEP: Final = 0.001
 _PARENT: Final = "case-parent"
 _FOR_EVER: Final = -1.0
 _LIMITLESS: Final = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
@@ -39,10 +38,7 @@ class Machines:
         self._world: Final = world
         self._queues: Final = queues
         nodes = given.get("nodes") or {}
-        unknown = nodes.keys() - {"total", "podsPerNode", "labels"}
         scheduler, kubelet = given.get("scheduler", "none"), given.get("kubelet", "none")
-        if unknown or scheduler not in ("none", "kai") or kubelet not in ("none", "ready"):
-            raise CaseFailure("given: nodes, scheduler or kubelet are not understood")
         self._total: Final[int] = nodes.get("total", 0)
         self._capacity: Final[int] = nodes.get("podsPerNode", 110)
         self._labels: Final[list[Json]] = nodes.get("labels") or []
@@ -51,7 +47,7 @@ class Machines:
         self._cycle: SchedulingCycle | None = None
         self.manager: Manager | None = None
         """Scheduler and kubelet; nothing if there is neither."""
-        self._task: asyncio.Task[None] | None = None
+        self._run: ManagerRun | None = None
 
     # -- life -----------------------------------------------------------------------------------------
 
@@ -70,15 +66,13 @@ class Machines:
         if self._has_kubelet:
             manager.add(Kubelet(init_gate=StartupGate(manager.cache)).controller())
         self.manager = manager
-        self._task = asyncio.create_task(_serve(manager), name="machines")
-        while not self._task.done() and not manager.is_leading:  # noqa: ASYNC110  nobody signals it
-            await asyncio.sleep(_STEP)
+        self._run = ManagerRun(manager, name="machines")
+        await self._run.start()
 
     async def stop(self) -> None:
         """Stop what works."""
-        if self.manager is not None and self._task is not None:
-            self.manager.request_stop()
-            await self._task
+        if self._run is not None:
+            await self._run.stop()
 
     async def _make_node(self, number: int) -> None:
         name = f"node-{number}"
@@ -140,8 +134,3 @@ class Machines:
     async def uncordon_all(self) -> None:
         """Let all nodes take pods."""
         await self.set_schedulable(self._total)
-
-
-async def _serve(manager: Manager) -> None:
-    async with manager:
-        await manager.serve()

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from quarterdeck.operators.grove import names
+from tests.harness.words import refuse_unknown, words
+
 from .check import check_names, check_objects, check_pod_gangs
 from .evidence import Check, Evidence, Json, Lines
 from .match import contains, differs, split_ref
 
 __all__ = ["OBJECT_CHECKS"]
+
+
+_CONDITION: Final = words("object", "type", "status", "reason", "message", "messageContains", "absent")
+_LAST_ERROR: Final = words("object", "code", "descriptionContains", "messageContains")
 
 
 # -- gangs -----------------------------------------------------------------------------------------------
@@ -26,6 +33,19 @@ async def _gang_condition(wanted: Any, evidence: Evidence) -> Lines:
         rest = {key: value for key, value in each.items() if key != "name"}
         lines += await _condition({**rest, "object": f"PodGang/{each['name']}"}, evidence)
     return lines
+
+
+async def _gangs_initialized(wanted: bool, evidence: Evidence) -> Lines:
+    found = {
+        gang["metadata"]["name"]: any(
+            each["type"] == "Initialized" and each["status"] == "True"
+            for each in (gang.get("status") or {}).get("conditions") or ()
+        )
+        for gang in await evidence.world.items("PodGang")
+    }
+    if not found:
+        return ["allPodGangsInitialized: there is no PodGang"]
+    return [] if all(found.values()) is wanted else differs("allPodGangsInitialized", wanted, found)
 
 
 async def _gang_phase(wanted: dict[str, str], evidence: Evidence) -> Lines:
@@ -58,9 +78,7 @@ async def _references_sorted(name: str, evidence: Evidence) -> Lines:
 
 
 async def _condition(wanted: Json, evidence: Evidence) -> Lines:
-    known = {"object", "type", "status", "reason", "message", "messageContains", "absent"}
-    if wanted.keys() - known:
-        return [f"condition.{word} is not understood" for word in sorted(wanted.keys() - known)]
+    refuse_unknown(wanted, _CONDITION, "condition")
     found = await evidence.world.need(*split_ref(wanted["object"]))
     conditions = (found.get("status") or {}).get("conditions") or ()
     present = next((each for each in conditions if each["type"] == wanted["type"]), None)
@@ -137,6 +155,14 @@ async def _names(wanted: dict[str, list[str]], evidence: Evidence) -> Lines:
     return await check_names(wanted, evidence.world)
 
 
+async def _kind_count(wanted: dict[str, int], evidence: Evidence) -> Lines:
+    selector = f"{names.MANAGED_BY}={names.OPERATOR}"
+    lines: Lines = []
+    for kind, count in wanted.items():
+        lines += contains(f"number of {kind}", count, len(await evidence.world.items(kind, selector)))
+    return lines
+
+
 async def _objects(wanted: list[Json], evidence: Evidence) -> Lines:
     return await check_objects(wanted, evidence.world)
 
@@ -158,6 +184,7 @@ async def _update_ended(wanted: Any, evidence: Evidence) -> Lines:
 async def _last_errors(wanted: Any, evidence: Evidence) -> Lines:
     lines: Lines = []
     for each in wanted if isinstance(wanted, list) else [wanted]:
+        refuse_unknown(each, _LAST_ERROR, "lastErrors")
         found = (await evidence.world.need(*split_ref(each["object"]))).get("status") or {}
         errors = found.get("lastErrors") or []
         part = each.get("descriptionContains", each.get("messageContains", ""))
@@ -176,6 +203,8 @@ OBJECT_CHECKS: Final[dict[str, Check]] = {
     "podGangs": _pod_gangs,
     "podGangCondition": _gang_condition,
     "podGangPhase": _gang_phase,
+    "allPodGangsInitialized": _gangs_initialized,
+    "kindCount": _kind_count,
     "podGangLabel": _gang_label,
     "podReferencesSortedByName": _references_sorted,
     "conditions": _conditions,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 from collections.abc import Mapping
@@ -10,17 +9,18 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.client import Call, Client, Interceptor, Proceed, Response, Verb
+from quarterdeck.client import Call, Client, Response
 from quarterdeck.errors import ConfigError, InternalError, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
 from quarterdeck.operators.grove.program import exit_code_of
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.runtime.operator import OperatorEnvironment
-from quarterdeck.testing import EventLog
+from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
+from quarterdeck.testing import EventLog, ManagerRun
 
 from .guard import empty_registry
+from .interception import Send, with_hook
 from .spy import Spies
 from .stage import Stage
 
@@ -29,7 +29,6 @@ __all__ = ["OperatorRun", "PodFaults", "Refusal"]
 Json = dict[str, Any]
 
 _ENVIRON: Final = {names.INIT_IMAGE_ENV: "grove-initc", names.ACCOUNT_ENV: "grove-operator"}
-_STEP: Final = 0.001
 
 
 class Refusal(Exception):
@@ -54,23 +53,11 @@ class PodFaults:
         if not self._is_paused and not self._limits and not self._gate:
             return client
 
-        async def create(call: Call, proceed: Proceed) -> Response:
-            if call.gvk.kind != "Pod" or call.subresource:
-                return await client.send(call)
-            return await client.send(self._changed(call))
+        async def send(call: Call, proceed: Send) -> Response:
+            is_pod = call.verb == "create" and call.gvk.kind == "Pod" and not call.subresource
+            return await proceed(self._changed(call) if is_pod else call)
 
-        async def other(call: Call, proceed: Proceed) -> Response:
-            return await client.send(call)
-
-        verbs: tuple[Verb, ...] = ("get", "list", "update", "patch", "apply", "delete", "deletecollection")
-        interceptors: dict[Verb, Interceptor] = dict.fromkeys(verbs, other)
-        return Client(
-            client.rest,
-            scheme=client.scheme,
-            mapper=client.mapper,
-            interceptors={**interceptors, "create": create},
-            stream_interceptor=lambda call, proceed: client.open(call),
-        )
+        return with_hook(client, send)
 
     def _changed(self, call: Call) -> Call:
         if self._is_paused:
@@ -100,10 +87,10 @@ class OperatorRun:
         self.events: Final = EventLog()
         self.metrics = RuntimeMetrics()
         self.manager: Manager | None = None
-        self._task: asyncio.Task[None] | None = None
+        self._run: ManagerRun | None = None
 
-    async def start(self, config: Mapping[str, Any]) -> None:
-        """Start; raises ``Refusal``."""
+    def assemble(self, config: Mapping[str, Any]) -> tuple[Manager, OperatorWebhooks]:
+        """The operator before its start; raises ``Refusal``."""
         client = self._faults.around(self._stage.patient(self._stage.cluster.link(name="grove").client))
         self.metrics = RuntimeMetrics()
         manager = Manager(
@@ -119,34 +106,28 @@ class OperatorRun:
             name="grove", settings=config, namespace="default", is_embedded=False
         )
         try:
-            webhooks = operator.setup(manager, environment)
+            return manager, operator.setup(manager, environment)
         except ConfigError as error:
             raise Refusal(error) from error
+
+    async def start(self, config: Mapping[str, Any]) -> None:
+        """Start; raises ``Refusal``."""
+        manager, webhooks = self.assemble(config)
         parts = (webhooks, *webhooks.others)
         self._stage.answer_with([hook for part in parts for hook in part.admission])
-        self.manager = manager
-        self._task = asyncio.create_task(_serve(manager), name="grove")
-        while not self._task.done() and not manager.is_leading:  # noqa: ASYNC110  nobody signals it
-            await asyncio.sleep(_STEP)
-        if self._task.done():
-            failure = self._task.exception()
-            self.manager = self._task = None
-            assert isinstance(failure, Exception)
-            raise Refusal(failure) from failure
+        run = ManagerRun(manager, name="grove")
+        try:
+            await run.start()
+        except Exception as error:
+            raise Refusal(error) from error
+        self.manager, self._run = manager, run
 
     async def stop(self) -> None:
         """Stop in order."""
-        if self.manager is None or self._task is None:
+        run, self.manager, self._run = self._run, None, None
+        if run is None:
             return
-        self.manager.request_stop()
         try:
-            await self._task
+            await run.stop()
         except QuarterdeckError as error:
             raise Refusal(error) from error
-        finally:
-            self.manager = self._task = None
-
-
-async def _serve(manager: Manager) -> None:
-    async with manager:
-        await manager.serve()

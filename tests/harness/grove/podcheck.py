@@ -7,7 +7,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from quarterdeck.api import Selector
+from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.initc import parse_arguments
+from quarterdeck.operators.grove.initc.waiting import missing_pods, waits_of
+from tests.harness.words import refuse_unknown, words
 
 from .check import check_pods, is_ready, is_scheduled
 from .evidence import Check, Evidence, Json, Lines, Marked
@@ -58,11 +62,13 @@ async def _ready_by_clique(wanted: Json, evidence: Evidence) -> Lines:
 async def _pod_count(wanted: Json, evidence: Evidence) -> Lines:
     if isinstance(wanted, int):
         wanted = {"count": wanted}
+    refuse_unknown(wanted, words("selector", "count"), "podCount")
     found = await evidence.world.items("Pod", wanted.get("selector", ""))
     return [] if len(found) == wanted["count"] else differs("podCount", wanted, len(found))
 
 
 async def _gated_pods(wanted: Json, evidence: Evidence) -> Lines:
+    refuse_unknown(wanted, words("selector", "count"), "gatedPods")
     pods = await evidence.world.items("Pod", wanted.get("selector", ""))
     found = sum(
         any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates") or ()) for pod in pods
@@ -71,6 +77,7 @@ async def _gated_pods(wanted: Json, evidence: Evidence) -> Lines:
 
 
 async def _pod_gates(wanted: Json, evidence: Evidence) -> Lines:
+    refuse_unknown(wanted, words("selector", "gates"), "podGates")
     pods = await evidence.world.items("Pod", wanted.get("selector", ""))
     lines: Lines = [] if pods else [f"podGates: no pods match {wanted.get('selector')}"]
     for pod in pods:
@@ -81,9 +88,29 @@ async def _pod_gates(wanted: Json, evidence: Evidence) -> Lines:
 
 
 async def _hostnames(wanted: Json, evidence: Evidence) -> Lines:
+    refuse_unknown(wanted, words("selector", "set"), "hostnames")
     pods = await evidence.world.items("Pod", wanted.get("selector", ""))
     found = sorted(pod["spec"].get("hostname", "") for pod in pods)
     return [] if found == sorted(wanted["set"]) else differs("hostnames", wanted["set"], found)
+
+
+async def _init_done(wanted: dict[str, bool], evidence: Evidence) -> Lines:
+    """Whether the waiting init container of a PodClique's pods would end now."""
+    everybody = [Pod.from_dict(each) for each in await evidence.world.items("Pod")]
+    lines: Lines = []
+    for clique, is_done in wanted.items():
+        pods = [pod for pod in everybody if pod.metadata.labels.get(names.PODCLIQUE) == clique]
+        waits = [(pod, waits_of(pod)) for pod in pods]
+        if not pods or any(arguments is None for _, arguments in waits):
+            lines.append(f"initDone: {clique} has no pods that wait")
+            continue
+        for pod, arguments in waits:
+            gang = pod.metadata.labels.get(names.PODGANG)
+            near = [each for each in everybody if each.metadata.labels.get(names.PODGANG) == gang]
+            missing = missing_pods(parse_arguments(arguments or ()), near)
+            if (not missing) is not is_done:
+                lines += differs(f"initDone of {pod.metadata.name}", is_done, f"missing {missing}")
+    return lines
 
 
 async def _scheduler_names(wanted: dict[str, list[str]], evidence: Evidence) -> Lines:
@@ -175,6 +202,7 @@ async def _replaced_count(wanted: int, evidence: Evidence) -> Lines:
 
 
 POD_CHECKS: Final[dict[str, Check]] = {
+    "initDone": _init_done,
     "pods": _pods,
     "scheduledByClique": _scheduled_by_clique,
     "readyByClique": _ready_by_clique,

@@ -6,19 +6,23 @@ import re
 from typing import Any, Final
 
 from quarterdeck.testing import LoggedEvent
+from tests.harness.words import Named, refuse_unknown, words
 
 from .evidence import Check, Evidence, Json, Lines
 from .match import differs, split_ref
 from .trace import check_ready_order, check_trace, check_write_order
 
-__all__ = ["RECORD_CHECKS", "check_event", "check_metric"]
+__all__ = ["EVENT", "METRIC", "RECORD_CHECKS", "check_event", "check_metric"]
+
+
+EVENT: Final = words("object", "type", "reason", "message", "messageContains", "count")
+METRIC: Final = words("name", "labels", "value", "atLeast")
+_CALLS: Final = Named(words("podGang", "atLeast", "exactly", "atMost", "backend"))
 
 
 def check_event(wanted: Json, events: list[LoggedEvent]) -> Lines:
     """Whether an event was recorded."""
-    known = {"object", "type", "reason", "message", "messageContains", "count"}
-    if wanted.keys() - known:
-        return [f"event.{word} is not understood" for word in sorted(wanted.keys() - known)]
+    refuse_unknown(wanted, EVENT, "event")
     kind, name = split_ref(wanted["object"]) if "object" in wanted else ("", "")
 
     def fits(event: LoggedEvent) -> bool:
@@ -55,9 +59,7 @@ _LABEL: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"')
 
 def check_metric(wanted: Json, text: str) -> Lines:
     """Whether a metric has a value; series whose labels fit are added up."""
-    known = {"name", "labels", "value", "atLeast"}
-    if wanted.keys() - known:
-        return [f"metric.{word} is not understood" for word in sorted(wanted.keys() - known)]
+    refuse_unknown(wanted, METRIC, "metric")
     total, found = 0.0, False
     for line in text.splitlines():
         match = _SAMPLE.match(line)
@@ -80,11 +82,9 @@ async def _metric(wanted: Any, evidence: Evidence) -> Lines:
 
 
 def _check_calls(wanted: dict[str, Json], evidence: Evidence, begin: int) -> Lines:
+    refuse_unknown(wanted, _CALLS, "spyCalls")
     lines: Lines = []
     for hook, rule in wanted.items():
-        if rule.keys() - {"podGang", "atLeast", "exactly", "atMost", "backend"}:
-            lines.append(f"spyCalls.{hook}: {sorted(rule)} is not understood")
-            continue
         found = sum(
             call.hook == hook
             and call.pod_gang == rule.get("podGang", call.pod_gang)

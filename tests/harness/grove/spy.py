@@ -11,12 +11,12 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendError, BackendRegistry, HookContext, PodDraft
 from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.contract import Recorder
-from tests.harness.case import CaseFailure
+from tests.harness.words import refuse_unknown, words
 
 Json = dict[str, Any]
 
 _HOOKS: Final = ("init", "sync_pod_gang", "on_pod_gang_delete", "prepare_pod")
-_WORDS: Final = frozenset({"raise", "times", "onlyFor"})
+TEST_BACKEND: Final = words("name", **dict.fromkeys(_HOOKS, words("raise", "times", "onlyFor")))
 
 
 class Asked(NamedTuple):
@@ -47,11 +47,7 @@ class Spies:
 
 class _Script:
     def __init__(self, raw: Json) -> None:
-        unknown = raw.keys() - {"name", *_HOOKS}
-        for hook in _HOOKS:
-            unknown |= {f"{hook}.{key}" for key in (raw.get(hook) or {}).keys() - _WORDS}
-        if unknown:
-            raise CaseFailure(*(f"testBackends: {word} is not understood" for word in sorted(unknown)))
+        refuse_unknown(raw, TEST_BACKEND, "testBackends")
         self.name: Final[str] = raw["name"]
         self._faults: Final[dict[str, Json]] = {hook: dict(raw.get(hook) or {}) for hook in _HOOKS}
 

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
-from quarterdeck.client import Call, Client, Interceptor, Proceed, Response, Verb
+from quarterdeck.client import Call, Client, Response
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.errors import ApiError, ignore_not_found
 from quarterdeck.operators.grove import names
@@ -28,6 +28,7 @@ from tests.harness.run import Run
 from tests.harness.stage import SharedStage
 
 from .guard import model_webhooks
+from .interception import Send, with_hook
 
 Json = dict[str, Any]
 
@@ -114,25 +115,13 @@ class Stage(SharedStage):
         if not self.is_embedded:
             return client
 
-        async def write(call: Call, proceed: Proceed) -> Response:
-            if call.gvk.kind not in _GUARDED:
-                return await client.send(call)
+        async def send(call: Call, proceed: Send) -> Response:
+            if not call.is_write or call.gvk.kind not in _GUARDED:
+                return await proceed(call)
             async with self.patience():
-                return await client.send(call)
+                return await proceed(call)
 
-        async def read(call: Call, proceed: Proceed) -> Response:
-            return await client.send(call)
-
-        writes: Sequence[Verb] = ("create", "update", "patch", "apply", "delete", "deletecollection")
-        interceptors: dict[Verb, Interceptor] = dict.fromkeys(writes, write)
-        interceptors |= {"get": read, "list": read}
-        return Client(
-            client.rest,
-            scheme=client.scheme,
-            mapper=client.mapper,
-            interceptors=interceptors,
-            stream_interceptor=lambda call, proceed: client.open(call),
-        )
+        return with_hook(client, send)
 
     @asynccontextmanager
     async def patience(self) -> AsyncIterator[None]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+from inspect import isawaitable
 from typing import Final
 
 from quarterdeck.api import ObjectMeta
-from quarterdeck.api.k8s import ConfigMap
-from quarterdeck.errors import ConfigError
+from quarterdeck.api.k8s import ConfigMap, Pod
+from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.backends import BackendManager
 from quarterdeck.operators.grove.configuration import effective_document, load_configuration
+from quarterdeck.runtime.webhook.http import Request
 from tests.harness.case import Case, CaseFailure
 from tests.harness.run import Run
+from tests.harness.words import words
 
 from .guard import empty_registry
 from .kind import GroveKind, Json, Lines
 from .match import contains, differs
 from .operator import OperatorRun, Refusal
-from .recordcheck import check_event, check_metric
-from .spy import Spies
+from .recordcheck import EVENT, METRIC, check_event, check_metric
+from .spy import TEST_BACKEND, Spies
 from .stage import Stage
 from .world import World
 
@@ -30,9 +34,9 @@ _NAMESPACE: Final = "default"
 class ConfigKind(GroveKind):
     """Loading a configuration."""
 
-    given_keys = frozenset({"testBackends"})
-    when_keys = frozenset({"config"})
-    then_keys = frozenset({"valid", "messageContains", "effectiveContains"})
+    given = words(testBackends=[TEST_BACKEND])
+    when = words("config")
+    then = words("valid", "messageContains", "effectiveContains")
 
     def run(self, case: Case, run: Run) -> None:
         self.refuse_unknown(case)
@@ -61,21 +65,15 @@ class ConfigKind(GroveKind):
 class StartupKind(GroveKind):
     """The start of the operator."""
 
-    given_keys = frozenset({"config", "testBackends", "previousActiveBackend", "objects", "env"})
-    when_keys = frozenset({"startOperator", "registerOnly"})
-    then_keys = frozenset(
-        {
-            "running",
-            "activeBackend",
-            "metric",
-            "exitCodeNonZero",
-            "exitCode",
-            "stderrContains",
-            "event",
-            "condition",
-            "registrationError",
-        }
-    )
+    given = words("config", "previousActiveBackend", "objects", "env", testBackends=[TEST_BACKEND])
+    when = words("startOperator", "registerOnly", "preparePodWithoutInit", "readStatusBeforeInit")
+    then = words(
+        "running", "activeBackend", "exitCodeNonZero", "exitCode", "stderrContains", "errorContains", "ready",
+        metric=METRIC,
+        event=EVENT,
+        condition=words("type", "status", "reason", "message"),
+        registrationError=words("index", "contains"),
+    )  # fmt: skip
 
     async def check(self, case: Case, stage: Stage, world: World) -> Lines:
         given, then = case.given, case.then
@@ -93,6 +91,10 @@ class StartupKind(GroveKind):
         lines = _judge_registration(then.get("registrationError"), operator.refused)
         if case.when.get("registerOnly"):
             return lines
+        if case.when.get("preparePodWithoutInit"):
+            return lines + _judge_pod_without_backend(then, operator)
+        if case.when.get("readStatusBeforeInit"):
+            return lines + await _judge_status_before(then, operator, given.get("config") or {})
         refusal: Refusal | None = None
         try:
             await operator.start(given.get("config") or {})
@@ -136,3 +138,29 @@ def _judge_registration(wanted: Json | None, refused: list[tuple[int, str]]) -> 
         return [f"test backend {index} was refused: {text}" for index, text in refused]
     fits = any(index == wanted["index"] and wanted["contains"] in text for index, text in refused)
     return [] if fits else differs("registrationError", wanted, refused)
+
+
+def _judge_pod_without_backend(then: Json, operator: OperatorRun) -> Lines:
+    """A pod through the backends, of which none was initialised."""
+    try:
+        BackendManager(operator.registry).prepare_pod(Pod(metadata=ObjectMeta(name="p")))
+    except QuarterdeckError as error:
+        wanted = then["errorContains"]
+        return [] if wanted in str(error) else differs("the error", wanted, str(error))
+    return differs("the error", then["errorContains"], "nothing")
+
+
+async def _judge_status_before(then: Json, operator: OperatorRun, config: Json) -> Lines:
+    """What the operator says of itself before its backend is initialised."""
+    _, served = operator.assemble(config)
+    answer = served.open_endpoints[names.STATUS_PATH](Request("GET", names.STATUS_PATH))
+    document = json.loads((await answer if isawaitable(answer) else answer).body)
+    lines: Lines = []
+    if "condition" in then:
+        conditions = {each["type"]: each for each in document["conditions"]}
+        lines += contains("condition", then["condition"], conditions.get(then["condition"]["type"]))
+    if "ready" in then:
+        problems = [check() for check in served.checks.values()]
+        found = not any([await each if isawaitable(each) else each for each in problems])
+        lines += contains("ready", then["ready"], found)
+    return lines

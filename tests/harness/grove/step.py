@@ -12,16 +12,17 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.initc import ArgumentError, parse_arguments
 from quarterdeck.runtime.manager.manager import Manager
 from tests.harness.case import CaseFailure
+from tests.harness.words import FREE, Named, refuse_unknown, words
 
 from .evidence import Evidence
-from .expect import check
+from .expect import CHECKS, check
 from .history import History
 from .nodes import Machines
 from .operator import OperatorRun
-from .podstate import pod_status
+from .podstate import STATES, pod_status
 from .world import Outcome, World
 
-__all__ = ["Steps"]
+__all__ = ["STEP", "Steps"]
 
 Json = dict[str, Any]
 
@@ -33,6 +34,26 @@ _LONGEST: Final = 600.0
 _TICK: Final = 0.001
 _LONGEST_PAUSE: Final = 0.02
 _JSON_PATCH: Final = "application/json-patch+json"
+
+_REF: Final = words("kind", "name")
+_PATCH: Final = words("patch", "jsonPatch", **_REF)
+STEP: Final = words(
+    "note", "comment", "keepRunning",
+    "apply", "applyMany", "deletePods", "podsReady", "bindPods", "advance", "restartOperator",
+    "schedulableNodes", "cordonNodesAndDeletePods", "uncordonAll", "traceStart", "runInit",
+    patch=_PATCH,
+    jsonPatch=_PATCH,
+    patchStatus=words("patch", "status", **_REF),
+    scale=words("replicas", **_REF),
+    delete=_REF,
+    settle=frozenset({True}),
+    mark=frozenset({"podUIDs", "spy"}),
+    setPods=Named([frozenset(STATES)]),
+    setImage=words("pcs", "cliques", "image"),
+    recordWrites=[frozenset({"PodGang", "Pod"})],
+    expect=dict.fromkeys(CHECKS, FREE),
+)  # fmt: skip
+"""The words of a step; those about pods and objects are understood where they are looked at."""
 
 
 class Steps:
@@ -154,8 +175,6 @@ class Steps:
         raise CaseFailure(*self._world.stage.left(self._managers))
 
     async def _settle_step(self, wanted: Any) -> None:
-        if wanted is not True:
-            raise CaseFailure("settle is true or absent")
         await self.settle()
 
     async def _advance(self, span: str) -> None:
@@ -178,7 +197,6 @@ class Steps:
             await self._apply(document)
 
     async def _patch(self, given: Json) -> None:
-        _known(given, {"kind", "name", "patch", "jsonPatch"})
         body, media = given.get("patch"), ""
         if "jsonPatch" in given:
             body, media = given["jsonPatch"], _JSON_PATCH
@@ -187,25 +205,21 @@ class Steps:
         self._judge(outcome, f"patching {given['kind']} {given['name']}")
 
     async def _patch_status(self, given: Json) -> None:
-        _known(given, {"kind", "name", "patch", "status"})
         body = given["patch"] if "patch" in given else {"status": given["status"]}
         body = body if "status" in body else {"status": body}
         outcome = await self._world.patch(given["kind"], given["name"], body, part="status")
         self._judge(outcome, f"patching the status of {given['kind']} {given['name']}")
 
     async def _scale(self, given: Json) -> None:
-        _known(given, {"kind", "name", "replicas"})
         body = {"spec": {"replicas": given["replicas"]}}
         outcome = await self._world.patch(given["kind"], given["name"], body, part="scale")
         self._judge(outcome, f"scaling {given['kind']} {given['name']}")
 
     async def _delete(self, given: Json) -> None:
-        _known(given, {"kind", "name"})
         outcome = await self._world.request("DELETE", self._world.path(given["kind"], given["name"]))
         self._judge(outcome, f"deleting {given['kind']} {given['name']}")
 
     async def _set_image(self, given: Json) -> None:
-        _known(given, {"pcs", "cliques", "image"})
         document = await self._world.need("PodCliqueSet", given["pcs"])
         changed = copy.deepcopy(document)
         for clique in changed["spec"]["template"]["cliques"]:
@@ -220,7 +234,7 @@ class Steps:
 
     async def _restart(self, given: Any) -> None:
         if given is not True:
-            _known(given, {"config"})
+            refuse_unknown(given, words("config"), "restartOperator")
             self._config = given.get("config", self._config)
         await self._operator.stop()
         await self._operator.start(self._config)
@@ -228,18 +242,13 @@ class Steps:
     async def _mark(self, what: str) -> None:
         if what == "podUIDs":
             await self._evidence.mark_pods()
-        elif what == "spy":
-            self._evidence.mark_spies()
         else:
-            raise CaseFailure(f"mark {what} is not understood")
+            self._evidence.mark_spies()
 
     async def _trace(self, wanted: Any) -> None:
         self._evidence.trace_from = int(await self._world.version())
 
     async def _record_writes(self, kinds: list[str]) -> None:
-        unknown = set(kinds) - {"PodGang", "Pod"}
-        if unknown:
-            raise CaseFailure(f"writes of {sorted(unknown)} are not recorded")
         self._evidence.recorded_from = int(await self._world.version())
 
     async def _run_init(self, arguments: list[str]) -> None:
@@ -285,7 +294,7 @@ class Steps:
         if isinstance(given, list):
             return [pod for clique in given for pod in await self._clique_pods(clique)]
         if given.keys() & {"selector", "hostnames", "pclq"}:
-            _known(given, {"selector", "hostnames", "pclq", "count"})
+            refuse_unknown(given, words("selector", "hostnames", "pclq", "count"), "pods")
             selector = f"{names.PODCLIQUE}={given['pclq']}" if "pclq" in given else given.get("selector", "")
             pods = await self._world.items("Pod", selector)
             if "hostnames" in given:
@@ -323,7 +332,7 @@ class Steps:
 
     async def _cordon_and_delete(self, given: Any) -> None:
         for each in given if isinstance(given, list) else [given]:
-            _known(each, {"pclq", "count", "keepRunning"})
+            refuse_unknown(each, words("pclq", "count", "keepRunning"), "cordonNodesAndDeletePods")
             ready = [pod for pod in await self._clique_pods(each["pclq"]) if _is_ready(pod)]
             if len(ready) < each["count"]:
                 raise CaseFailure(f"{each['pclq']} has {len(ready)} ready pods, not {each['count']}")
@@ -336,30 +345,21 @@ class Steps:
         await self._machines.uncordon_all()
 
 
-def _known(given: Json, words: set[str]) -> None:
-    unknown = given.keys() - words
-    if unknown:
-        raise CaseFailure(*(f"{word} is not understood" for word in sorted(unknown)))
-
-
 def _is_ready(pod: Json) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def _many(given: Any) -> list[Json]:
-    """Objects: a list of them, or one that is made several times under other names."""
+    """Objects: a list of them, or one that is made several times, ``{i}`` in its name being 0, 1, ...."""
     if isinstance(given, list):
         return given
-    words = [word for word, value in given.items() if isinstance(value, dict) and "kind" in value]
-    if len(words) != 1 or given.keys() - {*words, "count", "names", "namePrefix"}:
-        raise CaseFailure(f"applyMany with {sorted(given)} is not understood")
-    template = given[words[0]]
-    prefix = given.get("namePrefix") or f"{template['metadata']['name']}-"
-    chosen = given.get("names") or [f"{prefix}{number}" for number in range(given["count"])]
-    made = []
-    for name in chosen:
+    refuse_unknown(given, words("template", "count"), "applyMany")
+    template, made = given["template"], []
+    if "{i}" not in template["metadata"]["name"]:
+        raise CaseFailure("applyMany: all objects have the same name")
+    for number in range(given["count"]):
         document = copy.deepcopy(template)
-        document["metadata"]["name"] = name
+        document["metadata"]["name"] = template["metadata"]["name"].replace("{i}", str(number))
         made.append(document)
     return made

@@ -23,11 +23,20 @@ from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.operator import OperatorEnvironment
 from quarterdeck.testing import Link, ManagerRun, TestCluster
+from tests.harness.words import words
 
 Json = dict[str, Any]
 
 NODE: Final = "case-node"
 GARBAGE_COLLECTOR: Final = "garbage-collector"
+_BEHAVIOR: Final = {
+    "podRunSeconds": "run_seconds",
+    "podRunSecondsByJob": "run_seconds_by_job",
+    "exitCode": "exit_code",
+    "exitCodeByJob": "exit_code_by_job",
+    "failFirstAttempts": "fail_first_attempts",
+}
+SIMULATOR: Final = words(*_BEHAVIOR)
 
 
 class Component:
@@ -112,18 +121,8 @@ async def make_node(client: Client) -> None:
 
 
 def behavior_of(simulator: Json) -> Behavior:
-    """How pods behave, as a case says it; raises `ValueError` for a word that is not understood."""
-    words = {
-        "podRunSeconds": "run_seconds",
-        "podRunSecondsByJob": "run_seconds_by_job",
-        "exitCode": "exit_code",
-        "exitCodeByJob": "exit_code_by_job",
-        "failFirstAttempts": "fail_first_attempts",
-    }
-    unknown = simulator.keys() - words.keys()
-    if unknown:
-        raise ValueError(f"simulator.{min(unknown)} is not understood")
-    known = {words[key]: value for key, value in simulator.items()}
+    """How pods behave, as a case says it in the words of ``SIMULATOR``."""
+    known = {_BEHAVIOR[key]: value for key, value in simulator.items()}
     if "run_seconds" in known:
         known["run_seconds"] = float(known["run_seconds"])
     return Behavior(**known)

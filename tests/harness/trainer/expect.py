@@ -9,36 +9,38 @@ from typing import Any, Final
 from tests.harness.case import CaseFailure
 from tests.harness.matching import MISSING, json_equal, show
 from tests.harness.variable import lookup
+from tests.harness.words import Table, refuse_unknown, words
 
 from .match import object_mismatches
 from .world import World
 
 Json = dict[str, Any]
 
-WORDS: Final = frozenset({"objects", "absent", "events", "pods", "count", "anyOf", "differs", "same"})
-"""Keys of an expectation."""
-_POD_WORDS: Final = frozenset(
-    {
-        "namespace",
-        "selector",
-        "phaseIn",
-        "live",
-        "count",
-        "each",
-        "hostnames",
-        "namePattern",
-        "indexOnLabelAndAnnotation",
-        "envPresent",
-        "allEqualAt",
-    }
-)
-_EVENT_WORDS: Final = frozenset({"about", "type", "reason", "messageContains"})
-_COUNT_WORDS: Final = frozenset(
-    {"apiVersion", "kind", "namespace", "selector", "labels", "labelSelector", "namePattern", "ownedBy"}
-)
 _EXACTLY: Final = ("equals", "count", "is", "value", "n", "number", "expected")
 _AT_LEAST: Final = ("atLeast", "min")
 _AT_MOST: Final = ("atMost", "max")
+
+REF: Final = words("apiVersion", "kind", "namespace", "name", "metadata")
+_COMPARED: Final[Table] = [words("path", "remembered", ref=REF)]
+_COUNT: Final = words(
+    "apiVersion", "kind", "namespace", "selector", "labels", "labelSelector", "namePattern", "withCondition",
+    *_EXACTLY, *_AT_LEAST, *_AT_MOST, ownedBy=REF,
+)  # fmt: skip
+_PODS: Final = words(
+    "namespace", "selector", "phaseIn", "live", "count", "each", "hostnames", "namePattern",
+    "indexOnLabelAndAnnotation", "envPresent", "allEqualAt",
+)  # fmt: skip
+_PARTS: Final = words(
+    "objects",
+    "pods",  # one or a list; see pod_mismatches
+    "count",  # one, a list, or numbers by kind; see count_mismatches
+    absent=[REF],
+    events=[words("type", "reason", "messageContains", about=REF)],
+    differs=_COMPARED,
+    same=_COMPARED,
+)
+EXPECTATION: Final = words(anyOf=[_PARTS], **_PARTS)
+"""The words of an expectation."""
 
 
 class Expectation:
@@ -50,9 +52,7 @@ class Expectation:
 
     async def mismatches(self, wanted: Json) -> list[str]:
         """Everything that is not so; raises `CaseFailure` for words that are not understood."""
-        unknown = wanted.keys() - WORDS
-        if unknown:
-            raise CaseFailure(f"expectation {min(unknown)} is not understood")
+        refuse_unknown(wanted, EXPECTATION, "expectation")
         found: list[str] = []
         for each in wanted.get("objects") or ():
             found += await self._object(each)
@@ -96,8 +96,6 @@ class Expectation:
         return [f"{ref['kind']} {name} is there: {show(actual)}"] if actual else []
 
     async def _event(self, wanted: Json) -> list[str]:
-        if wanted.keys() - _EVENT_WORDS:
-            raise CaseFailure(f"event {wanted} is not understood")
         about = wanted["about"]
         ref = {"kind": "Event", "namespace": about.get("namespace")}
         events = [each for each in await self._world.list(ref) if _is_about(each, about)]
@@ -150,9 +148,9 @@ def selector_of(wanted: Json) -> Json:
 
 def count_mismatches(wanted: Json, items: list[Json]) -> list[str]:
     """Whether there are as many objects as there should be."""
-    unknown = wanted.keys() - _COUNT_WORDS - {*_EXACTLY, *_AT_LEAST, *_AT_MOST}
-    if unknown:
-        raise CaseFailure(f"count.{min(unknown)} is not understood")
+    refuse_unknown(wanted, _COUNT, "count")
+    if "withCondition" in wanted:
+        items = [each for each in items if _has_condition(each, wanted["withCondition"])]
     if "namePattern" in wanted:
         items = [each for each in items if re.search(wanted["namePattern"], each["metadata"]["name"])]
     if "ownedBy" in wanted:
@@ -166,6 +164,11 @@ def count_mismatches(wanted: Json, items: list[Json]) -> list[str]:
         return []
     names = sorted(each["metadata"]["name"] for each in items)
     return [f"expected {show(wanted)}, got {len(items)}: {names}"]
+
+
+def _has_condition(item: Json, type: str) -> bool:
+    conditions = (item.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == type and each["status"] == "True" for each in conditions)
 
 
 def _is_owned(item: Json, owner: Json) -> bool:
@@ -204,9 +207,7 @@ def is_live(pod: Json) -> bool:
 
 def pod_mismatches(wanted: Json, pods: list[Json]) -> list[str]:
     """What is not so with pods that a selector chose."""
-    unknown = wanted.keys() - _POD_WORDS
-    if unknown:
-        raise CaseFailure(f"pods.{min(unknown)} is not understood")
+    refuse_unknown(wanted, _PODS, "pods")
     if "phaseIn" in wanted:
         pods = [pod for pod in pods if (pod.get("status") or {}).get("phase") in wanted["phaseIn"]]
     if wanted.get("live"):

@@ -8,9 +8,11 @@ from typing import Any, Final, Self
 from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
 from quarterdeck.testing import Latency, Refuse, Rule
 from tests.harness.case import CaseFailure
+from tests.harness.words import refuse_unknown, words
 
 from .component import (
     GARBAGE_COLLECTOR,
+    SIMULATOR,
     Component,
     behavior_of,
     fill_garbage_collector,
@@ -27,21 +29,20 @@ Json = dict[str, Any]
 
 TRAINER: Final = "trainer"
 JOBSET: Final = "jobset"
-_WORDS: Final = frozenset({"controllers", "admission", "settings", "garbageCollector", "simulator"})
-_CONTROLLERS: Final = (TRAINER, JOBSET, "job", "node-simulator")
+ENVIRONMENT: Final = words(
+    "settings",
+    "garbageCollector",
+    controllers=[frozenset({TRAINER, JOBSET, "job", "node-simulator"})],
+    admission=[frozenset({TRAINER, JOBSET})],
+    simulator=SIMULATOR,
+)
 
 
 class Scene:
     """Runs for the time of a block."""
 
     def __init__(self, world: World, environment: Json) -> None:
-        unknown = environment.keys() - _WORDS
-        if unknown:
-            raise CaseFailure(f"environment.{min(unknown)} is not understood")
-        for word, known in (("controllers", _CONTROLLERS), ("admission", (TRAINER, JOBSET))):
-            strange = set(environment.get(word) or ()) - set(known)
-            if strange:
-                raise CaseFailure(f"environment.{word}: {min(strange)} is not understood")
+        refuse_unknown(environment, ENVIRONMENT, "environment")
         self._world: Final = world
         self._environment: Final = environment
         self._admission: Final = tuple(environment.get("admission") or ())
@@ -79,10 +80,7 @@ class Scene:
         if "job" in wanted:
             self._add("job", fill_job)
         if "node-simulator" in wanted:
-            try:
-                behavior = behavior_of(self._environment.get("simulator") or {})
-            except ValueError as error:
-                raise CaseFailure(str(error)) from error
+            behavior = behavior_of(self._environment.get("simulator") or {})
             await make_node(self._world.client)
             self._add("node-simulator", fill_simulator(behavior))
         for component in self._components.values():

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from workloadkit import NAMESPACE
-
 from quarterdeck.api import DynamicObject, Resource
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound
 from quarterdeck.testing import eventually
+
+from .workloadkit import NAMESPACE
 
 R = TypeVar("R", bound=Resource)
 LABELS = {"app": "web"}

@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import pytest
-from workloadkit import NAMESPACE
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Node, Pod
@@ -21,6 +20,8 @@ from quarterdeck.runtime import Manager
 from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.cache.transform import strip_last_applied, strip_managed_fields
 from quarterdeck.testing import TestCluster
+
+from .workloadkit import NAMESPACE
 
 MISLEADING = {
     "labels": {"phase": "Succeeded", "nodeName": "node-9"},

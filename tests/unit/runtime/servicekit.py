@@ -95,7 +95,7 @@ def client_of(server: ApiServer) -> Client:
     return client_over(cable_to(server))
 
 
-async def until(condition: Callable[[], Any], *, seconds: float = 10.0) -> None:
+async def until(condition: Callable[[], Any], *, seconds: float = 60.0) -> None:
     """Wait for something to become true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110  any condition
@@ -108,7 +108,7 @@ DEFINITION = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefin
 async def install(client: Client, definition: dict[str, Any]) -> None:
     """Create a CRD and wait until it is served."""
     await client.create(DynamicObject(definition))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             found = await client.get(DEFINITION, definition["metadata"]["name"])
             conditions = {each["type"]: each["status"] for each in found.at("status", "conditions") or ()}

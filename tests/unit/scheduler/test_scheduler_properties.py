@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from msgspec.structs import replace
-from settling import changes, cycles
 
 from quarterdeck.scheduler import Action, CycleResult, PodState, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline
@@ -23,6 +22,8 @@ from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.snapshot import PodInfo
 from tests.unit.scheduler.randomcluster import picky_cluster, random_cluster, uniform_cluster
 from tests.unit.scheduler.schedulerscene import ALL
+
+from .settling import changes, cycles
 
 CLUSTERS = int(os.environ.get("QUARTERDECK_CLUSTERS", "360"))
 PARTS = 4

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.errors import PatchError
@@ -26,7 +26,6 @@ def same(left: Any, right: Any) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-@settings(deadline=None)
 @given(VALUES, VALUES)
 def test_a_diff_applied_to_the_old_gives_the_new(old: Any, new: Any) -> None:
     before = copy.deepcopy((old, new))
@@ -35,7 +34,6 @@ def test_a_diff_applied_to_the_old_gives_the_new(old: Any, new: Any) -> None:
     assert (old, new) == before
 
 
-@settings(deadline=None)
 @given(VALUES)
 def test_equal_values_have_no_diff(value: Any) -> None:
     assert json_patch(value, copy.deepcopy(value)) == []

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.wire.patch import apply_merge_patch, merge_patch
@@ -33,13 +33,11 @@ def same(left: Any, right: Any) -> bool:
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-@settings(deadline=None)
 @given(DOCUMENTS, DOCUMENTS)
 def test_a_created_patch_leads_from_the_old_to_the_new(old: Json, new: Json) -> None:
     assert same(apply_merge_patch(old, merge_patch(old, new)), new)
 
 
-@settings(deadline=None)
 @given(DOCUMENTS, PATCHES)
 def test_neither_document_nor_patch_is_changed(document: Json, patch: Json) -> None:
     before = copy.deepcopy((document, patch))
@@ -47,7 +45,6 @@ def test_neither_document_nor_patch_is_changed(document: Json, patch: Json) -> N
     assert (document, patch) == before
 
 
-@settings(deadline=None)
 @given(DOCUMENTS, PATCHES)
 def test_patching_twice_is_patching_once(document: Json, patch: Json) -> None:
     once = apply_merge_patch(document, patch)
@@ -93,7 +90,6 @@ def test_created_patches(old: Json, new: Json, patch: Json) -> None:
     assert merge_patch(old, new) == patch
 
 
-@settings(deadline=None)
 @given(DOCUMENTS, PATCHES)
 def test_a_patch_may_be_applied_again_whatever_becomes_of_the_result(document: Json, patch: Json) -> None:
     def scribble(node: Any) -> None:

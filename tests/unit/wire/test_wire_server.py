@@ -6,7 +6,6 @@ import asyncio
 from contextlib import suppress
 
 import pytest
-from httpkit import Peer, echo, peer, serving, until
 
 from quarterdeck.wire.http import (
     KIB,
@@ -21,6 +20,8 @@ from quarterdeck.wire.http import (
     frame,
     text,
 )
+
+from .httpkit import Peer, echo, peer, serving, until
 
 HEAD = b"POST /echo?q=1 HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from httpkit import contexts, echo, peer, serving, until
 
 from quarterdeck.wire.http import MIB, Limits, Response, Route
+
+from .httpkit import contexts, echo, peer, serving, until
 
 GET = b"GET /echo HTTP/1.1\r\nHost: x\r\n\r\n"
 LAST = b"GET /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"

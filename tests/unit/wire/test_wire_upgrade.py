@@ -6,10 +6,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from httpkit import contexts, peer, serving, until
 
 from quarterdeck.errors import StreamClosed
 from quarterdeck.wire.http import RawStream, Request, Response, Route
+
+from .httpkit import contexts, peer, serving, until
 
 ASK = b"GET /talk HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n"
 

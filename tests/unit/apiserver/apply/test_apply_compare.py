@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.apply import custom_model, fieldset
@@ -54,20 +54,17 @@ def shown(fields: fieldset.FieldSet) -> list[str]:
     return [fieldset.render(path) for path in fieldset.paths(fields)]
 
 
-@settings(deadline=None)
 @given(OBJECT)
 def test_an_object_does_not_differ_from_itself(obj: dict[str, Any]) -> None:
     assert compare(MODEL, obj, {"spec": dict(obj["spec"])}).is_same
 
 
-@settings(deadline=None)
 @given(OBJECT, OBJECT)
 def test_comparing_the_other_way_round_swaps_added_and_removed(old: Any, new: Any) -> None:
     there, back = compare(MODEL, old, new), compare(MODEL, new, old)
     assert (there.added, there.modified, there.removed) == (back.removed, back.modified, back.added)
 
 
-@settings(deadline=None)
 @given(OBJECT, OBJECT)
 def test_no_path_is_in_two_of_the_sets(old: Any, new: Any) -> None:
     added, modified, removed = (set(fieldset.paths(fields)) for fields in compare(MODEL, old, new))
@@ -75,14 +72,12 @@ def test_no_path_is_in_two_of_the_sets(old: Any, new: Any) -> None:
     assert not added & removed
 
 
-@settings(deadline=None)
 @given(OBJECT)
 def test_the_field_set_is_part_of_what_is_added_to_nothing(obj: Any) -> None:
     stated = field_set(MODEL, obj)
     assert fieldset.difference(stated, compare(MODEL, {}, obj).added) == {}
 
 
-@settings(deadline=None)
 @given(OBJECT, OBJECT)
 def test_merging_changes_nothing_that_the_configuration_does_not_state(live: Any, config: Any) -> None:
     merged = merge(MODEL, live, config)
@@ -92,20 +87,17 @@ def test_merging_changes_nothing_that_the_configuration_does_not_state(live: Any
     assert fieldset.difference(fieldset.union(changed.added, changed.modified), stated) == {}
 
 
-@settings(deadline=None)
 @given(OBJECT, OBJECT)
 def test_merging_twice_is_merging_once(live: Any, config: Any) -> None:
     once = merge(MODEL, live, config)
     assert merge(MODEL, once, config) == once
 
 
-@settings(deadline=None)
 @given(OBJECT)
 def test_removing_everything_leaves_nothing(obj: Any) -> None:
     assert remove_items(MODEL, obj, {"f:spec": {}}) is None
 
 
-@settings(deadline=None)
 @given(OBJECT)
 def test_removing_nothing_leaves_everything(obj: Any) -> None:
     assert remove_items(MODEL, obj, {}) is obj

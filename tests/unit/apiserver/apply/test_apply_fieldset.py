@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.apiserver.apply import fieldset
@@ -23,7 +23,6 @@ def is_canonical(fields: FieldSet) -> bool:
     return all(list(node) != ["."] and is_canonical(node) for node in fields.values())
 
 
-@settings(deadline=None)
 @given(SETS, SETS)
 def test_union_difference_and_intersection_are_those_of_the_members(left: FieldSet, right: FieldSet) -> None:
     operations: list[tuple[Callable[[FieldSet, FieldSet], FieldSet], set[tuple[str, ...]]]] = [
@@ -38,7 +37,6 @@ def test_union_difference_and_intersection_are_those_of_the_members(left: FieldS
         assert result == fieldset.from_paths(expected)
 
 
-@settings(deadline=None)
 @given(SETS, SETS)
 def test_recursive_difference_takes_everything_below_along(left: FieldSet, right: FieldSet) -> None:
     gone = members(right)
@@ -46,7 +44,6 @@ def test_recursive_difference_takes_everything_below_along(left: FieldSet, right
     assert fieldset.recursive_difference(left, right) == fieldset.from_paths(expected)
 
 
-@settings(deadline=None)
 @given(SETS, SETS)
 def test_no_operation_changes_its_arguments(left: FieldSet, right: FieldSet) -> None:
     before = repr((left, right))
@@ -58,13 +55,11 @@ def test_no_operation_changes_its_arguments(left: FieldSet, right: FieldSet) -> 
     assert repr((left, right)) == before
 
 
-@settings(deadline=None)
 @given(SETS)
 def test_the_wire_form_reads_back_as_the_same_set(fields: FieldSet) -> None:
     assert fieldset.decode(fields) == fields
 
 
-@settings(deadline=None)
 @given(SETS)
 def test_leaves_have_nothing_below(fields: FieldSet) -> None:
     every = members(fields)
@@ -74,7 +69,6 @@ def test_leaves_have_nothing_below(fields: FieldSet) -> None:
     assert members(fieldset.leaves(fields)) == expected
 
 
-@settings(deadline=None)
 @given(SETS, PATHS)
 def test_contains_tells_members(fields: FieldSet, path: tuple[str, ...]) -> None:
     assert fieldset.contains(fields, path) is (path in members(fields))

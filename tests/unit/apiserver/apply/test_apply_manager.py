@@ -499,7 +499,7 @@ SPEC = st.fixed_dictionaries(
 STEP = st.tuples(st.sampled_from(["apply", "update"]), st.sampled_from(["m1", "m2"]), SPEC)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(STEP, min_size=1, max_size=4), SPEC)
 def test_applying_twice_is_applying_once(history: list[tuple[str, str, Json]], last: Json) -> None:
     model = custom_model(

@@ -354,7 +354,7 @@ def _plainly_applies(subject: Json, namespace: str, who: UserInfo) -> bool:
     return bool(subject.get("namespace") or namespace) and account == who.name
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.lists(st.one_of(changes, questions), max_size=30))
 def test_answers_follow_the_rules_through_any_history(history: list[Any]) -> None:
     authorizer = Authorizer()

@@ -87,14 +87,14 @@ def objects() -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(st.sampled_from((*NAMES, "spec", "z")), VALUES, max_size=4)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(schemas(), VALUES)
 def test_the_quick_check_agrees_with_the_explanation(schema: dict[str, Any], value: Any) -> None:
     node = compile_schema(schema)
     assert quick_check(node)(value) == (not explain(node, value).issues)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(schemas(), VALUES)
 def test_pruning_twice_prunes_nothing_more(schema: dict[str, Any], value: Any) -> None:
     node = compile_schema(schema)
@@ -106,7 +106,7 @@ def test_pruning_twice_prunes_nothing_more(schema: dict[str, Any], value: Any) -
     assert twice == once
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(schemas(), VALUES)
 def test_defaulting_twice_changes_nothing_more(schema: dict[str, Any], value: Any) -> None:
     # A default may itself hold nulls that the second pass drops; CRD validation refuses such defaults.
@@ -128,7 +128,7 @@ def _without_null_defaults(schema: Any) -> Any:
     }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(schemas(), objects())
 def test_a_valid_object_stays_valid_when_decoded_and_defaulted_again(
     schema: dict[str, Any], fields: dict[str, Any]
@@ -146,7 +146,7 @@ def test_a_valid_object_stays_valid_when_decoded_and_defaulted_again(
     assert resource.validate_create(again) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     schemas(),
     schemas(),
@@ -182,7 +182,7 @@ def test_a_change_that_shares_the_rest_with_its_base_is_decoded_like_a_copy(
     assert base == settled
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.recursive(
         SCALARS,

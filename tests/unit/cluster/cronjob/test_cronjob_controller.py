@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import pytest
-from workloadkit import NAMESPACE, behaving, pod_spec
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import CronJob, Job
@@ -16,6 +15,7 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
+from tests.unit.cluster.workloadkit import NAMESPACE, behaving, pod_spec
 
 
 @pytest.fixture(autouse=True)

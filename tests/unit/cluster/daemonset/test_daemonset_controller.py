@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from setkit import made, pods, template, until
-from workloadkit import NAMESPACE, behaving
 
 from quarterdeck.api.k8s import ControllerRevision, DaemonSet, Node
 from quarterdeck.client import Client, MergePatch
@@ -15,6 +13,8 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
+from tests.unit.cluster.setkit import made, pods, template, until
+from tests.unit.cluster.workloadkit import NAMESPACE, behaving
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from setkit import made, pods, template, until
-from workloadkit import NAMESPACE, behaving, verdicts
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Deployment, ReplicaSet, ResourceQuota
@@ -16,6 +14,8 @@ from quarterdeck.cluster.podset.templatehash import template_hash
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
+from tests.unit.cluster.setkit import made, pods, template, until
+from tests.unit.cluster.workloadkit import NAMESPACE, behaving, verdicts
 
 REVISION = "deployment.kubernetes.io/revision"
 

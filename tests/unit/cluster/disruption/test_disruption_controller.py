@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from setkit import LABELS, made, pods, template, until
-from workloadkit import NAMESPACE, behaving, job, pod, verdicts
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Deployment, Eviction, Pod, PodDisruptionBudget
@@ -17,6 +15,8 @@ from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import TooManyRequests
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster
+from tests.unit.cluster.setkit import LABELS, made, pods, template, until
+from tests.unit.cluster.workloadkit import NAMESPACE, behaving, job, pod, verdicts
 
 
 @pytest.fixture(autouse=True)

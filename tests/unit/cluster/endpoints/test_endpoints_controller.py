@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from setkit import LABELS, made, pods, template, until
-from workloadkit import NAMESPACE, behaving
 
 from quarterdeck.api import DynamicObject, to_dict
 from quarterdeck.api.k8s import Endpoints, EndpointSlice, Service
@@ -17,6 +15,8 @@ from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import TestCluster, eventually
+from tests.unit.cluster.setkit import LABELS, made, pods, template, until
+from tests.unit.cluster.workloadkit import NAMESPACE, behaving
 
 
 @pytest.fixture(autouse=True)

@@ -46,7 +46,7 @@ operations = st.sampled_from(POOLS).flatmap(
 
 
 @given(operations)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_history_of_carving_and_releasing(steps: tuple[Network, list[tuple[int, Network]]]) -> None:
     pool, history = steps
     pair = Pair(pool)
@@ -82,7 +82,7 @@ def test_any_history_of_carving_and_releasing(steps: tuple[Network, list[tuple[i
 
 
 @given(operations)
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_best_fit_breaks_the_smallest_block_that_will_do(
     steps: tuple[Network, list[tuple[int, Network]]],
 ) -> None:

@@ -91,7 +91,7 @@ states = st.lists(
 
 
 @given(states, st.randoms(use_true_random=False))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_duplicated_and_reordered_news_end_where_the_news_in_order_end(
     news: list[tuple[int, Network | None, int]], dice: random.Random
 ) -> None:
@@ -126,7 +126,7 @@ operations = st.lists(
 
 
 @given(operations)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_incremental_state_equals_a_rebuild_at_every_quiet_point(steps: list[tuple[str, Network]]) -> None:
     ledger, version = Ledger(), 1
     ledger.put_pool(POOL, facts())

@@ -19,7 +19,7 @@ histories = st.sampled_from(POOLS).flatmap(
 
 
 @given(histories)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_union_semantics_under_any_history(history: tuple[Network, list[tuple[bool, Network, int]]]) -> None:
     pool, steps = history
     view, blocks = Occupancy(pool), dict[str, Network]()

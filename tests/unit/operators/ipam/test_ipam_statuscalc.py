@@ -76,7 +76,7 @@ def test_ipv6_keys_and_saturation() -> None:
         lambda pool: st.tuples(st.just(pool), st.lists(blocks_around(pool), max_size=12))
     )
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_counts_by_formula_equal_counts_one_by_one(given_: tuple[Network, list[Network]]) -> None:
     pool, blocks = given_
     view = Occupancy(pool)

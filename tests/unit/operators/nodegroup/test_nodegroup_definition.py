@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from clusterfake import FakeCluster
-
 from quarterdeck.operators.nodegroup import names
 from quarterdeck.operators.nodegroup.controllers.registration import TARGET
 from quarterdeck.operators.nodegroup.types import definition
 from quarterdeck.operators.nodegroup.webhooks import ClusterReader, policy_webhook, simple_webhook
 from quarterdeck.runtime.webhook import UrlTarget, webhook_configurations
+
+from .clusterfake import FakeCluster
 
 DEFINITION = definition()
 VERSIONS = {version["name"]: version for version in DEFINITION["spec"]["versions"]}

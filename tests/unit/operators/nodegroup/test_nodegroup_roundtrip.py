@@ -34,7 +34,7 @@ from .test_nodegroup_hostile import damaged
 
 Json = dict[str, Any]
 thorough = settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
 
 

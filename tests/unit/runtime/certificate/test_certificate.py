@@ -84,7 +84,7 @@ def plain_server(directory: Path, **options: Any) -> WebhookServer:
 
 
 async def until_served(port: int, context: ssl.SSLContext, certificate: bytes, name: str | None) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             web = await Web.connect(port, context, name)
             served = web.peer_certificate

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -25,17 +25,27 @@ from quarterdeck.runtime.election import (
     election_client,
 )
 from quarterdeck.runtime.metrics import RuntimeMetrics
+from tests.harness.wire import load_kubeconfig
 from tests.unit.runtime.servicekit import until
 
 pytestmark = pytest.mark.real_time
 
-OPTIONS = {"lease_duration": 3.0, "renew_deadline": 2.0, "retry_period": 1.0}
+OPTIONS = {"lease_duration": 30.0, "renew_deadline": 20.0, "retry_period": 1.0}
+SOON_LOST = {"lease_duration": 6.0, "renew_deadline": 4.0, "retry_period": 1.0, "stall_limit": 1.0}
 
 
 def settings(identity: str, **changes: Any) -> LeaderElection:
     return LeaderElection(
         **{"name": "gangs", "namespace": "kube-system", "identity": identity, **OPTIONS, **changes}
     )
+
+
+def block_until(holds: Callable[[], bool]) -> None:
+    """Block the loop of the caller until something holds: it must come about without that loop."""
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline, "it does not come about while the loop is blocked"
+        time.sleep(0.02)
 
 
 class Told:
@@ -100,6 +110,17 @@ async def server_process(tmp_path: Path) -> AsyncIterator[Config]:
         await process.wait()
 
 
+def renewals(tmp_path: Path) -> dict[str, str]:
+    """When the server last saw each Lease renewed, asked without any loop."""
+    connection = load_kubeconfig(tmp_path / "kubeconfig").connect(timeout=60.0)
+    try:
+        answer = connection.request("GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases")
+    finally:
+        connection.close()
+    found = {each["metadata"]["name"]: each["spec"] for each in answer.json()["items"]}
+    return {name: spec["renewTime"] for name, spec in found.items() if name.startswith("gangs")}
+
+
 async def test_a_blocked_main_loop_does_not_cost_the_lease_and_a_stop_gives_it_back(tmp_path: Path) -> None:
     async with server_process(tmp_path) as config, Client.connect(config) as client:
         metrics = RuntimeMetrics()
@@ -109,7 +130,7 @@ async def test_a_blocked_main_loop_does_not_cost_the_lease_and_a_stop_gives_it_b
         await until(lambda: run.calls == ["started"])
         assert run.elector.may_write()
         before = await client.get(Lease, "gangs", "kube-system")
-        time.sleep(3.5)  # noqa: ASYNC251  blocking the loop is the point
+        block_until(lambda: renewals(tmp_path)["gangs"] != str(before.spec.renew_time))
         after = await client.get(Lease, "gangs", "kube-system")
         assert after.spec.holder_identity == "first"
         assert after.spec.renew_time != before.spec.renew_time
@@ -159,7 +180,8 @@ async def test_a_blocked_main_loop_costs_no_shard_and_a_stop_gives_all_of_them_b
         assert run.elector.held == (0, 1, 2)
         assert run.elector.owns("team/job")
         before = await leases()
-        time.sleep(3.5)  # noqa: ASYNC251  blocking the loop is the point
+        times = {name: str(lease.spec.renew_time) for name, lease in before.items()}
+        block_until(lambda: all(at != times[name] for name, at in renewals(tmp_path).items()))
         after = await leases()
         assert run.elector.may_write("team/job")
         assert len(before) == 4, "one Lease for every shard, and one that says we are alive"
@@ -177,11 +199,10 @@ async def test_a_blocked_main_loop_costs_no_shard_and_a_stop_gives_all_of_them_b
 async def test_a_main_loop_that_stays_blocked_loses_its_shards(tmp_path: Path) -> None:
     async with ApiServer(ServerOptions()) as server:
         config = config_of(server, tmp_path)
-        mine = settings("first", shards=2, stall_limit=1.0)
+        mine = settings("first", shards=2, **SOON_LOST)
         run = ShardRun(ThreadedShardedElector(mine, election_client(config, mine)))
         await until(lambda: run.working == {0, 1})
-        time.sleep(2.5)  # noqa: ASYNC251  blocking the loop is the point
-        assert not run.elector.may_write("team/job"), "nobody renews any more"
+        block_until(lambda: not run.elector.may_write("team/job"))  # nobody renews any more
         await asyncio.wait([run.task])
         assert run.task.exception() is None
         assert run.working == set()
@@ -225,10 +246,10 @@ async def test_a_lost_lease_ends_the_run_after_telling(tmp_path: Path) -> None:
 async def test_a_main_loop_that_stays_blocked_loses_the_lease(tmp_path: Path) -> None:
     async with ApiServer(ServerOptions()) as server:
         config = config_of(server, tmp_path)
-        mine = settings("first", stall_limit=1.0)
+        mine = settings("first", **SOON_LOST)
         run = Run(ThreadedElector(mine, election_client(config, mine)))
         await until(lambda: run.calls == ["started"])
-        time.sleep(2.5)  # noqa: ASYNC251  blocking the loop is the point
+        block_until(lambda: not run.elector.may_write())
         await asyncio.wait([run.task])
         assert run.calls == ["started", "stopped"]
 

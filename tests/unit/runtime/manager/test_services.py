@@ -82,7 +82,7 @@ async def _run(manager: Manager, client: Client, health: HealthServer, served: M
         await web.close()
         text = ""
         web = await Web.connect(served.address[1], None)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while 'reconcile_total{controller="greeter",result="success"} 0' in text or not text:
                 _, body = await web.send("GET", "/metrics")
                 text = body.decode()

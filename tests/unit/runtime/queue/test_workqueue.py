@@ -411,7 +411,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(ACTIONS)
 def test_any_interleaving_serves_every_added_key(actions: list[tuple[str, int, int]]) -> None:
     async def check() -> None:

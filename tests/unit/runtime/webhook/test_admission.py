@@ -248,7 +248,7 @@ async def test_an_undecodable_or_foreign_object_is_400() -> None:
     assert version["response"]["status"]["message"] == "expected Gang of example.io/v1 but got example.io/v2"
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.binary(max_size=200) | json_documents().map(lambda value: json.dumps(value).encode()))
 def test_any_body_gets_a_review_with_a_client_error(body: bytes) -> None:
     answer = asyncio.run(ask(Validator(Gang, accept), body))
@@ -257,7 +257,7 @@ def test_any_body_gets_a_review_with_a_client_error(body: bytes) -> None:
     assert answer["response"]["status"]["code"] == 400
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(json_documents(), st.sampled_from(["CREATE", "UPDATE", "DELETE"]))
 def test_any_object_is_judged_or_refused_never_a_panic(obj: Any, operation: str) -> None:
     body = review(obj, old=obj, operation=operation)

@@ -1,0 +1,67 @@
+"""What is in the wheel, and what is not."""
+
+from __future__ import annotations
+
+import configparser
+import zipfile
+from pathlib import Path, PurePosixPath
+
+import pytest
+from hatchling.builders.wheel import WheelBuilder
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "src"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel as the build makes it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    (made,) = WheelBuilder(str(ROOT)).build(directory=str(folder), versions=["standard"])
+    return Path(made)
+
+
+@pytest.fixture(scope="module")
+def contents(wheel: Path) -> frozenset[PurePosixPath]:
+    """Its files."""
+    with zipfile.ZipFile(wheel) as archive:
+        return frozenset(map(PurePosixPath, archive.namelist()))
+
+
+def test_it_has_the_package_and_nothing_else(contents: frozenset[PurePosixPath]) -> None:
+    tops = {path.parts[0] for path in contents}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"quarterdeck"}
+    assert len(tops) == 2
+
+
+def test_it_has_no_tests_no_harness_and_no_cases(contents: frozenset[PurePosixPath]) -> None:
+    strange = {"tests", "harness", "cases", "conftest.py", "__pycache__"}
+    assert [str(path) for path in contents if strange & set(path.parts)] == []
+    assert [str(path) for path in contents if path.name.startswith("test_")] == []
+
+
+def test_it_is_typed(contents: frozenset[PurePosixPath]) -> None:
+    assert PurePosixPath("quarterdeck/py.typed") in contents
+
+
+def test_it_has_every_module_and_every_data_file(contents: frozenset[PurePosixPath]) -> None:
+    wanted = {
+        PurePosixPath(path.relative_to(SOURCE).as_posix())
+        for path in SOURCE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert sorted(map(str, wanted - contents)) == []
+    kinds = {path.suffix for path in wanted}
+    assert {".py", ".yaml"} <= kinds, "there are data files, or this test looks in the wrong place"
+
+
+def test_its_entry_points_are_modules_of_it(wheel: Path, contents: frozenset[PurePosixPath]) -> None:
+    (listed,) = (path for path in contents if path.name == "entry_points.txt")
+    points = configparser.ConfigParser(delimiters=("=",))
+    with zipfile.ZipFile(wheel) as archive:
+        points.read_string(archive.read(str(listed)).decode())
+    assert "quarterdeck.operators" in points.sections()
+    for section in points.sections():
+        for name, target in points.items(section):
+            module = PurePosixPath(*target.partition(":")[0].split("."))
+            assert {module.with_suffix(".py"), module / "__init__.py"} & contents, (section, name, target)
