@@ -12,7 +12,7 @@ from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends import BackendManager
 from quarterdeck.operators.grove.configuration import effective_document, load_configuration
-from quarterdeck.runtime.webhook.http import Request
+from quarterdeck.wire.http import Request
 from tests.harness.case import Case, CaseFailure
 from tests.harness.run import Run
 from tests.harness.words import words
