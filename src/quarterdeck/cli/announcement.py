@@ -45,7 +45,7 @@ async def announced(
     try:
         if context is not None:
             await asyncio.to_thread(context.add, entry.kubeconfig)
-        where = f", context {entry.name} in {kubeconfig}" if kubeconfig is not None else ""
+        where = f", context {entry.name} in {_shown(kubeconfig)}" if kubeconfig is not None else ""
         how = (
             f"try: kubectl --context {entry.name} get namespaces"
             if where
@@ -58,3 +58,9 @@ async def announced(
                 await asyncio.to_thread(context.remove)
     finally:
         await asyncio.to_thread(forget, entry.name)
+
+
+def _shown(path: Path) -> str:
+    """A path as people write it."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
