@@ -79,13 +79,13 @@ class Peer:
 
     async def rest(self) -> bytes:
         """Everything until the server closes."""
-        received = b""
+        received = bytearray()
         try:
             while part := await self.reader.read(65536):
                 received += part
         except ConnectionError:
             pass
-        return received
+        return bytes(received)
 
     async def close(self) -> None:
         self.writer.transport.abort()

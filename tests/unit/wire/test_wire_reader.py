@@ -74,7 +74,7 @@ def test_requests_are_the_same_however_they_are_cut(
 
 
 def test_a_head_that_comes_byte_by_byte_is_looked_at_once() -> None:
-    head = b"GET /a HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 200_000
+    head = b"GET /a HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 100_000
     reader = RequestReader(Limits(), HeadCache())
     for start in range(len(head)):  # would not end if each byte had everything copied or searched again
         reader.receive(head[start : start + 1])
@@ -82,7 +82,7 @@ def test_a_head_that_comes_byte_by_byte_is_looked_at_once() -> None:
     reader.receive(b"\r\n\r\n")
     found = reader.read_head()
     assert found is not None
-    assert len(found.headers["x"]) == 200_000
+    assert len(found.headers["x"]) == 100_000
 
 
 @pytest.mark.parametrize("line", [b"X: y\r\n", b"X: " + b"y" * 10_000 + b"\r\n", b"y" * 100])

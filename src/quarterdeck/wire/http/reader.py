@@ -148,7 +148,9 @@ class RequestReader:
         size = len(waiting) - start
         if size > self._limits.head:
             raise RefusedRequest(431)
-        if size and (not waiting[start : start + 1].isalpha() or waiting.find(b"\n\n", start) >= 0):
+        if size and (
+            not waiting[start : start + 1].isalpha() or waiting.find(b"\n\n", start + self._scanned) >= 0
+        ):
             raise RefusedRequest(400)
 
     def _parse(self, raw: bytes) -> Head:
