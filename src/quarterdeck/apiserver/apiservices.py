@@ -13,7 +13,7 @@ from .http import audit_id
 from .registry.context import timestamp
 from .resource import Resource
 from .resourcetable import ResourceTable
-from .storage import Store, WriteConflict, encode_value
+from .storage import StorageFull, Store, WriteConflict, encode_value
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
@@ -58,7 +58,11 @@ class LocalServices:
         """Follow the table until cancelled."""
         while True:
             self._changed.clear()
-            await self.sync()
+            try:
+                await self.sync()
+            except StorageFull:
+                await self._store.writable()
+                continue
             await self._changed.wait()
 
     async def sync(self) -> None:

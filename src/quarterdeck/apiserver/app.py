@@ -35,7 +35,7 @@ from .registry.write import Writer
 from .requestinfo import RequestInfo
 from .resource import Resource
 from .resourcetable import ResourceTable
-from .storage import StorageError
+from .storage import StorageError, StorageFull
 
 _log = logging.getLogger("quarterdeck.apiserver")
 Result = Response | Awaitable[Response]
@@ -141,6 +141,8 @@ class App:
             return await pending
         except status.StatusError as error:
             return self._refused(error, api_request.http, api_request.warnings)
+        except StorageFull as error:
+            return self._refused(status.insufficient_storage(str(error)), api_request.http)
         except StorageError as error:
             return self._refused(status.unavailable(str(error)), api_request.http)
 

@@ -14,6 +14,7 @@ from .auth.legacytoken import LAST_USED
 from .registry.write import Writer
 from .resource import Resource
 from .status import StatusError
+from .storage import StorageError
 from .strategy import Json
 
 
@@ -48,8 +49,8 @@ class TokenUse:
 
         try:
             await self._writer.update_stored(self._secrets, namespace, name, label)
-        except StatusError:
-            return  # the Secret is gone
+        except (StatusError, StorageError):
+            return  # the Secret is gone, or nothing can be written: the next use is noted
 
     async def close(self) -> None:
         """Wait for what is being written."""

@@ -14,7 +14,16 @@ from typing import Any
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource import Resource
 from quarterdeck.apiserver.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import Bucket, Entry, Event, EventType, Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import (
+    Bucket,
+    Entry,
+    Event,
+    EventType,
+    StorageFull,
+    Store,
+    WriteConflict,
+    encode_value,
+)
 
 from .conversion import Converter
 from .resource import CustomResource, Family
@@ -88,6 +97,9 @@ class DefinitionLifecycle:
                     await self._reconcile(name)
                 except WriteConflict:
                     self._queue[name] = None
+                except StorageFull:
+                    self._queue[name] = None
+                    await self._store.writable()
                 except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
                     _log.exception("custom resource definition failed", extra={"definition": name})
 
