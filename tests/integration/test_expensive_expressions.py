@@ -12,6 +12,7 @@ import pytest
 
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.apiserver.inprocess import LocalServer
+from quarterdeck.testing import eventually
 
 Json = dict[str, Any]
 JSON = (("Content-Type", "application/json"),)
@@ -124,8 +125,11 @@ async def test_a_rule_of_a_custom_resource_that_spends_its_budget_lets_others_be
             local, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition
         )
         assert status == 201, answer
-        while (await local.exchange("GET", path, "", (), b""))[0] == 404:  # noqa: ASYNC110 - a state of the server
-            await asyncio.sleep(0.01)
+
+        async def is_served() -> bool:
+            return (await local.exchange("GET", path, "", (), b""))[0] == 200
+
+        await eventually(is_served)
         status, answer, reads = await answered_meanwhile(local, path, thing)
         assert status == 422, answer
         assert "cost exceeds limit" in answer["message"]

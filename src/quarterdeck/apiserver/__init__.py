@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .server import ApiServer, ServerOptions
-    from .storage import Durability, StorageError
+    from .storage import Durability, StorageError, salvage
 
-__all__ = ["ApiServer", "Durability", "ServerOptions", "StorageError"]
+__all__ = ["ApiServer", "Durability", "ServerOptions", "StorageError", "salvage"]
 
 _HOMES = {
     "ApiServer": "server",
     "ServerOptions": "server",
     "Durability": "storage",
     "StorageError": "storage",
+    "salvage": "storage",
 }
 
 

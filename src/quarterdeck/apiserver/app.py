@@ -42,6 +42,7 @@ from .requestinfo import RequestInfo
 from .resource.resource import Resource
 from .resource.resourcetable import ResourceTable
 from .storage import StorageError
+from .storage import StorageFull
 
 MAX_BODY: Final = 3 * MIB
 _log = logging.getLogger("quarterdeck.apiserver")
@@ -163,6 +164,8 @@ class App:
             return await pending
         except status.StatusError as error:
             return self._refused(error, api_request.http, api_request.warnings)
+        except StorageFull as error:
+            return self._refused(status.insufficient_storage(str(error)), api_request.http)
         except StorageError as error:
             return self._refused(status.unavailable(str(error)), api_request.http)
 

@@ -70,6 +70,7 @@ from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
 _COMPACTION_PERIOD = 300.0
+_COMPACTION_RETRY = 15.0
 _DRAIN_SECONDS = 5.0
 _SYSTEM = UserInfo("system:apiserver", groups=("system:masters",))
 
@@ -186,7 +187,8 @@ class ApiServer:
 
     async def _compact_regularly(self) -> None:
         while True:
-            await asyncio.sleep(_COMPACTION_PERIOD)
+            has_failed = self.store.compaction_failure is not None
+            await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
             await self.store.compact()
 
     # -- assembly --------------------------------------------------------------------------
@@ -316,10 +318,16 @@ class ApiServer:
 
     def _health(self, request: Request, path: str) -> Response:
         name = path.split("/")[1]
-        checks = {"ping": True, "storage": self.store.failure is None, "definitions": self.is_ready}
+        store = self.store
+        checks = {
+            "ping": True,
+            "storage": store.failure is None,
+            "compaction": store.compaction_failure is None,
+            "definitions": self.is_ready,
+        }
         checks |= {check: holds() for check, holds in self._checks.items()}
-        if name == "livez":
-            checks = {"ping": True}
+        if name == "livez":  # a restart helps
+            checks = {"ping": True, "storage": not store.is_stuck}
         good = all(checks.values())
         if good and "verbose" not in request.query:
             return Response(200, b"ok", content_type="text/plain; charset=utf-8")

@@ -220,5 +220,12 @@ def unavailable(message: str) -> StatusError:
     return StatusError(503, message, reason="ServiceUnavailable")
 
 
+def insufficient_storage(message: str) -> StatusError:
+    """The disk is full; a client that waits a moment may try again."""
+    return StatusError(
+        507, message, reason="InsufficientStorage", details={}, retry_after=1, headers=[("Retry-After", "1")]
+    )
+
+
 def timeout(message: str) -> StatusError:
     return StatusError(504, f"Timeout: {message}", reason="Timeout", details={})

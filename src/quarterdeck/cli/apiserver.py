@@ -33,6 +33,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="FILE", help="add a context to this file while it runs"
     )
+    parser.add_argument(
+        "--salvage",
+        action="store_true",
+        help="keep what can be read of a damaged --data-dir, say what was saved and what is lost, and end",
+    )
     parser.set_defaults(run=run)
 
 
@@ -62,6 +67,8 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    if arguments.salvage:
+        return salvage(arguments)
     import uvloop
 
     from quarterdeck.apiserver.document import nesting
@@ -69,6 +76,22 @@ def run(arguments: argparse.Namespace) -> int:
     nesting.make_room()
     relax_collector()
     return uvloop.run(serve(arguments))
+
+
+def salvage(arguments: argparse.Namespace) -> int:
+    """Put a damaged data directory in order."""
+    from quarterdeck.apiserver import StorageError
+    from quarterdeck.apiserver import salvage as salvage_directory
+
+    if arguments.data_dir is None:
+        raise CommandError("--salvage needs the --data-dir to put in order")
+    try:
+        report = salvage_directory(arguments.data_dir)
+    except (StorageError, OSError) as error:
+        raise CommandError(str(error)) from error
+    for line in report.lines():
+        print(line)
+    return 0
 
 
 def server_options(arguments: argparse.Namespace) -> ServerOptions:

@@ -14,7 +14,14 @@ from typing import Any
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import Bucket, Entry, Event, EventType, Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import Bucket
+from quarterdeck.apiserver.storage import Entry
+from quarterdeck.apiserver.storage import Event
+from quarterdeck.apiserver.storage import EventType
+from quarterdeck.apiserver.storage import Store
+from quarterdeck.apiserver.storage import WriteConflict
+from quarterdeck.apiserver.storage import encode_value
+from quarterdeck.apiserver.storage import StorageFull
 
 from .conversion import Converter
 from .resource import CustomResource, Family
@@ -88,6 +95,9 @@ class DefinitionLifecycle:
                     await self._reconcile(name)
                 except WriteConflict:
                     self._queue[name] = None
+                except StorageFull:
+                    self._queue[name] = None
+                    await self._store.writable()
                 except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
                     _log.exception("custom resource definition failed", extra={"definition": name})
 

@@ -12,8 +12,11 @@ from typing import Any, Final
 from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import Store
+from quarterdeck.apiserver.storage import WriteConflict
+from quarterdeck.apiserver.storage import encode_value
 from quarterdeck.apiserver.uid import new_uid
+from .storage import StorageFull
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"
@@ -58,7 +61,11 @@ class LocalServices:
         """Follow the table until cancelled."""
         while True:
             self._changed.clear()
-            await self.sync()
+            try:
+                await self.sync()
+            except StorageFull:
+                await self._store.writable()
+                continue
             await self._changed.wait()
 
     async def sync(self) -> None:

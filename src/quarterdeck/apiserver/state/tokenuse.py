@@ -15,6 +15,7 @@ from quarterdeck.apiserver.registry.write import Writer
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError
+from .storage import StorageError
 
 
 class TokenUse:
@@ -48,8 +49,8 @@ class TokenUse:
 
         try:
             await self._writer.update_stored(self._secrets, namespace, name, label)
-        except StatusError:
-            return  # the Secret is gone
+        except (StatusError, StorageError):
+            return  # the Secret is gone, or nothing can be written: the next use is noted
 
     async def close(self) -> None:
         """Wait for what is being written."""

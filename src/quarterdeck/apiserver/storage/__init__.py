@@ -1,5 +1,6 @@
 """Durable, versioned storage: one global revision, group commit, history, watch events.
 
+    inspection  what is found at start; `mark` knows what was acknowledged, `salvage` keeps what can be read
     log      SQLite: every change is a row; nothing is acknowledged before it is on disk
     bucket   memory: the newest state of one resource and its recent changes
     past     the state of one resource at an earlier revision
@@ -11,7 +12,9 @@ Values are JSON documents without their outer brace, apiVersion, kind and resour
 
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, encode_value
-from .log import Durability, StorageError, StorageLocked
+from .error import StorageDamaged, StorageError, StorageFull, StorageLocked
+from .log import Durability
+from .salvage import salvage
 from .store import Compacted, Store, WriteConflict
 
 __all__ = [
@@ -21,9 +24,12 @@ __all__ = [
     "Entry",
     "Event",
     "EventType",
+    "StorageDamaged",
     "StorageError",
+    "StorageFull",
     "StorageLocked",
     "Store",
     "WriteConflict",
     "encode_value",
+    "salvage",
 ]

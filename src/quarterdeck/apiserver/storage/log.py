@@ -8,39 +8,34 @@ Only `Store` writes here, one batch at a time.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 import uuid
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple
+from time import perf_counter
+from typing import Final
 
-SCHEMA_VERSION = "1"
-PUT, DELETE = 1, 2
+from .error import StorageError, StorageLocked
+from .inspection import DATABASE, Found, inspect, open_read_only
+from .mark import Mark
+from .row import COLUMNS, DELETE, SCHEMA, Row
+
+_log = logging.getLogger("quarterdeck.apiserver.storage")
+
+SCHEMA_VERSION: Final = "2"
 #: SQLite compiles a statement per batch size and keeps it
-_ROWS_PER_STATEMENT = 64
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS log (
-    rev INTEGER PRIMARY KEY,
-    key TEXT NOT NULL,
-    op INTEGER NOT NULL,
-    create_rev INTEGER NOT NULL,
-    prev_rev INTEGER NOT NULL,
-    value BLOB NOT NULL
-);
-CREATE INDEX IF NOT EXISTS log_key ON log (key, rev);
-CREATE TABLE IF NOT EXISTS meta (k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT ROWID;
-"""
-
-
-class StorageError(Exception):
-    """The disk or the database failed; writes stop until a restart."""
-
-
-class StorageLocked(StorageError):
-    """Another server holds the data directory."""
+_ROWS_PER_STATEMENT: Final = 64
+#: what may stay of the write-ahead log once its content is in the database, in bytes
+_LOG_LIMIT: Final = 16 * 1024 * 1024
+#: what a slice of compaction may take, in seconds, and the revisions of the first one
+_SLICE_SECONDS: Final = 0.01
+_FIRST_SLICE: Final = 500
+#: free pages that stay in the file, for what is written next
+_SPARE_PAGES: Final = 250
 
 
 class Durability(Enum):
@@ -55,15 +50,6 @@ class Durability(Enum):
     MEMORY = "memory"
 
 
-class Row(NamedTuple):
-    rev: int
-    key: str
-    op: int
-    create_rev: int
-    prev_rev: int
-    value: bytes
-
-
 class Log:
     """The database file and its single-writer lock."""
 
@@ -71,83 +57,95 @@ class Log:
         self.durability = Durability.MEMORY if directory is None else durability
         self._lock_fd: int | None = None
         self._reader: sqlite3.Connection | None = None
-        if directory is None:
-            self._path = None
-            self._db = self._connect(":memory:")
-        else:
+        self._mark: Mark | None = None
+        self._inserts: dict[int, str] = {}
+        self._slice = _FIRST_SLICE
+        self._path = None if directory is None else directory / DATABASE
+        found = None
+        if directory is not None:
             # what is stored includes Secrets: nobody else on the machine may read it
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             directory.chmod(0o700)
-            self._lock(directory)
-            self._path = directory / "state.db"
-            try:
-                self._db = self._connect(str(self._path))
-            except sqlite3.DatabaseError as error:
-                self._unlock()
-                raise StorageError(f"cannot open {self._path}: {error}") from error
-        self._inserts: dict[int, str] = {}
+            self._lock_fd = lock(directory)
         try:
-            self._open()
+            if directory is not None:
+                found = inspect(directory)
+            self._db = self._connect()
+        except sqlite3.DatabaseError as error:
+            self._unlock()
+            raise StorageError(f"cannot open {self._path}: {error}") from error
+        except BaseException:
+            self._unlock()
+            raise
+        try:
+            self._open(directory, found)
         except BaseException:
             self.close()
             raise
-
-    def _lock(self, directory: Path) -> None:
-        path = directory / "lock"
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
-            os.close(fd)
-            raise StorageLocked(
-                f"data directory {directory} is in use by another server (process {holder}); "
-                "stop it or choose another --data-dir"
-            ) from None
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
-        self._lock_fd = fd
 
     def _unlock(self) -> None:
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
 
-    def _connect(self, target: str) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         # one connection is used by the loop thread and the commit thread, never at the same time
+        target = ":memory:" if self._path is None else str(self._path)
         db = sqlite3.connect(target, isolation_level=None, check_same_thread=False, cached_statements=64)
-        if target != ":memory:":
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # has an effect in a file without tables only
+        if self._path is not None:
             db.execute("PRAGMA journal_mode=WAL")
             db.execute("PRAGMA synchronous=" + ("FULL" if self.durability is Durability.FULL else "NORMAL"))
-            db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            db.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
         db.execute("PRAGMA temp_store=MEMORY")
         return db
 
-    def _open(self) -> None:
+    def _open(self, directory: Path | None, found: Found | None) -> None:
         try:
-            self._db.executescript(_SCHEMA)
-            known = self._meta("schema")
-            if known is None:
-                self._db.execute("BEGIN IMMEDIATE")
-                self._set_meta("schema", SCHEMA_VERSION)
-                self._set_meta("instance", str(uuid.uuid4()))
-                self._set_meta("last_rev", "0")
-                self._set_meta("compact_rev", "0")
-                self._db.execute("COMMIT")
-            elif known != SCHEMA_VERSION:
-                raise StorageError(
-                    f"{self._path} was written by another version "
-                    f"(schema {known}, this one reads {SCHEMA_VERSION})"
-                )
-            newest = self._db.execute("SELECT COALESCE(MAX(rev), 0) FROM log").fetchone()[0]
-            self.last_rev = max(int(self._meta("last_rev") or 0), newest)
-            self.compact_rev = int(self._meta("compact_rev") or 0)
+            if found is None:
+                instance = self._make()
+            else:
+                instance = found.instance
+                self._migrate(found.schema)
         except sqlite3.DatabaseError as error:
-            raise StorageError(f"cannot read {self._path}: {error}") from error
+            raise StorageError(f"cannot write to {self._path}: {error}") from error
+        self.last_rev = 0 if found is None else found.last_rev
+        self.compact_rev = 0 if found is None else found.compact_rev
+        self._cleaned_rev = 0 if found is None else found.cleaned_rev
+        #: what exists, until it is taken
+        self._live = {} if found is None else found.live
+        if directory is not None:
+            self._mark = Mark(directory, instance, is_synced=self.durability is Durability.FULL)
+            self._mark.create(self.last_rev)
 
-    def _meta(self, key: str) -> str | None:
-        row = self._db.execute("SELECT v FROM meta WHERE k = ?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+    def _make(self) -> str:
+        instance = str(uuid.uuid4())
+        self._db.executescript(SCHEMA)
+        self._db.execute("BEGIN IMMEDIATE")
+        for key, value in (
+            ("schema", SCHEMA_VERSION),
+            ("instance", instance),
+            ("last_rev", "0"),
+            ("compact_rev", "0"),
+            ("cleaned_rev", "0"),
+        ):
+            self._set_meta(key, value)
+        self._db.execute("COMMIT")
+        return instance
+
+    def _migrate(self, schema: str) -> None:
+        if schema == "1":
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("ALTER TABLE log ADD COLUMN crc INTEGER")
+            self._db.execute("DROP INDEX IF EXISTS log_key")
+            self._set_meta("schema", SCHEMA_VERSION)
+            self._db.execute("COMMIT")
+        if self._db.execute("PRAGMA auto_vacuum").fetchone()[0] == 0:
+            try:
+                self._db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+                self._db.execute("VACUUM")
+            except sqlite3.OperationalError as error:
+                _log.warning("the database file cannot shrink yet", extra={"error": str(error)})
 
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta (k, v) VALUES (?, ?)", (key, value))
@@ -166,42 +164,108 @@ class Log:
                     self._insert(rows[start : start + _ROWS_PER_STATEMENT])
                 db.execute("COMMIT")
             except sqlite3.Error:
-                db.execute("ROLLBACK")
+                self._roll_back()
                 raise
         self.last_rev = rows[-1].rev
+        if self._mark is not None:
+            self._mark.write(self.last_rev)
 
     def _insert(self, rows: Sequence[Row]) -> None:
         statement = self._inserts.get(len(rows))
         if statement is None:
-            places = ",".join(["(?,?,?,?,?,?)"] * len(rows))
-            statement = self._inserts[len(rows)] = f"INSERT INTO log VALUES {places}"  # noqa: S608
-        self._db.execute(statement, [column for row in rows for column in row])
+            places = ",".join(["(?,?,?,?,?,?,?)"] * len(rows))
+            statement = self._inserts[len(rows)] = f"INSERT INTO log ({COLUMNS}, crc) VALUES {places}"  # noqa: S608
+        self._db.execute(statement, [column for row in rows for column in (*row, row.crc())])
 
-    def compact(self, rev: int) -> int:
-        """Forget history at or below `rev` that is not the state at `rev`; returns the rows removed."""
+    def _roll_back(self) -> None:
+        if self._db.in_transaction:  # SQLite may have done it already
+            self._db.execute("ROLLBACK")
+
+    def try_to_write(self) -> None:
+        """Whether writes succeed again; raises like one of them. Blocks for the fsync."""
+        # large enough to need room of its own, and taken back
+        newest = self._db.execute("SELECT COALESCE(MAX(rev), 0) FROM log").fetchone()[0]
+        if newest > self.last_rev:
+            raise StorageError(
+                f"revision {newest} was stored although it failed; only a restart can take it in"
+            )
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            self._db.execute("INSERT OR REPLACE INTO meta (k, v) VALUES ('attempt', ?)", ("x" * 16_384,))
+            self._db.execute("COMMIT")
+        except sqlite3.Error:
+            self._roll_back()
+            raise
+        self._db.execute("DELETE FROM meta WHERE k = 'attempt'")
+
+    def declare_compacted(self, rev: int) -> None:
+        """History at or below `rev` is no longer given out; `clean` removes it."""
         db = self._db
         db.execute("BEGIN IMMEDIATE")
-        superseded = db.execute(
-            "DELETE FROM log WHERE rev IN (SELECT prev_rev FROM log WHERE rev <= ? AND prev_rev > 0)", (rev,)
-        ).rowcount
-        buried = db.execute("DELETE FROM log WHERE op = ? AND rev <= ?", (DELETE, rev)).rowcount
-        self._set_meta("compact_rev", str(rev))
-        self._set_meta("last_rev", str(self.last_rev))
-        db.execute("COMMIT")
+        try:
+            self._set_meta("compact_rev", str(rev))
+            self._set_meta("last_rev", str(self.last_rev))
+            db.execute("COMMIT")
+        except sqlite3.Error:
+            self._roll_back()
+            raise
         self.compact_rev = rev
-        if self._path is not None:
-            db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
-        return superseded + buried
+
+    def clean(self) -> tuple[int, bool]:
+        """Remove a slice of compacted history; returns the rows removed and whether there may be more.
+
+        It needs not be durable by itself: what is written next takes it along to the disk.
+        """
+        if self.durability is not Durability.FULL:
+            return self._clean()
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        try:
+            return self._clean()
+        finally:
+            self._db.execute("PRAGMA synchronous=FULL")
+
+    def _clean(self) -> tuple[int, bool]:
+        start, stop = self._cleaned_rev, min(self._cleaned_rev + self._slice, self.compact_rev)
+        if start >= stop:
+            return 0, self._shrink()
+        began = perf_counter()
+        db = self._db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            # with a deletion goes all that was before it, in the same transaction: nothing comes back
+            superseded = db.execute(
+                "DELETE FROM log WHERE rev IN"
+                " (SELECT prev_rev FROM log WHERE rev > ? AND rev <= ? AND prev_rev > 0)",
+                (start, stop),
+            ).rowcount
+            buried = db.execute(
+                "DELETE FROM log WHERE op = ? AND rev > ? AND rev <= ?", (DELETE, start, stop)
+            ).rowcount
+            self._set_meta("cleaned_rev", str(stop))
+            db.execute("COMMIT")
+        except sqlite3.Error:
+            self._roll_back()
+            raise
+        self._cleaned_rev = stop
+        pace = _SLICE_SECONDS / max(perf_counter() - began, 1e-6)
+        self._slice = max(_FIRST_SLICE // 5, min(int(self._slice * min(pace, 2.0)), 2_000))
+        return superseded + buried, True
+
+    def _shrink(self) -> bool:
+        """Give some of the free pages back to the disk; returns whether there are more."""
+        [free] = self._db.execute("PRAGMA freelist_count").fetchone()
+        if self._path is None or free <= _SPARE_PAGES:
+            return False
+        # as a script: `execute` takes one step of it, which frees one page
+        self._db.executescript(f"PRAGMA incremental_vacuum({min(free - _SPARE_PAGES, 200)})")
+        return True
 
     # -- reading ---------------------------------------------------------------------------
 
-    def live(self) -> Iterator[tuple[str, int, int, bytes]]:
-        """(key, rev, create_rev, value) of every object that exists, in key order."""
-        yield from self._db.execute(
-            "SELECT l.key, l.rev, l.create_rev, l.value FROM log l"
-            " JOIN (SELECT MAX(rev) AS newest FROM log GROUP BY key) m ON l.rev = m.newest"
-            " WHERE l.op = 1 ORDER BY l.key"
-        )
+    def take_live(self) -> list[Row]:
+        """Every object that exists, in key order; once."""
+        live, self._live = self._live, {}
+        return [live[key] for key in sorted(live)]
 
     def first_changes(
         self, prefix: str, after: int, up_to: int
@@ -210,10 +274,9 @@ class Log:
 
         A key that was not there has the revision 0.
         """
-        # by revision, not by key: the changes are few, the keys under the prefix may be many
         yield from self._read().execute(
             "SELECT first.key, first.prev_rev, before.create_rev, before.value FROM"
-            " (SELECT key, MIN(rev), prev_rev FROM log NOT INDEXED"
+            " (SELECT key, MIN(rev), prev_rev FROM log"
             "  WHERE rev > ? AND rev <= ? AND key >= ? AND key < ? GROUP BY key) first"
             " LEFT JOIN log before ON before.rev = first.prev_rev",
             (after, up_to, prefix, prefix + "\U0010ffff"),
@@ -222,7 +285,7 @@ class Log:
     def changes(self, prefix: str, after: int, up_to: int) -> Iterator[Row]:
         """The changes under a prefix with after < rev <= up_to, in order."""
         for row in self._read().execute(
-            "SELECT rev, key, op, create_rev, prev_rev, value FROM log NOT INDEXED"
+            f"SELECT {COLUMNS} FROM log"  # noqa: S608
             " WHERE rev > ? AND rev <= ? AND key >= ? AND key < ? ORDER BY rev",
             (after, up_to, prefix, prefix + "\U0010ffff"),
         ):
@@ -237,9 +300,7 @@ class Log:
         if self._path is None:
             return self._db
         if self._reader is None:
-            self._reader = sqlite3.connect(
-                f"file:{self._path}?mode=ro", uri=True, isolation_level=None, check_same_thread=False
-            )
+            self._reader = open_read_only(self._path)
         return self._reader
 
     def backup(self, target: Path) -> None:
@@ -249,4 +310,24 @@ class Log:
         if self._reader is not None:
             self._reader.close()
         self._db.close()
+        if self._mark is not None:
+            self._mark.close()
         self._unlock()
+
+
+def lock(directory: Path) -> int:
+    """Become the only user of a data directory, until the result is closed."""
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.read(fd, 32).decode("ascii", "replace").strip() or "unknown"
+        os.close(fd)
+        raise StorageLocked(
+            f"data directory {directory} is in use by another server (process {holder}); "
+            "stop it or choose another --data-dir"
+        ) from None
+    with suppress(OSError):  # who it is matters to people only
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+    return fd

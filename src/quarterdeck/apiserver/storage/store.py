@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import sqlite3
 import time
 from collections import deque
@@ -19,12 +20,16 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, body_at
-from .log import DELETE, PUT, Durability, Log, Row, StorageError
+from .error import StorageError, StorageFull, is_passing
+from .log import Durability, Log
 from .past import Past, state_before
+from .row import DELETE, PUT, Row
 
+T = TypeVar("T")
 _log = logging.getLogger("quarterdeck.apiserver.storage")
 
 #: changes kept in memory for watches that resume, over all resources
@@ -34,6 +39,8 @@ RING_BYTES = 64 * 1024 * 1024
 HISTORY_SECONDS = 300.0
 #: earlier states of one resource that lists are continued at; more take longer to look at again
 PASTS = 8
+#: how often it is tried whether there is room for writes again
+RETRY_SECONDS = 1.0
 #: expected revision of a write that does not care what is stored
 ANY = -1
 
@@ -107,12 +114,14 @@ class Store:
         self._clock = clock
         self._buckets: dict[tuple[str, str], Bucket] = {}
         #: values on disk of buckets nobody has opened yet (a CRD's objects before the CRD is served)
-        self._unclaimed: dict[str, list[tuple[str, int, int, bytes]]] = {}
+        self._unclaimed: dict[str, list[Row]] = {}
         self.rev = self._log.last_rev
         self._queue: list[_Write] = []
         self._scheduled = False
         self._committing: asyncio.Future[None] | None = None
-        self._failure: str | None = None
+        self._failure: StorageError | None = None
+        self._recovery: asyncio.Task[None] | None = None
+        self._compaction_failure: str | None = None
         self._ring: deque[tuple[Bucket, int]] = deque()
         self._ring_bytes = 0
         self._samples: deque[tuple[float, int]] = deque([(clock(), self.rev)])
@@ -125,9 +134,9 @@ class Store:
         self._load()
 
     def _load(self) -> None:
-        # the log is sorted by key, so the rows of one resource come together
-        for row in self._log.live():
-            group, resource = row[0].split("/", 3)[1:3]
+        # sorted by key, so the rows of one resource come together
+        for row in self._log.take_live():
+            group, resource = row.key.split("/", 3)[1:3]
             self._unclaimed.setdefault(f"/{group}/{resource}/", []).append(row)
 
     @property
@@ -141,16 +150,26 @@ class Store:
     @property
     def failure(self) -> str | None:
         """Why writes are refused, None while storage is healthy."""
-        return self._failure
+        return None if self._failure is None else str(self._failure)
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether writes are refused and only a restart may help."""
+        return self._failure is not None and not isinstance(self._failure, StorageFull)
+
+    @property
+    def compaction_failure(self) -> str | None:
+        """Why old history could not be removed when it was last tried, None if it could."""
+        return self._compaction_failure
 
     def bucket(self, group: str, resource: str, *, namespaced: bool) -> Bucket:
         """The bucket of a resource, opened on first use."""
         bucket = self._buckets.get((group, resource))
         if bucket is None:
             bucket = Bucket(group, resource, namespaced=namespaced, last_rev=self._log.compact_rev)
-            for key, rev, create_rev, value in self._unclaimed.pop(bucket.prefix, ()):
-                namespace, name = bucket.split_key(key)
-                bucket.load(Entry(namespace, name, rev, create_rev, body_at(value, rev)))
+            for row in self._unclaimed.pop(bucket.prefix, ()):
+                place = bucket.split_key(row.key)
+                bucket.load(Entry(*place, row.rev, row.create_rev, body_at(row.value, row.rev)))
             # history of before this process is on disk only
             bucket.evicted_rev = self.rev
             self._buckets[(group, resource)] = bucket
@@ -194,7 +213,7 @@ class Store:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Entry] = loop.create_future()
         if self._failure is not None:
-            future.set_exception(StorageError(self._failure))
+            future.set_exception(self._refusal())
             return future
         self._queue.append(
             _Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
@@ -285,15 +304,47 @@ class Store:
 
     def _fail(self, error: BaseException, accepted: list[tuple[asyncio.Future[Entry], Entry]]) -> None:
         # memory still equals what is durable; going on would let the two part ways
-        self._failure = f"storage failed: {error}"
-        _log.error("storage failed, writes are refused until a restart", extra={"error": str(error)})
-        for future, _ in accepted:
-            if not future.done():
-                future.set_exception(StorageError(self._failure))
+        self._stop_writes(error)
         queue, self._queue = self._queue, []
-        for write in queue:
-            if not write.future.done():
-                write.future.set_exception(StorageError(self._failure))
+        for future in [*(future for future, _ in accepted), *(write.future for write in queue)]:
+            if not future.done():
+                future.set_exception(self._refusal())
+
+    def _stop_writes(self, error: BaseException) -> None:
+        if not is_passing(error):
+            self._failure = StorageError(f"storage failed: {error}")
+            _log.error("storage failed, writes are refused until a restart", extra={"error": str(error)})
+            return
+        self._failure = StorageFull(f"storage cannot take writes now: {error}")
+        if self._recovery is None:
+            _log.error("storage cannot take writes, trying again", extra={"error": str(error)})
+            self._recovery = asyncio.ensure_future(self._recover())
+
+    def _refusal(self) -> StorageError:
+        assert self._failure is not None
+        return type(self._failure)(str(self._failure))  # one for each: they are raised in many places
+
+    async def _recover(self) -> None:
+        """Try until there is room for writes again."""
+        try:
+            while isinstance(self._failure, StorageFull):
+                await asyncio.sleep(RETRY_SECONDS)
+                try:
+                    await self._on_disk(self._log.try_to_write)
+                except (sqlite3.Error, StorageError) as error:
+                    self._stop_writes(error)
+                else:
+                    self._failure = None
+                    _log.info("storage takes writes again")
+        finally:
+            self._recovery = None
+
+    async def _on_disk(self, work: Callable[[], T]) -> T:
+        """Do something with the log that takes a moment: between commits, where they happen."""
+        if self._thread is None:
+            await asyncio.sleep(0)
+            return work()
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _publish(
         self, events: list[tuple[Bucket, Event]], accepted: list[tuple[asyncio.Future[Entry], Entry]]
@@ -377,6 +428,11 @@ class Store:
             else:
                 yield place, Entry(*place, prev_rev, create_rev, body_at(value, prev_rev))
 
+    async def writable(self) -> None:
+        """Wait while there is no room for writes."""
+        while isinstance(self._failure, StorageFull) and self._recovery is not None:
+            await asyncio.wait([self._recovery])
+
     async def wait_for(self, rev: int, timeout: float) -> bool:
         """Wait until the store has reached a revision; False when it did not in time."""
         if rev <= self.rev:
@@ -404,15 +460,34 @@ class Store:
         target = self._log.compact_rev
         while self._samples and self._samples[0][0] <= now - keep_seconds:
             target = self._samples.popleft()[1]
-        if target <= self._log.compact_rev or self._failure is not None:
-            return 0
         return await self.compact_to(target)
 
     async def compact_to(self, rev: int) -> int:
-        while self._committing is not None:
-            await asyncio.wait([self._committing])
-        # the writer's connection is ours until this returns: it runs on the loop in one go
-        return self._log.compact(rev)
+        """Drop history at or below a revision, a slice at a time, while reads and writes go on.
+
+        What cannot be removed now is removed by the next call; `compaction_failure` tells why.
+        """
+        removed, has_more = 0, not self.is_stuck
+        try:
+            if has_more and rev > self._log.compact_rev:
+                await self._on_disk(lambda: self._log.declare_compacted(rev))
+                self._forget_pasts()
+            while has_more:
+                count, has_more = await self._on_disk(self._log.clean)
+                removed += count
+        except sqlite3.Error as error:
+            self._compaction_failure = str(error)
+            self._samples.appendleft((-math.inf, rev))
+            _log.error("old history cannot be removed, trying again", extra={"error": str(error)})
+            return removed
+        self._compaction_failure = None
+        return removed
+
+    def _forget_pasts(self) -> None:
+        oldest = self._log.compact_rev
+        for bucket in self._buckets.values():
+            for rev in [rev for rev in bucket.pasts if rev < oldest]:
+                del bucket.pasts[rev]
 
     async def close(self) -> None:
         """Finish what was submitted, then let go of the file."""
@@ -421,6 +496,9 @@ class Store:
                 await asyncio.wait([self._committing])
             else:
                 await asyncio.sleep(0)
+        if self._recovery is not None:
+            self._recovery.cancel()
+            await asyncio.gather(self._recovery, return_exceptions=True)
         if self._thread is not None:
             self._thread.shutdown(wait=True)
         self._log.close()
