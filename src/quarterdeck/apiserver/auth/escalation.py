@@ -14,8 +14,9 @@ from quarterdeck.apiserver.status import StatusError
 from quarterdeck.wire import gostyle
 
 from .attributes import Attributes
+from .coverage import uncovered
 from .rbac import GROUP, Authorizer, aggregate
-from .rule import FULL_AUTHORITY, Rule, describe, parse_rules, quoted_list, uncovered
+from .rule import FULL_AUTHORITY, Rule, describe, parse_rules, quoted_list
 from .user import UserInfo
 
 Document = Mapping[str, Any]

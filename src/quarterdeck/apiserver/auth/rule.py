@@ -1,4 +1,4 @@
-"""Policy rules: what one rule of a Role allows, and whether some rules cover others.
+"""Policy rules: what one rule of a Role allows, and how rules are told.
 
 Pure values and functions; who holds which rules is decided in `rbac`.
 """
@@ -40,7 +40,7 @@ class Rule(msgspec.Struct, frozen=True):
         return not self.names or name in self.names
 
     def allows_path(self, path: str) -> bool:
-        return any(_path_covers(pattern, path) for pattern in self.paths)
+        return any(path_covers(pattern, path) for pattern in self.paths)
 
     def to_text(self) -> str:
         """`{APIGroups:[""], Resources:["pods"], Verbs:["get"]}`, empty members left out."""
@@ -79,11 +79,6 @@ def parse_rules(rules: Sequence[Mapping[str, Any]] | None) -> tuple[Rule, ...]:
     )
 
 
-def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Rule]:
-    """What of `wanted` is not within `owned`, as rules of one verb, resource, name or path each."""
-    return [atom for rule in wanted for atom in _atoms(rule) if not any(_covers(own, atom) for own in owned)]
-
-
 def describe(atoms: Sequence[Rule]) -> list[str]:
     """Atoms as sorted lines of text, those that differ only in the verb joined."""
     lines: list[str] = []
@@ -100,30 +95,6 @@ def describe(atoms: Sequence[Rule]) -> list[str]:
     return sorted(set(lines))
 
 
-def _atoms(rule: Rule) -> list[Rule]:
-    one_each: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
-    atoms = [
-        Rule(verbs=(verb,), groups=(group,), resources=(resource,), names=names)
-        for group in rule.groups
-        for resource in rule.resources
-        for verb in rule.verbs
-        for names in one_each
-    ]
-    atoms += (Rule(verbs=(verb,), paths=(path,)) for path in rule.paths for verb in rule.verbs)
-    return atoms
-
-
-def _covers(own: Rule, atom: Rule) -> bool:
-    if not own.allows_verb(atom.verbs[0]):
-        return False
-    if atom.paths:
-        # Upstream asks the same of both halves; a rule with names never covers a path.
-        return not own.names and own.allows_path(atom.paths[0])
-    if own.names and (not atom.names or atom.names[0] not in own.names):
-        return False
-    resource, _, subresource = atom.resources[0].partition("/")
-    return own.allows_resource(atom.groups[0], resource, subresource)
-
-
-def _path_covers(pattern: str, path: str) -> bool:
+def path_covers(pattern: str, path: str) -> bool:
+    """Whether a path in a rule, which may end in `*`, is about a path."""
     return pattern == path or (pattern.endswith("*") and path.startswith(pattern.rstrip("*")))

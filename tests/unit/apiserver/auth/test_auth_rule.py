@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quarterdeck.apiserver.auth.rule import FULL_AUTHORITY, Rule, describe, parse_rules, uncovered
+from quarterdeck.apiserver.auth.coverage import uncovered
+from quarterdeck.apiserver.auth.rule import FULL_AUTHORITY, Rule, describe, parse_rules
 
 
 def rule(groups: str, resources: str, verbs: str, names: str = "") -> Rule:
