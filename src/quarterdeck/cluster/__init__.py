@@ -10,7 +10,17 @@
     token            Secrets that hold tokens of service accounts
     aggregation      ClusterRoles that gather the rules of others
     event            events that have had their time
-    workload         what runs Jobs and pods, each part of which can be left out:
+    choice           which of them run
+    workload         what runs workloads and pods, each part of which can be left out:
+    podset           what controllers of sets of pods have in common
+    replicaset       ReplicaSets and ReplicationControllers
+    deployment       Deployments
+    statefulset      StatefulSets
+    daemonset        DaemonSets
+    autoscaling      HorizontalPodAutoscalers
+    disruption       PodDisruptionBudgets
+    endpoints        Endpoints and EndpointSlices
+    cronjob          CronJobs
     job              Jobs
     jobset           JobSets
     placement        the default scheduler
