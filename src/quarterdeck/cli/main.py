@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
-from . import apiserver, bench, convert, demo, finalizers, grove, ipam, manifests, new, run, up
+from . import apiserver, bench, convert, demo, finalizers, grove, ipam, manifests, new, run, scheduler, up
 from .error import CommandError
 
 
@@ -46,6 +46,19 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (up, apiserver, run, manifests, demo, bench, new, finalizers, convert, grove, ipam):
+    for command in (
+        up,
+        apiserver,
+        run,
+        manifests,
+        demo,
+        bench,
+        new,
+        finalizers,
+        convert,
+        grove,
+        ipam,
+        scheduler,
+    ):
         command.add_command(commands)
     return parser
