@@ -9,7 +9,21 @@ from collections.abc import Sequence
 
 from quarterdeck import __version__
 
-from . import apiserver, bench, convert, demo, finalizers, grove, ipam, manifests, new, run, running, up
+from . import (
+    apiserver,
+    bench,
+    convert,
+    demo,
+    finalizers,
+    grove,
+    ipam,
+    manifests,
+    new,
+    run,
+    running,
+    scheduler,
+    up,
+)
 from .argument import LineParser
 from .error import CommandError
 
@@ -59,6 +73,7 @@ def _parser() -> LineParser:
         convert,
         grove,
         ipam,
+        scheduler,
     ):
         command.add_command(commands)
     return parser

@@ -146,9 +146,9 @@ class BindRequestInfo(msgspec.Struct, frozen=True, kw_only=True):
 class QueueResource(msgspec.Struct, frozen=True):
     """What a queue may use of one resource, in the units of ``Resources``; ``UNLIMITED`` is -1."""
 
-    quota: float = 0.0
-    limit: float = 0.0
-    over_quota_weight: float = 0.0
+    quota: int | float = 0.0
+    limit: int | float = 0.0
+    over_quota_weight: int | float = 0.0
 
 
 class QueueInfo(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ class Resources(msgspec.Struct, frozen=True):
 
     cpu: int = 0
     memory: int = 0
-    gpu: float = 0
+    gpu: int | float = 0
     scalars: tuple[tuple[str, int], ...] = ()
     """Other resources by name, sorted, without zeros."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec.structs import replace
-
 from quarterdeck.api import Key, Resource, decode_json
 from quarterdeck.api.k8s import (
     ConfigMap,
@@ -24,7 +22,7 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.client import AnyKind, metadata_of
 from quarterdeck.operators.kai import names
-from quarterdeck.operators.kai.logic.configmap import missing_config_maps, required_config_maps
+from quarterdeck.operators.kai.logic.demand import Surroundings, read_pod, with_demands
 from quarterdeck.operators.kai.logic.intake import (
     bind_request_info,
     pod_group_info,
@@ -32,15 +30,14 @@ from quarterdeck.operators.kai.logic.intake import (
     queue_info,
     topology_info,
 )
-from quarterdeck.operators.kai.logic.volume import VolumeDemands, claims_of, volume_demands
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.operator.rbac import watch_rules
-from quarterdeck.scheduler.intake import node_info, pod_info
-from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
+from quarterdeck.scheduler.intake import node_info
+from quarterdeck.scheduler.snapshot import Snapshot
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -98,8 +95,18 @@ class SnapshotTaker:
         self._clock: Final = clock
         self._informers: Final = {kind: cache.informer(kind) for kind in KINDS}
         self._nodes: Final = _Reading(self._informers[Node], lambda entry: node_info(_document(entry)))
-        self._pods: Final = _Reading(self._informers[Pod], self._read_pod)
+        self._pods: Final = _Reading(
+            self._informers[Pod], lambda entry: read_pod(_document(entry), settings.scheduler_name)
+        )
         self._volumes: Final = _Reading(self._informers[PersistentVolume], _document)
+        known = self._informers[CONFIG_MAPS]
+        self._around: Final = Surroundings(
+            claim=lambda namespace, name: self._find(PersistentVolumeClaim, name, namespace),
+            volume=lambda name: self._find(PersistentVolume, name),
+            storage_class=lambda name: self._find(StorageClass, name),
+            volumes=self._volumes.values,
+            has_config_map=lambda namespace, name: known.get(namespace, name) is not None,
+        )
         self._groups: Final = self._typed(PodGroup, pod_group_info)
         self._queues: Final = self._typed(Queue, queue_info)
         self._requests: Final = self._typed(BindRequest, bind_request_info)
@@ -111,7 +118,7 @@ class SnapshotTaker:
         return Snapshot(
             now=self._clock.time(),
             nodes=tuple(info for entry, info in self._nodes.all() if self._is_in_pool(entry)),
-            pods=tuple(self._with_demands(*known) for _, known in self._pods.all()),
+            pods=tuple(with_demands(pod, self._around) for _, pod in self._pods.all()),
             pod_groups=tuple(info for entry, info in self._groups.all() if self._is_in_pool(entry)),
             queues=self._queues.values(),
             bind_requests=tuple(
@@ -141,40 +148,6 @@ class SnapshotTaker:
         present = self._informers[Pod].get(request.namespace, pod)
         owners = request.owner_references
         return present is not None and bool(owners) and all(owner.uid != present.uid for owner in owners)
-
-    def _read_pod(self, entry: Entry) -> tuple[PodInfo, tuple[str, ...], tuple[str, ...]]:
-        """A pod with its claims and ConfigMaps, as long as it has no node."""
-        document = _document(entry)
-        info = pod_info(document)
-        if info.scheduler_name != self._settings.scheduler_name or info.node:
-            return info, (), ()
-        return info, tuple(claims_of(document)), required_config_maps(document)
-
-    def _with_demands(self, pod: PodInfo, claims: tuple[str, ...], config_maps: tuple[str, ...]) -> PodInfo:
-        """A pod with what its claims demand now, and what it lacks to start at all."""
-        if not claims and not config_maps:
-            return pod
-        demands = VolumeDemands()
-        if claims:
-            demands = volume_demands(
-                claims,
-                claim=lambda name: self._find(PersistentVolumeClaim, name, pod.namespace),
-                volume=lambda name: self._find(PersistentVolume, name),
-                storage_class=lambda name: self._find(StorageClass, name),
-                volumes=self._volumes.values,
-            )
-        known = self._informers[CONFIG_MAPS]
-        missing = [name for name in config_maps if known.get(pod.namespace, name) is None]
-        problems = [f"VolumeBinding: {demands.problem}"] if demands.problem else []
-        if missing:
-            problems.append(f"ConfigMap: {missing_config_maps(missing)}")
-        constraints = replace(
-            pod.constraints,
-            volume_nodes=demands.nodes,
-            claim_nodes=demands.open,
-            problems=tuple(problems),
-        )
-        return replace(pod, constraints=constraints)
 
     def _find(self, kind: type[Resource], name: str, namespace: str = "") -> Mapping[str, Any] | None:
         entry = self._informers[kind].get(namespace, name)

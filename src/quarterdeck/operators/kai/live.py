@@ -1,0 +1,95 @@
+"""The scheduler's snapshot of a cluster, read once over the API: for tools, not for the operator.
+
+The operator takes its snapshots from a cache; both read objects with the same functions.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quarterdeck.api import Key, Resource
+from quarterdeck.api.k8s import (
+    ConfigMap,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    StorageClass,
+)
+from quarterdeck.client import Client, metadata_of
+from quarterdeck.scheduler.intake import node_info
+from quarterdeck.scheduler.snapshot import Snapshot
+
+from . import names
+from .logic.demand import Surroundings, read_pod, with_demands
+from .logic.intake import bind_request_info, pod_group_info, priority_class_info, queue_info, topology_info
+from .settings import KaiSettings
+from .types import BindRequest, PodGroup, Queue, Topology
+
+__all__ = ["read_snapshot"]
+
+_PAGE = 1000
+
+
+async def read_snapshot(client: Client, settings: KaiSettings, now: float) -> Snapshot:
+    """All that the scheduler looks at; raises ``NoKindMatch`` where its kinds are not installed."""
+    claims = {each.key: each.to_dict() for each in await _all(client, PersistentVolumeClaim)}
+    volumes = {each.metadata.name: each.to_dict() for each in await _all(client, PersistentVolume)}
+    classes = {each.metadata.name: each.to_dict() for each in await _all(client, StorageClass)}
+    config_maps = {each.key for each in await client.list(metadata_of(ConfigMap))}
+    around = Surroundings(
+        claim=lambda namespace, name: claims.get(Key(namespace, name)),
+        volume=volumes.get,
+        storage_class=classes.get,
+        volumes=lambda: [*volumes.values()],
+        has_config_map=lambda namespace, name: Key(namespace, name) in config_maps,
+    )
+    pods = [each.to_dict() for each in await _all(client, Pod)]
+    uids = {Key(pod["metadata"].get("namespace", ""), pod["metadata"]["name"]): pod for pod in pods}
+    requests = [
+        each for each in await _all(client, BindRequest) if not _is_left_over(each, uids)
+    ]  # one of an earlier pod of the name is about to be deleted
+    return Snapshot(
+        now=now,
+        nodes=tuple(
+            node_info(each.to_dict()) for each in await _all(client, Node) if _is_in_pool(each, settings)
+        ),
+        pods=tuple(with_demands(read_pod(pod, settings.scheduler_name), around) for pod in pods),
+        pod_groups=tuple(
+            pod_group_info(each) for each in await _all(client, PodGroup) if _is_in_pool(each, settings)
+        ),
+        queues=tuple(queue_info(each) for each in await _all(client, Queue)),
+        bind_requests=tuple(bind_request_info(each) for each in requests),
+        priority_classes=tuple(priority_class_info(each) for each in await _all(client, PriorityClass)),
+        topologies=tuple(topology_info(each) for each in await _all(client, Topology)),
+        namespaces={
+            each.metadata.name: dict(each.metadata.labels)
+            for each in await client.list(metadata_of(Namespace))
+        },
+    )
+
+
+async def _all(client: Client, kind: type[Any]) -> list[Any]:
+    found: list[Any] = []
+    async for page in client.pages(kind, limit=_PAGE):
+        found.extend(page)
+    return found
+
+
+def _is_in_pool(obj: Resource, settings: KaiSettings) -> bool:
+    if not settings.node_pool:
+        return True
+    pool = obj.metadata.labels.get(settings.node_pool_label, names.DEFAULT_NODE_POOL)
+    return bool(pool == settings.node_pool)
+
+
+def _is_left_over(request: BindRequest, pods: dict[Key, dict[str, Any]]) -> bool:
+    present = pods.get(Key(request.metadata.namespace, request.spec.pod_name))
+    owners = request.metadata.owner_references
+    return (
+        present is not None
+        and bool(owners)
+        and all(owner.uid != present["metadata"].get("uid") for owner in owners)
+    )

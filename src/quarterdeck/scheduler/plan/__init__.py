@@ -1,0 +1,35 @@
+"""Asking the scheduler: snapshots in files, why a gang waits, and what would happen if.
+
+::
+
+    recorded = load(Path("cluster.json").read_bytes())
+    print(explain(recorded, Key("team", "training")).text())
+    print(simulate(recorded, add_nodes("n1", 4), change_queue("vision", {"gpu.quota": 16})).text())
+
+Everything here is a pure function of a recorded snapshot; nothing talks to a cluster.
+"""
+
+from .change import Change, add_nodes, change_queue, remove_nodes, submit_gang
+from .course import Rest, after, run_to_rest
+from .explanation import Explanation, explain
+from .record import Recorded, decisions_text, dump, load
+from .simulation import Simulation, simulate
+
+__all__ = [
+    "Change",
+    "Explanation",
+    "Recorded",
+    "Rest",
+    "Simulation",
+    "add_nodes",
+    "after",
+    "change_queue",
+    "decisions_text",
+    "dump",
+    "explain",
+    "load",
+    "remove_nodes",
+    "run_to_rest",
+    "simulate",
+    "submit_gang",
+]
