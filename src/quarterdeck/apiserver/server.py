@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -103,6 +104,8 @@ class ApiServer:
         self._http: HttpServer | None = None
         self._private_http: HttpServer | None = None
         self._background: list[asyncio.Task[None]] = []
+        #: what was put together so far and must be closed, last first
+        self._parts = AsyncExitStack()
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
         self.is_ready = False
@@ -177,11 +180,7 @@ class ApiServer:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self._background = []
-        if hasattr(self, "_definitions"):
-            await self._token_use.close()
-            await self._definitions.stop()
-        if hasattr(self, "_webhooks"):
-            self._webhooks.close()
+        await self._parts.aclose()
         await self.store.close()
 
     async def _compact_regularly(self) -> None:
@@ -207,6 +206,7 @@ class ApiServer:
             on_secret_used=lambda namespace, name: self._token_use.used(namespace, name),
         )
         self._webhooks = WebhookClient(self._resolve_service)
+        self._parts.callback(self._webhooks.close)
         host = AdmissionHost(table, cluster, self.authorizer)
         quotas = StoredQuotas(self.store, table.versions_of("", "resourcequotas")[0])
         self.admission = AdmissionChain(host, self._webhooks, quotas)
@@ -251,6 +251,8 @@ class ApiServer:
             on_unserved=watcher.close_resource,
             now=timestamp,
         )
+        self._parts.push_async_callback(self._definitions.stop)
+        self._parts.push_async_callback(self._token_use.close)
         self._bootstrap = Bootstrap(self.store, table, options.port)
 
     def _follow(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import FieldError, joined_text
 
@@ -18,7 +19,7 @@ from . import errorlimit
 Json = dict[str, Any]
 
 
-class StatusError(Exception):
+class StatusError(QuarterdeckError):
     """A request that failed, with the Status to answer."""
 
     def __init__(

@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from cryptography import x509
 
-from quarterdeck.errors import ProtocolError, TransportError
+from quarterdeck.errors import ProtocolError, QuarterdeckError, TransportError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.http import Answer, ClientConnection, StaleConnection
 from quarterdeck.wire.url import clean_path, escape_path
@@ -47,7 +47,7 @@ _MAX_ERROR_TEXT: Final = 2048
 _USER_AGENT: Final = b"kube-apiserver-admission"
 
 
-class WebhookError(Exception):
+class WebhookError(QuarterdeckError):
     """A call without a usable answer; the text says why."""
 
 
@@ -258,7 +258,7 @@ class WebhookClient:
         return found
 
 
-class _Transport(Exception):
+class _Transport(QuarterdeckError):
     """No HTTP answer; the text follows `Post "<url>": `."""
 
 

@@ -27,6 +27,7 @@ from quarterdeck.apiserver.cel.types import (
     object_type,
 )
 from quarterdeck.apiserver.cel.value import StructValue, to_python
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from .access import Access
@@ -62,11 +63,11 @@ _NAMESPACE_KEYS: Final = (
 )
 
 
-class ExpressionError(Exception):
+class ExpressionError(QuarterdeckError):
     """An evaluation that failed; the text names the expression."""
 
 
-class OutOfBudget(Exception):
+class OutOfBudget(QuarterdeckError):
     """The expressions of one call cost too much together."""
 
     def __init__(self) -> None:

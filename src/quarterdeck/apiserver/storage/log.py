@@ -16,6 +16,8 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from quarterdeck.errors import QuarterdeckError
+
 SCHEMA_VERSION = "1"
 PUT, DELETE = 1, 2
 #: SQLite compiles a statement per batch size and keeps it
@@ -35,7 +37,7 @@ CREATE TABLE IF NOT EXISTS meta (k TEXT PRIMARY KEY, v TEXT NOT NULL) WITHOUT RO
 """
 
 
-class StorageError(Exception):
+class StorageError(QuarterdeckError):
     """The disk or the database failed; writes stop until a restart."""
 
 

@@ -20,6 +20,8 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
 
+from quarterdeck.errors import QuarterdeckError
+
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, body_at
 from .log import DELETE, PUT, Durability, Log, Row, StorageError
@@ -38,7 +40,7 @@ PASTS = 8
 ANY = -1
 
 
-class WriteConflict(Exception):
+class WriteConflict(QuarterdeckError):
     """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
 
     def __init__(self, current: Entry | None) -> None:
@@ -46,7 +48,7 @@ class WriteConflict(Exception):
         self.current = current
 
 
-class Compacted(Exception):
+class Compacted(QuarterdeckError):
     """History at that revision is gone; `oldest` is the oldest one kept."""
 
     def __init__(self, oldest: int) -> None:

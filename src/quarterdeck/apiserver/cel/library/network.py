@@ -11,6 +11,7 @@ from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.operators import no_such_overload
 from quarterdeck.apiserver.cel.types import BOOL, INT, STRING, opaque_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 
 IP: Final = opaque_type("net.IP")
@@ -20,7 +21,7 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
-class AddressError(ValueError):
+class AddressError(QuarterdeckError, ValueError):
     """Text that is no address, in the words of Go's netip."""
 
 

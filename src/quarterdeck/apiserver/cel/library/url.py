@@ -10,6 +10,7 @@ from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.library.network import AddressError, parse_address
 from quarterdeck.apiserver.cel.types import BOOL, STRING, list_type, map_type, object_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 
 URL: Final = object_type("kubernetes.URL")
@@ -24,7 +25,7 @@ _PATH_ALSO: Final = frozenset(b"!$&'()*+,;=:@[]%")
 _USER: Final = _UNRESERVED | frozenset(b":!$&'()*+,;=%@")
 
 
-class UrlError(ValueError):
+class UrlError(QuarterdeckError, ValueError):
     """Text that is no URL, in the words of Go's net/url."""
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from quarterdeck.api import ObjectMeta, controller_of, set_controller_reference, to_dict
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, ignore_not_found
+from quarterdeck.errors import AlreadyExists, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.types import (
@@ -37,7 +37,7 @@ LEAVING: Final = 30.0
 """Seconds until another look at what should be gone; its events come before that."""
 
 
-class NameTaken(Exception):
+class NameTaken(QuarterdeckError):
     """Somebody else's object has the name."""
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import SubnetClaimSpec
 
@@ -35,7 +36,7 @@ _EVENTS: Final = {
 }
 
 
-class Refused(Exception):
+class Refused(QuarterdeckError):
     """A claim cannot be granted as things are; the message is what its status says."""
 
     def __init__(self, why: Why, message: str, *, network: Network | None = None) -> None:

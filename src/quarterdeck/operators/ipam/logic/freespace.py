@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from quarterdeck.errors import QuarterdeckError
+
 from .network import Network
 
 __all__ = ["FreeSpace", "Occupied"]
@@ -27,7 +29,7 @@ _STALE_LIMIT: Final = 64
 """Stale heap entries that are not worth rebuilding a heap for."""
 
 
-class Occupied(ValueError):
+class Occupied(QuarterdeckError, ValueError):
     """The block, or a part of it, is not free."""
 
 
