@@ -96,8 +96,6 @@ class App:
         self._non_resource = non_resource
         self._route = Route(self.handle, MAX_BODY)
 
-    # -- entry -----------------------------------------------------------------------------
-
     def __call__(self, request: Request) -> Result:
         """Serve a request that is here as a whole."""
         admitted = self.admit(request)
@@ -137,8 +135,6 @@ class App:
             return status_response(status.bad_request("the document is nested too deeply"))
         _log.error("request failed: %s %s", request.method, request.path, exc_info=error)
         return status_response(status.internal(f"{type(error).__name__}: {error}"))
-
-    # -- the request -----------------------------------------------------------------------
 
     def _handle(self, request: Request) -> Result:
         info, user = cast("tuple[RequestInfo, UserInfo]", request.caller)
@@ -199,8 +195,6 @@ class App:
         if not decision.allowed:
             raise forbidden_error(attributes, decision.reason)
 
-    # -- non-resource paths ----------------------------------------------------------------
-
     def _serve_path(self, request: Request, user: UserInfo) -> Result:
         path = request.path
         parts = path.strip("/").split("/")
@@ -227,8 +221,6 @@ class App:
         if self._table.is_builtin_group(info.group):
             raise status.resource_not_found()
         return page_not_found()
-
-    # -- resources -------------------------------------------------------------------------
 
     def _serve_resource(self, api_request: ApiRequest) -> Result:
         resource, info = api_request.resource, api_request.info

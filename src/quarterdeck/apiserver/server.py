@@ -130,8 +130,6 @@ class ApiServer:
         """Show metrics of something else that belongs to the cluster, in the Prometheus text format."""
         self._metric_sources.append(source)
 
-    # -- start and stop --------------------------------------------------------------------
-
     async def start(self, *, listen: bool = True) -> None:
         """Open the store and serve; with `listen` False only in-process requests are answered."""
         options = self.options
@@ -187,8 +185,6 @@ class ApiServer:
         while True:
             await asyncio.sleep(_COMPACTION_PERIOD)
             await self.store.compact()
-
-    # -- assembly --------------------------------------------------------------------------
 
     def _assemble(self) -> None:
         options = self.options
@@ -298,8 +294,6 @@ class ApiServer:
         """The log text of a pod; a kubelet simulation may replace this."""
         return b""
 
-    # -- non-resource paths ----------------------------------------------------------------
-
     def _serve_path(self, request: Request, user: UserInfo) -> Response | Awaitable[Response] | None:
         path = request.path
         if not path.startswith(("/healthz", "/livez", "/readyz")):
@@ -356,8 +350,6 @@ class ApiServer:
         others = [await source() for source in self._metric_sources]
         content_type = "text/plain; version=0.0.4; charset=utf-8"
         return Response(200, own + b"".join(others), content_type=content_type)
-
-    # -- clients ---------------------------------------------------------------------------
 
     def kubeconfig(self, name: str = "quarterdeck") -> dict[str, Any]:
         """A kubeconfig document for the administrator; cluster, user and context have that name."""

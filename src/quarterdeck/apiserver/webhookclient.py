@@ -274,9 +274,6 @@ def _broken(error: TransportError, connection: ClientConnection) -> CallFault | 
     return _Transport("read: connection reset by peer" if isinstance(cause, ConnectionResetError) else "EOF")
 
 
-# -- addresses and TLS ---------------------------------------------------------------------------
-
-
 def _is_address(host: str) -> bool:
     try:
         ipaddress.ip_address(host)
@@ -383,9 +380,6 @@ def _tls_text(error: ssl.SSLError) -> str:
 
 def _errno_text(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else str(error).lower()
-
-
-# -- the answer ----------------------------------------------------------------------------------
 
 
 def _broken_body(why: str) -> str:

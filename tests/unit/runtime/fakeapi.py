@@ -118,8 +118,6 @@ class FakeApi:
         self.missing: set[str] = set()
         self.uid = 0
 
-    # -- what tests do ----------------------------------------------------------------------------------
-
     def put(self, resource: str, name: str, namespace: str = "ns", **fields: Any) -> Doc:
         """Create or replace an object behind everybody's back."""
         key = (namespace, name)
@@ -199,8 +197,6 @@ class FakeApi:
 
     def count(self, label: str) -> int:
         return Counter(call.label for call in self.calls)[label]
-
-    # -- the transport ----------------------------------------------------------------------------------
 
     async def request(
         self,

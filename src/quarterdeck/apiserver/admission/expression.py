@@ -105,9 +105,6 @@ class Compiled(NamedTuple):
     error: str
 
 
-# -- types ---------------------------------------------------------------------------------------
-
-
 def _struct(name: str, /, **fields: CelType) -> CelType:
     return object_type(name, fields)
 
@@ -225,9 +222,6 @@ def _wrong_type(returns: Sequence[CelType], got: CelType) -> str:
     return f"must evaluate to {wanted} but got {shown}"
 
 
-# -- composition ---------------------------------------------------------------------------------
-
-
 class Composition:
     """The `variables` of a policy, each seeing those before it."""
 
@@ -312,9 +306,6 @@ def _price_of_keeping(value: Any) -> int:
     if isinstance(value, (str, bytes)):
         return (len(value) - _SMALL) // 10
     return len(value) - _SMALL if isinstance(value, (list, dict)) else 0
-
-
-# -- evaluation ----------------------------------------------------------------------------------
 
 
 class Activation:

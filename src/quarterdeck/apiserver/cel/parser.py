@@ -145,8 +145,6 @@ class _Parser(TokenStream):
         self._issue(-1, message)
         return _Abort()
 
-    # --- grammar
-
     def parse_start(self) -> Expr:
         root = self._expr()
         token = self._token

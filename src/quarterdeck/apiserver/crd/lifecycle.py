@@ -91,8 +91,6 @@ class DefinitionLifecycle:
                 except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
                     _log.exception("custom resource definition failed", extra={"definition": name})
 
-    # -- one definition --------------------------------------------------------------------
-
     async def _reconcile(self, name: str) -> None:
         entry = self._bucket.get("", name)
         if entry is None:
@@ -231,8 +229,6 @@ class DefinitionLifecycle:
             labels=crd["metadata"].get("labels") or {},
         )
 
-    # -- serving ---------------------------------------------------------------------------
-
     def _serve(self, name: str, crd: Json) -> None:
         generation = crd["metadata"].get("generation", 0)
         known = self._families.get(name)
@@ -264,8 +260,6 @@ class DefinitionLifecycle:
         watched = self._watched.pop(name, None)
         if watched is not None:
             watched[0].subscribers.pop(watched[1], None)
-
-    # -- deletion --------------------------------------------------------------------------
 
     async def _terminate(self, name: str, entry: Entry, crd: Json) -> None:
         before = encode_value(crd)

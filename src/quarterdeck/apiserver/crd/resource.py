@@ -186,8 +186,6 @@ class CustomResource(Resource):
                 "create not allowed while custom resource definition is terminating",
             )
 
-    # -- documents -------------------------------------------------------------------------
-
     def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
         obj = dict(parsed)
         try:

@@ -124,8 +124,6 @@ class Resource(ABC):
     def not_found(self, name: str) -> status.StatusError:
         return status.not_found(self.plural, self.group, name)
 
-    # -- documents -------------------------------------------------------------------------
-
     @abstractmethod
     def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
         """A parsed body as a well-shaped object of this version, and its unknown fields.

@@ -154,8 +154,6 @@ class Log:
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta (k, v) VALUES (?, ?)", (key, value))
 
-    # -- writing ---------------------------------------------------------------------------
-
     def append(self, rows: Sequence[Row]) -> None:
         """Write one batch in one transaction; durable when this returns. Blocks for the fsync."""
         db = self._db
@@ -194,8 +192,6 @@ class Log:
         if self._path is not None:
             db.execute("PRAGMA incremental_vacuum(2000)").fetchall()
         return superseded + buried
-
-    # -- reading ---------------------------------------------------------------------------
 
     def live(self) -> Iterator[tuple[str, int, int, bytes]]:
         """(key, rev, create_rev, value) of every object that exists, in key order."""

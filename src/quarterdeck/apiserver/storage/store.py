@@ -158,8 +158,6 @@ class Store:
             self._buckets[(group, resource)] = bucket
         return bucket
 
-    # -- writing ---------------------------------------------------------------------------
-
     def put(
         self,
         bucket: Bucket,
@@ -323,8 +321,6 @@ class Store:
             bucket, size = ring.popleft()
             self._ring_bytes -= size
             bucket.evicted_rev = bucket.recent.popleft().rev
-
-    # -- history ---------------------------------------------------------------------------
 
     def oldest_watchable(self) -> int:
         """Watches may start at this revision or later."""

@@ -86,8 +86,6 @@ class Board:
             self._refusals[task.shape] = text
         return text
 
-    # -- looking for a node ---------------------------------------------------------------------------
-
     def _best(self, pod: PodInfo) -> NodeState | None:
         task = self._task(pod)
         if not self._predicates.depends_on_pods(task):
@@ -147,8 +145,6 @@ class Board:
             return lacking
         conflict = self._predicates.conflict(task, node, is_now=True)
         return [conflict] if conflict else []
-
-    # -- accounts -------------------------------------------------------------------------------------
 
     def _hold(self, pod: PodInfo, node: NodeState, hold: Hold) -> None:
         node.hold(self._shape(pod), (), hold, 1)

@@ -108,8 +108,6 @@ class _Scheduler(Reconciler[Resource]):
         self._told = {each.info.uid: text for each, text in refused}
         return None
 
-    # -- what there is --------------------------------------------------------------------------------
-
     def _look(self, cache: Cache) -> tuple[list[PodInfo], list[_Waiting]]:
         """Pods that hold a place on a node, and those that wait for one."""
         placed: list[PodInfo] = []
@@ -163,8 +161,6 @@ class _Scheduler(Reconciler[Resource]):
                 known[entry.uid] = found
         self._nodes = known
         return [info for _, info in known.values()]
-
-    # -- what is done ---------------------------------------------------------------------------------
 
     async def _bind(self, ctx: Context[Resource], waiting: _Waiting, node: str) -> None:
         pod = _reference(waiting.entry)

@@ -177,8 +177,6 @@ class Controller(Generic[T]):
         self._active = 0
         self._workers = 0
 
-    # -- wiring ---------------------------------------------------------------------------------------
-
     @property
     def needs_leader_election(self) -> bool:
         """Whether it runs only while this process leads."""
@@ -330,8 +328,6 @@ class Controller(Generic[T]):
             is_synced=self._synced.is_set(),
         )
 
-    # -- life -----------------------------------------------------------------------------------------
-
     async def run(self) -> None:
         """Start sources, then workers; ends after ``request_stop()``. Raises ``SyncTimeout``."""
         environment = self._need_environment()
@@ -446,8 +442,6 @@ class Controller(Generic[T]):
         finally:
             await _end(waits)
         return not self._stopping.is_set()
-
-    # -- workers --------------------------------------------------------------------------------------
 
     async def _work(self, environment: ControllerEnvironment) -> None:
         count = self.options.max_concurrent_reconciles or environment.workers

@@ -174,8 +174,6 @@ class Worker(Generic[T]):
             },
         )
 
-    # -- the run --------------------------------------------------------------------------------------
-
     async def _run(self, key: Key, priority: int, tools: Toolbox, reconcile_id: str) -> Result | None:
         obj: T | None = None
         if self._reads is not None:
@@ -302,8 +300,6 @@ class Worker(Generic[T]):
             await self._write_status(context)
         except QuarterdeckError as error:
             self._log.warning("cannot write the status of a failed reconcile", error)
-
-    # -- what follows ---------------------------------------------------------------------------------
 
     def _follow_up(self, key: Key, priority: int, result: Result | None) -> ReconcileResult:
         queue = self._queue

@@ -206,8 +206,6 @@ class Context(Generic[T]):
         """The present date, for status fields."""
         return time_now(self._tools.clock)
 
-    # -- reads ----------------------------------------------------------------------------------------
-
     @overload
     async def get(
         self,
@@ -329,8 +327,6 @@ class Context(Generic[T]):
         """Cached objects of an index query: ``ctx.index(Pod, owned_by(job))``."""
         return self.cache.lookup(kind, query)
 
-    # -- writes ---------------------------------------------------------------------------------------
-
     async def create(self, obj: W, *, owner: Writable | None = None, **options: Unpack[WriteOptions]) -> W:
         """Create an object, owned by ``owner`` if given; raises ``AlreadyExists`` …"""
         obj = _owned(obj, owner)
@@ -440,8 +436,6 @@ class Context(Generic[T]):
             if shard is not None:
                 tracker.deleted(self.key, shard, metadata.namespace, metadata.name, metadata.uid)
 
-    # -- status ---------------------------------------------------------------------------------------
-
     @property
     def status(self) -> Draft[Any]:
         """The status to edit; written once at the end of the run, if it differs."""
@@ -461,8 +455,6 @@ class Context(Generic[T]):
         self._obj = None  # mostly the run is over and nobody looks at it again: decoded when somebody does
         self._edit = None
         return True
-
-    # -- other ----------------------------------------------------------------------------------------
 
     def finalizer(self, name: str) -> FinalizerScope[T]:
         """``async with ctx.finalizer("example.com/clean") as scope``: see ``FinalizerScope``."""

@@ -151,9 +151,6 @@ def test_conditions_of_outcomes() -> None:
     assert Outcome("Pending").condition == (False, "Pending", "Allocation in progress")
 
 
-# -- names -----------------------------------------------------------------------------------------------
-
-
 def test_subnet_names() -> None:
     assert subnet_name("test-pool", parse("10.0.0.0/24")) == "test-pool-10-0-0-0-24"
     name = subnet_name("p", parse("1:2::/64"))

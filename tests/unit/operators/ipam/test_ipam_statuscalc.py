@@ -100,9 +100,6 @@ def test_size_keys_that_are_no_numbers_are_refused(key: str) -> None:
         normalize_size_key(key)
 
 
-# -- conditions ------------------------------------------------------------------------------------------
-
-
 def status_of(
     ledger: Ledger,
     present: tuple[Condition, ...] = (),

@@ -74,9 +74,6 @@ class CIDRValue(Opaque):
         return int(self.address) >> (self.address.max_prefixlen - bits)
 
 
-# --- parsing
-
-
 def parse_address(text: str) -> tuple[Address, str]:
     """Address and zone as netip.ParseAddr reads them; AddressError in its words."""
     for c in text:
@@ -227,9 +224,6 @@ def parse_cidr(text: str) -> CIDRValue:
         raise EvalError(
             f"network address parse error during conversion from string: {problem.message}"
         ) from problem
-
-
-# --- functions
 
 
 def _is_ip(text: str) -> bool:

@@ -52,9 +52,6 @@ class UrlValue(Opaque):
         return self.text
 
 
-# --- parsing
-
-
 def _unescape(text: str, mode: str) -> bytes:
     data = text.encode("utf-8", "surrogatepass")
     result = bytearray()
@@ -219,9 +216,6 @@ def to_url(text: str) -> UrlValue:
         raise EvalError(
             f"URL parse error during conversion from string: parse {quote(text)}: {problem}"
         ) from problem
-
-
-# --- functions
 
 
 def _split_port(host: str) -> tuple[str, str]:

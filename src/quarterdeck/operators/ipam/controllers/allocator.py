@@ -143,8 +143,6 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         finally:
             self._office.metrics.allocation_latency.observe(perf_counter() - started)
 
-    # -- bound claims ---------------------------------------------------------------------------------
-
     async def _keep(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
     ) -> Outcome:
@@ -180,8 +178,6 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         if claim not in book.reservations and (book.free is None or not _is_free(book, network)):
             raise words.lost(cidr, network)
         return await self._make(ctx, spec, pool, Request(network.prefix, network, cidr))
-
-    # -- new claims -----------------------------------------------------------------------------------
 
     async def _allocate(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
         book = self._open(pool)
@@ -228,8 +224,6 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             await adopt(ctx, self._office, member)
             return Outcome(names.BOUND, str(member.network))
         return None
-
-    # -- making Subnets -------------------------------------------------------------------------------
 
     async def _make(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, request: Request

@@ -67,8 +67,6 @@ class Office:
         self._users.clear()
         self.forced.clear()
 
-    # -- what is known --------------------------------------------------------------------------------
-
     def take_subnet(self, subnet: Subnet) -> Member | None:
         """Take over a state of a Subnet."""
         member = member_of(subnet)
@@ -111,8 +109,6 @@ class Office:
         self.forced.add(key)
         return [key]
 
-    # -- who waits ------------------------------------------------------------------------------------
-
     def wait_for_space(self, claim: SubnetClaim, pool: Key, wanted: int | Network) -> None:
         """A claim waits until it may fit into a pool."""
         key = claim.key
@@ -143,8 +139,6 @@ class Office:
         book = self.ledger.book(pool)
         for following in room.done(claim, book.free if book is not None else None):
             self.claims.ring(following)
-
-    # -- what follows from changes --------------------------------------------------------------------
 
     def pool_changed(self, pool: Key) -> None:
         """For the ledger."""

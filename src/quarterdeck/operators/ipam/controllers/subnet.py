@@ -140,9 +140,6 @@ def subnet_controller(office: Office) -> Controller[Subnet]:
     )
 
 
-# -- from a Subnet to its pool ---------------------------------------------------------------------------
-
-
 def parent_of(subnet: object) -> Key | None:
     """The pool of a Subnet; nothing for what is no Subnet, or has no namespace or pool."""
     if not isinstance(subnet, Subnet) or not subnet.metadata.namespace or not subnet.pool_ref:

@@ -97,8 +97,6 @@ class PoolBook:
         """Whether the stored status may be out of date."""
         return self.revision != self.confirmed
 
-    # -- members --------------------------------------------------------------------------------------
-
     def add_member(self, member: Member) -> None:
         """Count a Subnet."""
         self.members[member.uid] = member
@@ -149,8 +147,6 @@ class PoolBook:
     def is_good(self, member: Member) -> bool:
         """Whether a member is where it may be: inside, and over no older one."""
         return member.uid not in self.outside and self.elder(member) is None
-
-    # -- space ----------------------------------------------------------------------------------------
 
     @property
     def free(self) -> FreeSpace | None:
@@ -233,8 +229,6 @@ class PoolBook:
         for reservation in held:
             view.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
         return found
-
-    # -- indexing -------------------------------------------------------------------------------------
 
     def describe(self, facts: PoolFacts | None) -> None:
         """Take over what the pool says; a new range needs ``rebuild``."""

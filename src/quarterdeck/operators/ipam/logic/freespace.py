@@ -49,8 +49,6 @@ class FreeSpace:
         """Bit ``p - top`` is set while there is a free block of prefix ``p``."""
         self._add(pool.address, 0)
 
-    # -- questions ------------------------------------------------------------------------------------
-
     def is_free(self, block: Network) -> bool:
         """Whether every address of a block inside the pool is free."""
         return self._holder(block.address, block.prefix - self._top) is not None
@@ -124,8 +122,6 @@ class FreeSpace:
     def _sets(self) -> list[set[int]]:
         return [blocks or set() for blocks in self._free]
 
-    # -- changes --------------------------------------------------------------------------------------
-
     def carve(self, block: Network) -> None:
         """Take a block; raises ``Occupied`` if a part of it is not free, and changes nothing then."""
         address, depth = block.address, block.prefix - self._top
@@ -157,8 +153,6 @@ class FreeSpace:
             bit <<= 1
             depth -= 1
         self._add(address, depth)
-
-    # -- inside ---------------------------------------------------------------------------------------
 
     def _holder(self, address: int, depth: int) -> int | None:
         """The level of the free block around a block."""

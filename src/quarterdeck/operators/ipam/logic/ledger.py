@@ -81,8 +81,6 @@ class Ledger:
         self._pools_of.clear()
         self._gone.clear()
 
-    # -- questions ------------------------------------------------------------------------------------
-
     def book(self, pool: Key) -> PoolBook | None:
         """The book of a pool, if anything is known about it."""
         return self._books.get(pool)
@@ -100,8 +98,6 @@ class Ledger:
         """All Subnets that are known."""
         for book in self._books.values():
             yield from book.members.values()
-
-    # -- Subnets --------------------------------------------------------------------------------------
 
     def put_subnet(self, uid: str, member: Member | None) -> None:
         """A Subnet is like this; ``None`` if it names no pool (any more)."""
@@ -155,8 +151,6 @@ class Ledger:
         self._listener.space_returned(key, member.network)
         self._close(key)
 
-    # -- pools ----------------------------------------------------------------------------------------
-
     def put_pool(self, key: Key, facts: PoolFacts) -> None:
         """A pool is like this."""
         book = self._open(key)
@@ -208,8 +202,6 @@ class Ledger:
             self._listener.space_returned(parent.key, child.network)
             self._close(parent.key)
 
-    # -- reservations ---------------------------------------------------------------------------------
-
     def reserve(self, pool: Key, reservation: Reservation) -> None:
         """Hold a block for a claim."""
         self._books[pool].reserve(reservation)
@@ -228,8 +220,6 @@ class Ledger:
         if book is not None:
             book.cancel(claim)
         self.put_subnet(member.uid, member)
-
-    # -- books ----------------------------------------------------------------------------------------
 
     def _open(self, key: Key) -> PoolBook:
         book = self._books.get(key)
