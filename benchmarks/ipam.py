@@ -133,7 +133,7 @@ def real() -> Iterator[tuple[str, Path]]:
 def bench_claims(on: Any, claims: int, fits: int) -> bool:
     """Claims by 50 clients at once; then 100 blocks come back."""
     with on() as (name, kubeconfig):
-        print(f"\nclaims on the {name}: {claims:,} by {CLIENTS} clients, room for {fits:,}")
+        print(f"\nclaims on the {name}: {claims:,} by {CLIENTS} clients, waiting for {fits:,}")
         asyncio.run(_prepare(kubeconfig, fits))
         operator = IpamThread(kubeconfig, [NAMESPACE])
         try:

@@ -398,9 +398,9 @@ async def test_an_audit_repairs_the_ledger_and_counts_it() -> None:
             await client.create(subnet("a", "10.0.0.0/24"))
             await operator.settle()
             trigger = operator.webhooks.endpoints["/requeue/subnetpools/"]
-            office = trigger.__self__._office  # type: ignore[attr-defined]
+            shared = trigger.__self__._shared  # type: ignore[attr-defined]
             uid = (await client.get(Subnet, "a", SPACE)).metadata.uid
-            office.ledger.drop_subnet(uid)
+            shared.table.drop_subnet(uid)
             await operator.settle()
             assert (await client.get(SubnetPool, "p", SPACE)).status.allocated_count == 0
             await asyncio.sleep(1500)  # an audit every ten minutes

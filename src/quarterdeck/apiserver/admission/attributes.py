@@ -1,7 +1,7 @@
 """The facts of a write that admission looks at, and what admission needs from the server.
 
 `Attributes` belongs to one write and is changed only by mutating admission, through `object`. The
-objects are documents in the version of the request, with apiVersion and kind. `Host` is the seam to
+objects are documents in the version of the request, with apiVersion and kind. `Host` is all it knows of
 the rest of the server; nothing in this package reads storage or schemas by itself.
 """
 

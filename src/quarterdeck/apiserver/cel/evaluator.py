@@ -249,7 +249,6 @@ class Planner:
         assert isinstance(expr, Select)
         return _select(self.plan(expr.operand), expr.field)
 
-
     def path(self, expr: Expr) -> Path | None:
         """Where `expr` points to inside a schema-typed variable, None when it does not."""
         # Remembered, as operands are looked at repeatedly and indexes nest.

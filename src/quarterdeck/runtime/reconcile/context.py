@@ -51,7 +51,7 @@ from quarterdeck.runtime.reconcile.finalizer import FinalizerScope
 from quarterdeck.runtime.reconcile.recording import head_of
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 
-__all__ = ["Context", "ContextWrites", "DeleteContext", "Toolbox"]
+__all__ = ["Context", "ContextServices", "ContextWrites", "DeleteContext"]
 
 T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)
@@ -88,7 +88,7 @@ class ContextWrites:
             context.note_write(call, response)
 
 
-class Toolbox:
+class ContextServices:
     """What all contexts of a controller share, per cluster."""
 
     __slots__ = ("applied", "cache", "client", "clock", "cluster", "execution", "recorder", "tracker")
@@ -114,9 +114,9 @@ class Toolbox:
         self.tracker: Final = tracker
         self.applied: Final = applied
 
-    def with_tracker(self, tracker: WriteTracker | None) -> "Toolbox":
+    def with_tracker(self, tracker: WriteTracker | None) -> "ContextServices":
         """The same tools with another memory of writes."""
-        return Toolbox(
+        return ContextServices(
             client=self.client,
             cache=self.cache,
             cluster=self.cluster,
@@ -131,7 +131,7 @@ class Toolbox:
 class DeleteContext:
     """The context of ``deleted``: the key of an object that is gone."""
 
-    def __init__(self, key: Key, tools: Toolbox, log: FieldLogger) -> None:
+    def __init__(self, key: Key, tools: ContextServices, log: FieldLogger) -> None:
         self.key: Final = key
         self.client: Final = tools.client
         self.cache: Final = tools.cache
@@ -146,7 +146,7 @@ class Context(Generic[T]):
         *,
         key: Key,
         obj: T | None,
-        tools: Toolbox,
+        tools: ContextServices,
         log: FieldLogger,
         reconcile_id: str,
         priority: int = 0,

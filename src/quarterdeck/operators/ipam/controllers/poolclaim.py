@@ -31,7 +31,7 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context
 
 from .claimstatus import status_changes
-from .office import OWNER, Office
+from .shared import OWNER, SharedState
 
 LEAVING: Final = 30.0
 """Seconds until another look at what should be gone; its events come before that."""
@@ -134,7 +134,7 @@ def _check_owner(obj: SubnetClaim | SubnetPool, claim: SubnetPoolClaim) -> None:
         raise NameTaken(f"{obj.kind} {obj.metadata.name} exists and belongs to somebody else")
 
 
-def pool_claim_controller(office: Office) -> Controller[SubnetPoolClaim]:
+def pool_claim_controller(shared: SharedState) -> Controller[SubnetPoolClaim]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=names.POOL_CLAIM_CONTROLLER)
@@ -145,7 +145,7 @@ def pool_claim_controller(office: Office) -> Controller[SubnetPoolClaim]:
         .indexes(SubnetPool, OWNER)
         .finalizer(names.FINALIZER, release)
         .options(
-            max_concurrent_reconciles=office.settings.pool_claim_workers,
+            max_concurrent_reconciles=shared.settings.pool_claim_workers,
             field_manager=names.FIELD_MANAGER,
         )
         .build(PoolClaimReconciler())

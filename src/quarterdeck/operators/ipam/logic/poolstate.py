@@ -1,4 +1,4 @@
-"""The book of one pool: its members, child pools and reservations, and what they leave free.
+"""The state of one pool: its members, child pools and reservations, and what they leave free.
 
 Two views of the space. ``status`` is what the pool's status shows: members only (reservations are in it
 too and are put aside while it is measured). Where the pool has child pools, ``_guarded`` also has their
@@ -23,7 +23,7 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Occupancy, Rank
 
-__all__ = ["Measure", "PoolBook", "Reservation"]
+__all__ = ["Measure", "PoolState", "Reservation"]
 
 STEP: Final = 1000
 """Members indexed between two pauses of a rebuild."""
@@ -55,7 +55,7 @@ class Measure(NamedTuple):
     has_overlaps: bool
 
 
-class PoolBook:
+class PoolState:
     """Everything about one pool; also of one that does not exist (yet, or any more) but has members."""
 
     def __init__(self, key: Key) -> None:
@@ -269,8 +269,8 @@ class PoolBook:
                     self._guarded.add(_child(child.uid), child.network, Rank(child.created, child.name))
         self.revision += 1
 
-    def is_sound(self, fresh: PoolBook) -> bool:
-        """Whether both views equal those of a book that was built from scratch."""
+    def is_sound(self, fresh: PoolState) -> bool:
+        """Whether both views equal those of a state that was built from scratch."""
         return (
             self.outside == fresh.outside
             and (self._status and self._status.space) == (fresh._status and fresh._status.space)

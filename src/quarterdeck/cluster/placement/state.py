@@ -24,7 +24,7 @@ from quarterdeck.scheduler.placement.affinity import PodAffinities, has_pod_affi
 from quarterdeck.scheduler.placement.predicate import Predicates
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
-__all__ = ["Board"]
+__all__ = ["PlacementState"]
 
 _NO_NODES: Final = "no nodes available to schedule pods"
 _WORDS: Final = {
@@ -36,7 +36,7 @@ _WORDS: Final = {
 _Ranking = list[tuple[float, int, NodeState]]
 
 
-class Board:
+class PlacementState:
     """The cluster while pods are placed."""
 
     def __init__(
