@@ -196,13 +196,6 @@ def unsupported_media_type(message: str) -> StatusError:
     return StatusError(415, message, reason="UnsupportedMediaType")
 
 
-def too_many_requests(message: str, *, retry_after: int = 0) -> StatusError:
-    headers = [("Retry-After", str(retry_after))] if retry_after else []
-    return StatusError(
-        429, message, reason="TooManyRequests", details={}, retry_after=retry_after, headers=headers
-    )
-
-
 def internal(message: str) -> StatusError:
     return StatusError(
         500,

@@ -144,8 +144,9 @@ def definition_match(policy: Policy, attributes: Attributes, host: Host) -> Matc
         raise ConfigurationError(f"failed to configure policy: {error.message}") from error
     if match is not None and policy.param_kind is not None and _param_resource(policy, host) is None:
         kind = _kind_of(policy.param_kind)
+        shown = f"{kind.group}/{kind.version}, Kind={kind.kind}"  # as Go prints it
         raise ConfigurationError(
-            f"failed to configure policy: failed to find resource referenced by paramKind: '{kind}'"
+            f"failed to configure policy: failed to find resource referenced by paramKind: '{shown}'"
         )
     return match
 
