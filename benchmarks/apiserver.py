@@ -103,9 +103,6 @@ class Real:
         self._server.stop()
 
 
-# -- the work --------------------------------------------------------------------------------------
-
-
 def _post(path: str, document: dict[str, Any]) -> bytes:
     return wire.render("POST", path, json.dumps(document, separators=(",", ":")).encode())
 

@@ -68,9 +68,6 @@ def pod_clique_set(replicas: int, groups: int) -> Json:
     }
 
 
-# -- planning ----------------------------------------------------------------------------------------------
-
-
 def plan_all(pcs: PodCliqueSet) -> int:
     """Plan every child; gives their number."""
     hashes = clique_hashes(pcs)
@@ -101,9 +98,6 @@ def bench_plan() -> bool:
     verdict = "ok" if growth <= 1.3 else "MORE THAN LINEAR"
     print(f"  one of {many:,} replicas costs {growth:.2f}× what one of {few} does (≤ 1.3)   {verdict}")
     return growth <= 1.3
-
-
-# -- until it runs -----------------------------------------------------------------------------------------
 
 
 async def bench_settle(sizes: list[int]) -> bool:

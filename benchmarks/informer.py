@@ -50,9 +50,6 @@ class Held(NamedTuple):
     rss: float
 
 
-# -- the pods --------------------------------------------------------------------------------------------
-
-
 def pod() -> dict[str, Any]:
     """The first pod: about 3.7 kB of JSON once the server has filled in the rest."""
     app = "app-000"
@@ -178,9 +175,6 @@ def fill(server: Server, count: int) -> int:
     return size
 
 
-# -- the contestants -------------------------------------------------------------------------------------
-
-
 async def hold(kubeconfig: Path, count: int, *, whole: bool) -> Held:
     """Fill our cache and report; the modules are imported here, as they belong to this contestant's CPU."""
     from quarterdeck.api.k8s import Pod
@@ -224,9 +218,6 @@ def _run(name: str, kubeconfig: Path, count: int, environment: dict[str, str]) -
     assert said["objects"] == count, said
     assert said["indexed"] == -(-count // APPS), said
     return Held(**said)
-
-
-# -- printing --------------------------------------------------------------------------------------------
 
 
 def _ratio(ours: list[Held], theirs: list[Held], field: str) -> float:

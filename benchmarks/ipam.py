@@ -57,9 +57,6 @@ FILLERS = (4096, 2048, 1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 """Blocks of /28 that one Subnet can take away, from a /16 down to a /28."""
 
 
-# -- the index ---------------------------------------------------------------------------------------------
-
-
 def bench_index() -> bool:
     """Times per operation at a million blocks; memory where it is worst."""
     print(f"free-space index, {BLOCKS:,} blocks of /28 in 10.0.0.0/8")
@@ -105,9 +102,6 @@ def _bench_memory() -> bool:
     return per_block <= 100
 
 
-# -- the cost of an event ----------------------------------------------------------------------------------
-
-
 def bench_event(members: list[int]) -> bool:
     """Median CPU from event to patch, at each number of members; flat is what it should be."""
     print("\ncost of an event: watch event in, status patch out (median CPU)")
@@ -119,9 +113,6 @@ def bench_event(members: list[int]) -> bool:
     verdict = "ok" if ratio <= 1.2 else "NOT FLAT"
     print(f"  {members[-1]:,} members cost {ratio:.2f}× what {members[0]:,} do (≤ 1.2)   {verdict}")
     return ratio <= 1.2
-
-
-# -- claims per second -------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -142,7 +133,7 @@ def real() -> Iterator[tuple[str, Path]]:
 def bench_claims(on: Any, claims: int, fits: int) -> bool:
     """Claims by 50 clients at once; then 100 blocks come back."""
     with on() as (name, kubeconfig):
-        print(f"\nclaims on the {name}: {claims:,} by {CLIENTS} clients, room for {fits:,}")
+        print(f"\nclaims on the {name}: {claims:,} by {CLIENTS} clients, waiting for {fits:,}")
         asyncio.run(_prepare(kubeconfig, fits))
         operator = IpamThread(kubeconfig, [NAMESPACE])
         try:

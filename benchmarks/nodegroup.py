@@ -47,9 +47,6 @@ CLUSTER_CONFIGURATION = "clusterType: Cloud\ncloud: {prefix: prod}\ndefaultCRI: 
 DISCOVERY_DATA = '{"zones": ["a", "b"]}'
 
 
-# -- what is sent --------------------------------------------------------------------------------------
-
-
 def group(index: int) -> Json:
     """A group with much of what the old versions cannot hold, as the API server sends it."""
     manager: Json = {"f:spec": {".": {}, "f:nodeType": {}, "f:kubelet": {".": {}, "f:maxPods": {}}}}
@@ -150,9 +147,6 @@ def compact(document: Json) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
 
-# -- our server ----------------------------------------------------------------------------------------
-
-
 def secret(name: str, **data: str) -> DynamicObject:
     metadata = {"name": name, "namespace": names.SYSTEM_NAMESPACE}
     return DynamicObject({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": data})
@@ -174,9 +168,6 @@ async def serve(certificates: Path, port: int) -> None:
         tasks.create_task(program.serve())
         await program.wait_ready()
         print("ready", flush=True)
-
-
-# -- measuring -----------------------------------------------------------------------------------------
 
 
 def ask(running: Running, path: str, body: bytes) -> Any:
@@ -252,9 +243,6 @@ def hooks() -> dict[str, list[str]]:
     if jq is not None:
         found["bash and jq"] = ["bash", "-c", '"$0" -c "$1"', jq, JQ]
     return found
-
-
-# -- the program ---------------------------------------------------------------------------------------
 
 
 def report(name: str, unit: str, figures: dict[str, float]) -> None:

@@ -58,9 +58,6 @@ class Run(NamedTuple):
     errors: int
 
 
-# -- on the real server ----------------------------------------------------------------------------------
-
-
 def _requests(count: int) -> Iterator[bytes]:
     for index in range(count):
         document = {
@@ -119,9 +116,6 @@ def on_server(name: str, objects: int, environment: dict[str, str], *, apply: bo
     )
 
 
-# -- in one process --------------------------------------------------------------------------------------
-
-
 async def _fill(directory: Path, objects: int) -> None:
     from quarterdeck.apiserver import ApiServer, Durability, ServerOptions
 
@@ -175,9 +169,6 @@ def in_one_process(objects: int, environment: dict[str, str], *, apply: bool) ->
         reconciles=said["reconciles"] / objects,
         errors=said["errors"],
     )
-
-
-# -- printing --------------------------------------------------------------------------------------------
 
 
 def _median(runs: list[Run], field: str) -> float:

@@ -194,9 +194,6 @@ def running(snapshot: Snapshot, result: CycleResult) -> Snapshot:
     )
 
 
-# -- the parts ---------------------------------------------------------------------------------------------
-
-
 def bench_cycle(nodes: int, pods: int) -> bool:
     """One cycle on an empty cluster, and the next when it is full."""
     print(f"one cycle, {nodes:,} nodes with {GPUS} GPUs, {pods:,} pending pods, 100 queues (CPU)")

@@ -42,9 +42,6 @@ def _post(path: str, document: Json) -> bytes:
     return wire.render("POST", path, json.dumps(document, separators=(",", ":")).encode())
 
 
-# -- the servers -------------------------------------------------------------------------------------
-
-
 class Server(NamedTuple):
     name: str
     command: list[str]
@@ -96,9 +93,6 @@ def write_certificates(directory: Path) -> None:
     (directory / "ca.crt").write_bytes(to_pem([authority]))
     (directory / "tls.crt").write_bytes(certificate)
     (directory / "tls.key").write_bytes(leaf_key)
-
-
-# -- measuring ---------------------------------------------------------------------------------------
 
 
 class Figure(NamedTuple):

@@ -31,9 +31,6 @@ from quarterdeck.runtime.webhook import (
 Json = dict[str, Any]
 
 
-# -- the check ---------------------------------------------------------------------------------------
-
-
 def check_tree(groups: Any) -> None:
     """Duplicates, dangling parents, cycles and minimums, as the Go peer checks them; for kopf.
 
@@ -66,9 +63,6 @@ def check_tree(groups: Any) -> None:
             raise Denied("cycle detected in subgroups")
         for name in path:
             checked[name] = True
-
-
-# -- the conversion ----------------------------------------------------------------------------------
 
 
 class ClassReference(Model):
@@ -200,9 +194,6 @@ def to_old(new: NodeGroup) -> OldNodeGroup:
         ),
         status=new.status,
     )
-
-
-# -- the servers -------------------------------------------------------------------------------------
 
 
 async def serve_ours(certs: Path, port: int) -> None:

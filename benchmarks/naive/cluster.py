@@ -81,8 +81,6 @@ class Cluster:
         self.state[pod.key] = Pod(state, pod.node)
         self.members[group].append(pod.key)
 
-    # -- what there is --------------------------------------------------------------------------------
-
     def request(self, pod: Key) -> Vector:
         request = self.infos[pod].request
         return (request.cpu, request.memory, request.gpu)
@@ -186,8 +184,6 @@ class Cluster:
             entitled = limit if quota == -1 else max(quota, share)
             amounts.append(entitled if quota == -1 or limit == -1 else min(limit, entitled))
         return (amounts[0], amounts[1], amounts[2])
-
-    # -- gangs ----------------------------------------------------------------------------------------
 
     def pods_of(self, job: Key, leaf: str) -> list[Key]:
         return [pod for pod in self.members[job] if (self.infos[pod].subgroup or "default") == leaf]

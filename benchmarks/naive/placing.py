@@ -105,8 +105,6 @@ class Placing(Order):
             return True
         return False
 
-    # -- topology -------------------------------------------------------------------------------------
-
     def domain(self, node: str, levels: tuple[str, ...], depth: int) -> str | None:
         labels = self.nodes[node].labels
         if not all(level in labels for level in levels):

@@ -40,6 +40,11 @@
         ├── Terminal                do not retry until something changes
         └── Requeue                 try again later, this is no failure
 
+Each room adds its own below the root, next to what raises them: ``apiserver.status.StatusError`` and what
+becomes one on the way to an answer, ``apiserver.storage.StorageError``, CEL's compile and runtime errors,
+``runtime.webhook.Denied``, and so on. Those that a caller of the standard library must be able to catch are
+``ValueError`` or ``RuntimeError`` as well.
+
 Callers branch on classes, never on message text. ``ApiError`` keeps the whole Status, the verb and the
 path, so that a log line names the request. Messages are lower case without a full stop, except those
 that come from a server, which are kept word for word.

@@ -41,9 +41,6 @@ _METRIC = re.compile(
 _SUFFIX = re.compile(r"_(?:bucket|sum|count)$")
 
 
-# -- commands --------------------------------------------------------------------------------------------
-
-
 def options_of(command: object) -> set[str]:
     """The long options of a command."""
     commands = argparse.ArgumentParser().add_subparsers()
@@ -69,9 +66,6 @@ def test_no_page_names_an_option_that_no_command_has() -> None:
             for option in re.findall(r"--[a-z][a-z-]+", line.split("|")[0] if "| kubectl" in line else line)
         }
         assert used <= known | {"--server-side"}, name
-
-
-# -- metrics and alerts ----------------------------------------------------------------------------------
 
 
 def alerts() -> list[dict[str, str]]:
@@ -114,9 +108,6 @@ def test_the_page_of_an_operator_names_all_its_metrics(page: str) -> None:
     assert [name for name in measured if name not in PAGES[page]] == []
 
 
-# -- operators -------------------------------------------------------------------------------------------
-
-
 def test_the_readme_and_the_changelog_name_every_operator() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     for operator in project["entry-points"]["quarterdeck.operators"]:
@@ -141,9 +132,6 @@ def test_the_grove_page_names_every_field_of_the_configuration_and_every_capabil
     assert len(fields) > 20
     assert fields - named == set()
     assert set(CAPABILITIES) - named == set()
-
-
-# -- the runtime's names ---------------------------------------------------------------------------------
 
 
 def test_the_runtime_page_names_every_predicate_and_source() -> None:
@@ -190,9 +178,6 @@ def test_contexts_managers_and_builders_have_what_pages_say(page: str) -> None:
         assert {name for name in used if not hasattr(kind, name)} <= INSTANCE, variable
     chained = set(re.findall(r"`\.([a-z_]+)\(", text))
     assert {name for name in chained if not hasattr(Builder, name)} == set()
-
-
-# -- the rest --------------------------------------------------------------------------------------------
 
 
 def test_the_architecture_page_gives_a_reason_for_every_dependency() -> None:

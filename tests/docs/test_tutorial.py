@@ -33,9 +33,6 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
-# -- the page --------------------------------------------------------------------------------------------
-
-
 def test_the_page_shows_the_files_as_they_are() -> None:
     files = {path: path.read_text() for path in EXAMPLE.rglob("*.py")}
     shown: dict[str, list[str]] = {}
@@ -52,9 +49,6 @@ def test_the_page_shows_the_files_as_they_are() -> None:
 def test_the_entry_point_of_the_page_is_that_of_the_package() -> None:
     [block] = blocks("toml")
     assert block in (EXAMPLE / "pyproject.toml").read_text()
-
-
-# -- the example -----------------------------------------------------------------------------------------
 
 
 def test_the_tests_of_the_example_pass() -> None:

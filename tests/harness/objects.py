@@ -84,8 +84,6 @@ class ServerObjects:
         """DELETE an object, whether it exists or not."""
         return self.request("DELETE", self.path(item))
 
-    # -- paths ----------------------------------------------------------------------------------------
-
     def path(self, item: Json) -> str:
         """The path of an object."""
         return f"{self.collection(item)}/{item['metadata']['name']}"
@@ -113,8 +111,6 @@ class ServerObjects:
         resources = answer.json().get("resources") or [] if answer.status == 200 else []
         self._resources[root] = {r["kind"]: r for r in resources if "/" not in r["name"]}
         return kind in self._resources[root]
-
-    # -- definitions ----------------------------------------------------------------------------------
 
     def install(self, document: Json) -> None:
         """Create a definition, or replace the one that exists."""

@@ -70,8 +70,6 @@ class OperatorThread(ABC):
             observer=observer,
         )
 
-    # -- from other threads ---------------------------------------------------------------------------
-
     def call(self, coroutine: Coroutine[Any, Any, T], limit: float) -> T:
         """Run something on the operator's loop; raises CaseFailure when it takes longer."""
         assert self._loop is not None
@@ -96,8 +94,6 @@ class OperatorThread(ABC):
         assert self._loop is not None
         self._loop.call_soon_threadsafe(self._die)
         self._thread.join(START_TIMEOUT)
-
-    # -- in the thread of the operator ----------------------------------------------------------------
 
     @property
     def link(self) -> Link:

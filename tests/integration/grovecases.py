@@ -15,8 +15,6 @@ QUIET: Json = {"config": {"schedulerName": "default-scheduler"}, "scheduler": "n
 """Nobody schedules."""
 ALL = ("pc-a", "pc-b", "pc-c")
 
-# -- objects -------------------------------------------------------------------------------------------
-
 
 def clique(name: str, replicas: int = 1, least: int | None = None, *, queue: str = "", **spec: Any) -> Json:
     containers = [{"name": "main", "image": OLD}]
@@ -82,9 +80,6 @@ def partial(**more: Any) -> Json:
     return workload((1, 1, 1), 1, queue="test", **more)
 
 
-# -- surroundings --------------------------------------------------------------------------------------
-
-
 def kai(nodes: int, **more: Any) -> Json:
     """A cluster with nodes for one pod each, a scheduler and kubelets."""
     capacity = {"total": nodes, "podsPerNode": 1}
@@ -95,8 +90,6 @@ def spy(**hooks: Any) -> Json:
     """A backend that writes down how it is called."""
     return {"config": {"schedulerName": "spy"}, "testBackends": [{"name": "spy", **hooks}]}
 
-
-# -- steps ---------------------------------------------------------------------------------------------
 
 SETTLE: Json = {"settle": True}
 MARK: Json = {"mark": "podUIDs"}

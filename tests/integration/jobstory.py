@@ -73,9 +73,6 @@ async def _events(client: Client, namespace: str) -> Record:
     return {"events": sorted(Counter(told).items())}
 
 
-# -- telling -----------------------------------------------------------------------------------------------
-
-
 async def make(client: Client, namespace: str, *, pod: Any = None, acts: Any = None, **spec: Any) -> None:
     """A Job; ``acts`` says what its pods do."""
     annotations = {f"quarterdeck.dev/{key.replace('_', '-')}": str(acts[key]) for key in acts or {}}
@@ -123,9 +120,6 @@ def is_running(number: int) -> Callable[[Job], bool]:
     return lambda job: (job.status.ready or 0) == number
 
 
-# -- recording ---------------------------------------------------------------------------------------------
-
-
 async def record(client: Client, namespace: str) -> Record:
     """What can be seen of a Job."""
     job = await read(client, namespace)
@@ -161,9 +155,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, str):
         return re.sub(r"job(-\d+)?-[a-z0-9]{5}\b", "POD", _UID.sub("UID", value))
     return value
-
-
-# -- stories -----------------------------------------------------------------------------------------------
 
 
 @story

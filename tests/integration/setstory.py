@@ -142,9 +142,6 @@ async def _events(client: Client, namespace: str) -> Record:
     return {"events": [[*key, 1 if key[2] == _RETRIED else number] for key, number in counted]}
 
 
-# -- telling -----------------------------------------------------------------------------------------------
-
-
 def acting(**acts: object) -> dict[str, str]:
     return {f"quarterdeck.dev/{key.replace('_', '-')}": str(value) for key, value in acts.items()}
 
@@ -193,9 +190,6 @@ async def until_true(probe: Callable[[], Awaitable[bool]]) -> None:
 
 async def pods(client: Client, namespace: str) -> list[Pod]:
     return sorted((await client.list(Pod, namespace=namespace)).items, key=lambda each: each.metadata.name)
-
-
-# -- recording ---------------------------------------------------------------------------------------------
 
 
 def plain(value: Any) -> Any:
@@ -258,9 +252,6 @@ def _essence(kind: type[Resource], document: Record) -> Record:
     if kind is PersistentVolumeClaim:
         return {"metadata": {**metadata, "finalizers": None}}
     return document
-
-
-# -- ReplicaSets -------------------------------------------------------------------------------------------
 
 
 def has(**status: object) -> Callable[[Any], bool]:
@@ -352,9 +343,6 @@ async def replication_controller(client: Client, namespace: str) -> list[Record]
     await until_true(lambda: _all_running(client, namespace, 1))
     await until(client, namespace, ReplicationController, has(available_replicas=1, replicas=1))
     return [first, await record(client, namespace, ReplicationController, Pod)]
-
-
-# -- Deployments -------------------------------------------------------------------------------------------
 
 
 def is_rolled_out(each: Deployment) -> bool:
@@ -463,9 +451,6 @@ async def deployment_history(client: Client, namespace: str) -> list[Record]:
     return [await record(client, namespace, Deployment, ReplicaSet)]
 
 
-# -- StatefulSets ------------------------------------------------------------------------------------------
-
-
 def is_updated(each: StatefulSet) -> bool:
     wanted = each.spec.replicas
     return each.status.current_revision == each.status.update_revision and has(
@@ -517,9 +502,6 @@ async def stateful_with_claims(client: Client, namespace: str) -> list[Record]:
     return [first, await record(client, namespace, StatefulSet, Pod, PersistentVolumeClaim)]
 
 
-# -- DaemonSets --------------------------------------------------------------------------------------------
-
-
 def is_everywhere(each: DaemonSet) -> bool:
     wanted = each.status.desired_number_scheduled
     return bool(wanted) and has(updated_number_scheduled=wanted, number_available=wanted)(each)
@@ -556,9 +538,6 @@ async def daemon_nowhere(client: Client, namespace: str) -> list[Record]:
     await make(client, namespace, "DaemonSet", template=template(nodeSelector={"no": "where"}))
     await until(client, namespace, DaemonSet, lambda each: each.status.observed_generation)
     return [await record(client, namespace, DaemonSet, Pod, ControllerRevision)]
-
-
-# -- CronJobs ----------------------------------------------------------------------------------------------
 
 
 def cron(namespace: str, **spec: Any) -> DynamicObject:
@@ -602,9 +581,6 @@ async def cron_replaced(client: Client, namespace: str) -> list[Record]:
     return [await record(client, namespace, CronJob, Job)]
 
 
-# -- budgets -----------------------------------------------------------------------------------------------
-
-
 @story
 async def budget_by_number(client: Client, namespace: str) -> list[Record]:
     await make(client, namespace, "Deployment", replicas=3)
@@ -638,9 +614,6 @@ async def budget_that_cannot_count(client: Client, namespace: str) -> list[Recor
     await make(client, namespace, "PodDisruptionBudget", maxUnavailable=1, template=None)
     await until(client, namespace, PodDisruptionBudget, lambda each: each.status.conditions)
     return [await record(client, namespace, PodDisruptionBudget)]
-
-
-# -- Services ----------------------------------------------------------------------------------------------
 
 
 async def ready_addresses(client: Client, namespace: str) -> tuple[int, int]:

@@ -52,8 +52,6 @@ DONE = "PodCliqueSet/w"
 X0B, X0C, X1B, X1C = (f"w-0-sg-x-{index}-pc-{letter}" for index in "01" for letter in "bc")
 A = "w-0-pc-a"
 
-# -- gangs ---------------------------------------------------------------------------------------------
-
 GANGS = [
     life(
         "a-second-replica-waits-for-room-of-its-own",
@@ -103,8 +101,6 @@ GANGS = [
     ),
 ]
 
-# -- startup -------------------------------------------------------------------------------------------
-
 IN_TURN = [[[A], [X0B], [X0C]]]
 STARTUP = [
     life(
@@ -125,8 +121,6 @@ STARTUP = [
         expect(pods={"ready": 10}, readyOrder=IN_TURN),
     ),
 ]
-
-# -- gang termination ----------------------------------------------------------------------------------
 
 SHORT = {"terminationDelay": "10s"}
 TERMINATION = [
@@ -211,8 +205,6 @@ TERMINATION = [
         expect(podUIDsSinceMark="unchanged"),
     ),
 ]
-
-# -- updates -------------------------------------------------------------------------------------------
 
 CHANGED = expect(podUIDsSinceMark="allReplaced", updateEnded=DONE, pods={"ready": 10})
 UPDATES = [
@@ -319,8 +311,6 @@ UPDATES = [
     ),
 ]
 
-# -- backends ------------------------------------------------------------------------------------------
-
 ONE = pcs(clique("a", 2, 2), name="one")
 COUNTED = "grove_scheduler_backend_operation_total"
 BACKENDS = [
@@ -414,8 +404,6 @@ BACKENDS = [
         ),
     ),
 ]
-
-# -- children ------------------------------------------------------------------------------------------
 
 TOPOLOGY = {
     "apiVersion": "grove.io/v1alpha1",
@@ -602,8 +590,6 @@ CHILDREN = [
     ),
 ]
 
-# -- status --------------------------------------------------------------------------------------------
-
 READY = ["ready", "ready", "ready"]
 STATUS = [
     life(
@@ -677,8 +663,6 @@ STATUS = [
         ),
     ),
 ]
-
-# -- what is not understood ----------------------------------------------------------------------------
 
 WRONG: list[Json] = [
     life("an-unknown-step", QUIET, {"riddle": True}),

@@ -48,9 +48,6 @@ from .ipamkit import (
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 
 
-# -- rights ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.virtual_time
 @pytest.mark.parametrize("strict", [False, True])
 async def test_the_derived_role_is_enough_and_all_of_it_is_used(strict: bool) -> None:
@@ -201,9 +198,6 @@ def test_run_on_the_real_server_with_the_role_that_manifests_prints(real: Path, 
     assert "forbidden" not in text.lower(), text[-3000:]
 
 
-# -- the trigger -------------------------------------------------------------------------------------------
-
-
 def ask(operator: Operator, method: str, path: str) -> tuple[int, Any]:
     handler = operator.webhooks.endpoints["/requeue/subnetpools/"]
     answer = handler(Request(method, path))
@@ -282,9 +276,6 @@ async def allow(cluster: TestCluster, account: str) -> None:
     )
 
 
-# -- the admission hook ------------------------------------------------------------------------------------
-
-
 @pytest.mark.real_time
 async def test_the_hook_refuses_what_people_should_not_write() -> None:
     async with ipam_cluster() as cluster:
@@ -330,9 +321,6 @@ async def test_the_hook_refuses_what_people_should_not_write() -> None:
             await client.create(claim("c", "10.0.32.0/24"))
             await operator.settle()
             assert (await outcome(client, "c"))[0] == "Bound"
-
-
-# -- quarterdeck ipam tree ---------------------------------------------------------------------------------
 
 
 def test_tree_draws_the_pools_of_a_cluster(embedded_server: Path) -> None:

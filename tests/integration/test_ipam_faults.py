@@ -314,9 +314,6 @@ async def test_a_new_leader_knows_what_the_old_one_created_a_moment_ago() -> Non
             await check_invariants(client, overlaps_allowed=True)
 
 
-# -- two active allocators ---------------------------------------------------------------------------------
-
-
 def slow_watch(seed: int) -> FaultPlan:
     return FaultPlan(seed, DelayEvents((0.0, 2.0), resources=frozenset({"subnets.plexaubnet.io"})))
 

@@ -31,9 +31,6 @@ from .ipamkit import (
 pytestmark = pytest.mark.virtual_time
 
 
-# -- claims ------------------------------------------------------------------------------------------------
-
-
 async def test_a_claim_that_came_before_its_pool_is_bound_when_the_pool_comes() -> None:
     async with ipam_cluster() as cluster:
         operator, client = Operator(cluster), cluster.client
@@ -232,9 +229,6 @@ async def test_objects_without_a_spec_do_no_harm() -> None:
             assert operator.value("controller_runtime_reconcile_panics_total", "PoolStatus") == 0
 
 
-# -- Subnets -----------------------------------------------------------------------------------------------
-
-
 async def test_a_phase_follows_its_cause_both_ways() -> None:
     async with ipam_cluster() as cluster:
         operator, client = Operator(cluster), cluster.client
@@ -267,9 +261,6 @@ async def test_a_phase_follows_its_cause_both_ways() -> None:
             await client.create(pool())
             assert await phases("t") == ["Allocated"]
             assert (await client.get(Subnet, "t", SPACE)).status.allocated_at != since
-
-
-# -- child pools -------------------------------------------------------------------------------------------
 
 
 async def test_a_range_returns_to_the_parent_only_when_the_child_is_empty() -> None:
@@ -360,9 +351,6 @@ async def test_only_child_pools_have_a_finalizer() -> None:
             assert has_condition(pools["orphan"], "Ready", True, "CIDRAssigned")
 
 
-# -- the status --------------------------------------------------------------------------------------------
-
-
 async def test_conditions_of_others_survive_and_equal_states_are_not_written() -> None:
     async with ipam_cluster() as cluster:
         operator, client = Operator(cluster), cluster.client
@@ -410,9 +398,9 @@ async def test_an_audit_repairs_the_ledger_and_counts_it() -> None:
             await client.create(subnet("a", "10.0.0.0/24"))
             await operator.settle()
             trigger = operator.webhooks.endpoints["/requeue/subnetpools/"]
-            office = trigger.__self__._office  # type: ignore[attr-defined]
+            shared = trigger.__self__._shared  # type: ignore[attr-defined]
             uid = (await client.get(Subnet, "a", SPACE)).metadata.uid
-            office.ledger.drop_subnet(uid)
+            shared.table.drop_subnet(uid)
             await operator.settle()
             assert (await client.get(SubnetPool, "p", SPACE)).status.allocated_count == 0
             await asyncio.sleep(1500)  # an audit every ten minutes

@@ -59,8 +59,6 @@ WITH_JOBSET_ADMISSION = {"admission": ["trainer", "jobset"]}
 COMPLETED = {**condition("Completed", "True", "AllJobsCompleted"), "message": "jobset completed successfully"}
 
 
-# -- status, suspension, deadline ----------------------------------------------------------------------
-
 STATUS = [
     scenario(
         "deadline-ends-a-job-and-removes-its-jobset",
@@ -140,8 +138,6 @@ STATUS = [
     ),
 ]
 
-# -- runtimes ------------------------------------------------------------------------------------------
-
 IN_USE = "trainer.kubeflow.org/resource-in-use"
 PROTECTED = {
     "apiVersion": TRAINER,
@@ -189,8 +185,6 @@ RUNTIMES = [
         expect(jobset(suspend=False), same=compared("uid", ref("JobSet"), "metadata.uid"), within=90),
     ),
 ]
-
-# -- INV-1 ---------------------------------------------------------------------------------------------
 
 ONE_JOBSET = [
     scenario(
@@ -294,8 +288,6 @@ ONE_JOBSET = [
         expect(absent=[ref(), ref("JobSet")]),
     ),
 ]
-
-# -- INV-2 ---------------------------------------------------------------------------------------------
 
 RESERVED = [
     scenario(
@@ -433,8 +425,6 @@ RESERVED = [
     ),
 ]
 
-# -- INV-3 ---------------------------------------------------------------------------------------------
-
 REFUSED = {"httpStatus": 403, "contains": ["PodTemplateOverrides can only be modified when"]}
 STILL_ACTIVE = {
     "httpStatus": 403,
@@ -486,8 +476,6 @@ OVERRIDES = [
         **WITH_JOBSET_ADMISSION,
     ),
 ]
-
-# -- INV-4 ---------------------------------------------------------------------------------------------
 
 KEY = ref("Secret", "test-job-mpi-ssh-auth")
 FOREIGN_SECRET = {
@@ -552,8 +540,6 @@ KEYS = [
         ),
     ),
 ]
-
-# -- the cluster ---------------------------------------------------------------------------------------
 
 CLUSTER = [
     scenario(

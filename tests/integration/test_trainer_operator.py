@@ -46,9 +46,6 @@ async def edit(cluster: TestCluster, obj: Any, **change: Any) -> Any:
     return await cluster.client.patch(obj, MergePatch(change))
 
 
-# -- rest ----------------------------------------------------------------------------------------------
-
-
 async def test_nothing_is_written_while_nothing_changes() -> None:
     async with trainer_cluster() as cluster:
         operator = Operator(cluster)
@@ -76,9 +73,6 @@ async def test_a_restart_writes_nothing_either() -> None:
         async with second.running():
             await second.settle()
         assert (await jobset(cluster)).metadata.resource_version == version
-
-
-# -- faults --------------------------------------------------------------------------------------------
 
 
 async def check(cluster: TestCluster, jobs: int) -> None:
@@ -155,9 +149,6 @@ async def test_two_replicas_at_once_make_one_of_everything() -> None:
             for each in await cluster.client.list(JobSet, namespace=SPACE)
         }
         assert len(set(digests.values())) == 5
-
-
-# -- rights --------------------------------------------------------------------------------------------
 
 
 async def grant(cluster: TestCluster, user: str, rules: tuple[PolicyRule, ...]) -> None:
@@ -244,9 +235,6 @@ async def test_a_right_that_is_missing_is_told(resource: str, reason: str) -> No
             await eventually(lambda: reason in operator.events.reasons, timeout=30.0)
 
 
-# -- snapshots -----------------------------------------------------------------------------------------
-
-
 async def test_a_snapshot_keeps_the_runtime_as_it_was() -> None:
     async with trainer_cluster() as cluster:
         operator = Operator(cluster, {"runtimeSnapshot": True})
@@ -274,9 +262,6 @@ async def test_a_snapshot_of_somebody_else_is_not_used() -> None:
             await cluster.client.create(train_job())
             text = "a snapshot configmap exists but is owned by another object"
             await eventually(lambda: any(text in each for each in operator.events.about("test-job")))
-
-
-# -- watches -------------------------------------------------------------------------------------------
 
 
 async def test_limits_and_runtime_classes_wake_suspended_jobs() -> None:
@@ -309,9 +294,6 @@ async def test_a_gang_without_its_definition_is_an_error_that_is_told() -> None:
             await eventually(lambda: "TrainJobResourcesCreationFailed" in operator.events.reasons)
             await cluster.install(CoschedulingPodGroup)
             await eventually(lambda: jobset(cluster), timeout=120.0)
-
-
-# -- words ---------------------------------------------------------------------------------------------
 
 
 async def test_long_errors_are_cut() -> None:

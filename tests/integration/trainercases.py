@@ -15,9 +15,6 @@ RANK = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job
 ALL = ["trainer", "jobset", "job", "node-simulator"]
 
 
-# -- objects -------------------------------------------------------------------------------------------
-
-
 def job(name: str = "node", *, ancestor: str = "", container: str = "node", **more: Any) -> Json:
     """A replicated job; `more` goes into its pod spec."""
     containers = [{"name": container, "image": "example/runtime:1", "resources": {"requests": {"cpu": "1"}}}]
@@ -101,9 +98,6 @@ def foreign_jobset(**more: Any) -> Json:
 
 def ssh_secret(**more: Any) -> Json:
     return owned("Secret", "test-job-mpi-ssh-auth", "v1", immutable=True, **more)
-
-
-# -- steps ---------------------------------------------------------------------------------------------
 
 
 def ref(kind: str = "TrainJob", name: str = "test-job", version: str = "") -> Json:

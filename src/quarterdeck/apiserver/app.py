@@ -41,8 +41,7 @@ from .registry.write import Writer
 from .requestinfo import RequestInfo
 from .resource.resource import Resource
 from .resource.resourcetable import ResourceTable
-from .storage import StorageError
-from .storage import StorageFull
+from .storage import StorageError, StorageFull
 
 MAX_BODY: Final = 3 * MIB
 _log = logging.getLogger("quarterdeck.apiserver")
@@ -97,8 +96,6 @@ class App:
         self._non_resource = non_resource
         self._route = Route(self.handle, MAX_BODY)
 
-    # -- entry -----------------------------------------------------------------------------
-
     def __call__(self, request: Request) -> Result:
         """Serve a request that is here as a whole."""
         admitted = self.admit(request)
@@ -138,8 +135,6 @@ class App:
             return status_response(status.bad_request("the document is nested too deeply"))
         _log.error("request failed: %s %s", request.method, request.path, exc_info=error)
         return status_response(status.internal(f"{type(error).__name__}: {error}"))
-
-    # -- the request -----------------------------------------------------------------------
 
     def _handle(self, request: Request) -> Result:
         info, user = cast("tuple[RequestInfo, UserInfo]", request.caller)
@@ -202,8 +197,6 @@ class App:
         if not decision.allowed:
             raise forbidden_error(attributes, decision.reason)
 
-    # -- non-resource paths ----------------------------------------------------------------
-
     def _serve_path(self, request: Request, user: UserInfo) -> Result:
         path = request.path
         parts = path.strip("/").split("/")
@@ -230,8 +223,6 @@ class App:
         if self._table.is_builtin_group(info.group):
             raise status.resource_not_found()
         return page_not_found()
-
-    # -- resources -------------------------------------------------------------------------
 
     def _serve_resource(self, api_request: ApiRequest) -> Result:
         resource, info = api_request.resource, api_request.info

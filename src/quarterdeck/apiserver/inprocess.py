@@ -86,8 +86,6 @@ class StreamReader:
         if stream is not None:
             stream.start(self)
 
-    # -- wire.http.ChunkWriter --------------------------------------------------------------------
-
     def write(self, data: bytes) -> None:
         self._chunks.append(data)
         self._buffered += len(data)
@@ -116,8 +114,6 @@ class StreamReader:
     def _notify(self) -> None:
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
-
-    # -- the reader --------------------------------------------------------------------------
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self

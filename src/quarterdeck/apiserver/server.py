@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -104,6 +105,8 @@ class ApiServer:
         self._http: HttpServer | None = None
         self._private_http: HttpServer | None = None
         self._background: list[asyncio.Task[None]] = []
+        #: what was put together so far and must be closed, last first
+        self._parts = AsyncExitStack()
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
         self.is_ready = False
@@ -127,8 +130,6 @@ class ApiServer:
     def add_metrics(self, source: Callable[[], Awaitable[bytes]]) -> None:
         """Show metrics of something else that belongs to the cluster, in the Prometheus text format."""
         self._metric_sources.append(source)
-
-    # -- start and stop --------------------------------------------------------------------
 
     async def start(self, *, listen: bool = True) -> None:
         """Open the store and serve; with `listen` False only in-process requests are answered."""
@@ -178,11 +179,7 @@ class ApiServer:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         self._background = []
-        if hasattr(self, "_definitions"):
-            await self._token_use.close()
-            await self._definitions.stop()
-        if hasattr(self, "_webhooks"):
-            self._webhooks.close()
+        await self._parts.aclose()
         await self.store.close()
 
     async def _compact_regularly(self) -> None:
@@ -190,8 +187,6 @@ class ApiServer:
             has_failed = self.store.compaction_failure is not None
             await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
             await self.store.compact()
-
-    # -- assembly --------------------------------------------------------------------------
 
     def _assemble(self) -> None:
         options = self.options
@@ -209,6 +204,7 @@ class ApiServer:
             on_secret_used=lambda namespace, name: self._token_use.used(namespace, name),
         )
         self._webhooks = WebhookClient(self._resolve_service)
+        self._parts.callback(self._webhooks.close)
         host = AdmissionHost(table, cluster, self.authorizer)
         quotas = StoredQuotas(self.store, table.versions_of("", "resourcequotas")[0])
         self.admission = AdmissionChain(host, self._webhooks, quotas)
@@ -253,6 +249,8 @@ class ApiServer:
             on_unserved=watcher.close_resource,
             now=timestamp,
         )
+        self._parts.push_async_callback(self._definitions.stop)
+        self._parts.push_async_callback(self._token_use.close)
         self._bootstrap = Bootstrap(self.store, table, options.port)
 
     def _follow(
@@ -297,8 +295,6 @@ class ApiServer:
     def pod_log(self, namespace: str, name: str) -> bytes | None:
         """The log text of a pod; a kubelet simulation may replace this."""
         return b""
-
-    # -- non-resource paths ----------------------------------------------------------------
 
     def _serve_path(self, request: Request, user: UserInfo) -> Response | Awaitable[Response] | None:
         path = request.path
@@ -362,8 +358,6 @@ class ApiServer:
         others = [await source() for source in self._metric_sources]
         content_type = "text/plain; version=0.0.4; charset=utf-8"
         return Response(200, own + b"".join(others), content_type=content_type)
-
-    # -- clients ---------------------------------------------------------------------------
 
     def kubeconfig(self, name: str = "quarterdeck") -> dict[str, Any]:
         """A kubeconfig document for the administrator; cluster, user and context have that name."""

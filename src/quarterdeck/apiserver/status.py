@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.fielderror import FieldError, joined_text
 
@@ -18,7 +19,7 @@ from . import errorlimit
 Json = dict[str, Any]
 
 
-class StatusError(Exception):
+class StatusError(QuarterdeckError):
     """A request that failed, with the Status to answer."""
 
     def __init__(
@@ -193,13 +194,6 @@ def too_large(message: str) -> StatusError:
 
 def unsupported_media_type(message: str) -> StatusError:
     return StatusError(415, message, reason="UnsupportedMediaType")
-
-
-def too_many_requests(message: str, *, retry_after: int = 0) -> StatusError:
-    headers = [("Retry-After", str(retry_after))] if retry_after else []
-    return StatusError(
-        429, message, reason="TooManyRequests", details={}, retry_after=retry_after, headers=headers
-    )
 
 
 def internal(message: str) -> StatusError:

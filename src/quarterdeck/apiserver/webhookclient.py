@@ -29,7 +29,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from cryptography import x509
 
-from quarterdeck.errors import ProtocolError, TransportError
+from quarterdeck.errors import ProtocolError, QuarterdeckError, TransportError
 from quarterdeck.wire import gostyle
 from quarterdeck.wire.http import Answer, ClientConnection, StaleConnection
 from quarterdeck.wire.url import clean_path, escape_path
@@ -47,7 +47,7 @@ _MAX_ERROR_TEXT: Final = 2048
 _USER_AGENT: Final = b"kube-apiserver-admission"
 
 
-class WebhookError(Exception):
+class WebhookError(QuarterdeckError):
     """A call without a usable answer; the text says why."""
 
 
@@ -258,7 +258,7 @@ class WebhookClient:
         return found
 
 
-class _Transport(Exception):
+class _Transport(QuarterdeckError):
     """No HTTP answer; the text follows `Post "<url>": `."""
 
 
@@ -272,9 +272,6 @@ def _broken(error: TransportError, connection: ClientConnection) -> CallFault | 
     if connection.has_head:
         return CallFault(_broken_body("unexpected EOF"))
     return _Transport("read: connection reset by peer" if isinstance(cause, ConnectionResetError) else "EOF")
-
-
-# -- addresses and TLS ---------------------------------------------------------------------------
 
 
 def _is_address(host: str) -> bool:
@@ -383,9 +380,6 @@ def _tls_text(error: ssl.SSLError) -> str:
 
 def _errno_text(error: OSError) -> str:
     return os.strerror(error.errno).lower() if error.errno else str(error).lower()
-
-
-# -- the answer ----------------------------------------------------------------------------------
 
 
 def _broken_body(why: str) -> str:

@@ -102,9 +102,6 @@ def _manifests(folder: Path) -> Iterator[Json]:
         yield from load_documents(path.read_bytes())
 
 
-# -- applying ------------------------------------------------------------------------------------------
-
-
 async def _apply_all(client: Client, folder: Path, paths: dict[str, str]) -> AsyncIterator[str]:
     """Apply an operator's examples; notes in `paths` where their lists are. Yields a line about each."""
     from quarterdeck.errors import ApiError
@@ -140,9 +137,6 @@ async def _apply(client: Client, document: Json, paths: dict[str, str]) -> None:
 
 def _name(document: Json) -> str:
     return f"{document['kind'].lower()}/{document['metadata']['name']}"
-
-
-# -- showing -------------------------------------------------------------------------------------------
 
 
 async def _show(local: Any, head: str, paths: dict[str, str], stopping: asyncio.Event, *, once: bool) -> None:

@@ -1,4 +1,11 @@
-"""Arguments and subcommands. Each command lives in a module of its own and is imported when it is used."""
+"""Arguments and subcommands. Each command lives in a module of its own and is imported when it is used.
+
+Installed distributions bring more commands through the entry point group ``quarterdeck.commands``, which
+names a function that takes what ``argparse`` adds subparsers to::
+
+    [project.entry-points."quarterdeck.commands"]
+    ipam = "quarterdeck.operators.ipam.command:add_command"
+"""
 
 from __future__ import annotations
 
@@ -6,31 +13,21 @@ import os
 import select
 import sys
 from collections.abc import Sequence
+from typing import Any, Final
 
 from quarterdeck import __version__
+from quarterdeck.errors import QuarterdeckError
 
-from . import (
-    apiserver,
-    bench,
-    convert,
-    demo,
-    finalizers,
-    grove,
-    ipam,
-    manifests,
-    new,
-    run,
-    running,
-    scheduler,
-    up,
-)
+from . import apiserver, bench, demo, finalizers, manifests, new, run, running, scheduler, up
 from .argument import LineParser
-from .error import CommandError
+
+ENTRY_POINTS: Final = "quarterdeck.commands"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
-    arguments = _parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    arguments = _parser(words).parse_args(words)
     try:
         code: int = arguments.run(arguments)
         sys.stdout.flush()  # here, where an error is still handled
@@ -40,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not _has_lost_its_reader():
             raise
         return 141
-    except CommandError as error:
+    except QuarterdeckError as error:
         print(f"quarterdeck: {error}", file=sys.stderr)
         return 1
     return code
@@ -56,24 +53,21 @@ def _has_lost_its_reader() -> bool:
     return True
 
 
-def _parser() -> LineParser:
+def _parser(words: Sequence[str]) -> LineParser:
     parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (
-        up,
-        running,
-        apiserver,
-        run,
-        manifests,
-        demo,
-        bench,
-        new,
-        finalizers,
-        convert,
-        grove,
-        ipam,
-        scheduler,
-    ):
+    for command in (up, running, apiserver, run, manifests, demo, bench, new, finalizers, scheduler):
         command.add_command(commands)
+    asked = next((word for word in words if not word.startswith("-")), None)
+    if asked not in commands.choices:
+        _add_installed(commands)
     return parser
+
+
+def _add_installed(commands: Any) -> None:
+    """Commands of installed distributions; looked for only when none of our own is asked for."""
+    from importlib.metadata import entry_points  # slow to load
+
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
+        point.load()(commands)

@@ -1,8 +1,9 @@
 """Talking to an API server: credentials, transports, verbs, patches, discovery.
 
-``Client`` is what programs use; ``Config.load()`` finds the server; ``Transport`` is the seam where the
+``Client`` is what programs use; ``Config.load()`` finds the server; ``Transport`` is where the
 embedded server plugs in without sockets. Errors are in ``quarterdeck.errors``. This room knows objects
-(``quarterdeck.api``) and nothing else of ours: no caches, no controllers.
+(``quarterdeck.api``), what it shares with servers (``quarterdeck.wire``) and nothing else of ours: no caches,
+no controllers.
 """
 
 from quarterdeck.client.backoff import DEFAULT_BACKOFF, DEFAULT_RETRY, Backoff, retry_on_conflict

@@ -1,4 +1,4 @@
-"""The seam between verbs and bytes: what any transport must offer.
+"""Between verbs and bytes: what any transport must offer.
 
 A transport carries one HTTP exchange: a method, a path, a query, headers and a body go in; a status,
 headers and a body (or a stream of chunks) come out. The HTTP transport does it over sockets, the

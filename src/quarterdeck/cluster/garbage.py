@@ -82,8 +82,6 @@ class GarbageCollector(Reconciler[Resource]):
         """The controller that runs this collector."""
         self._controller = controller
 
-    # -- observing -------------------------------------------------------------------------------------
-
     def observe(self, mapping: ResourceMapping, delta: Delta) -> None:
         """Draw a change into the graph, and look at what it concerns."""
         priority = LOW_PRIORITY if delta.is_initial else 0
@@ -104,8 +102,6 @@ class GarbageCollector(Reconciler[Resource]):
         assert self._controller is not None
         for uid in uids:
             self._controller.queue.add(Key("", uid), priority=priority)
-
-    # -- collecting ------------------------------------------------------------------------------------
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """Decide what becomes of one object."""

@@ -70,8 +70,6 @@ class _QuotaReconciler(Reconciler[ResourceQuota]):
         """The controller that runs this reconciler."""
         self._controller = controller
 
-    # -- what makes a count necessary ------------------------------------------------------------------
-
     def observe(self, mapping: ResourceMapping, delta: Delta) -> None:
         """Something is gone: what it used is free."""
         assert self._controller is not None
@@ -97,8 +95,6 @@ class _QuotaReconciler(Reconciler[ResourceQuota]):
                 self._controller.watch(source)
         for kind in _SETTLED:
             await self._cache.synced(kind)  # what happens after the count is seen
-
-    # -- counting --------------------------------------------------------------------------------------
 
     async def reconcile(self, ctx: Context[ResourceQuota]) -> Result | None:
         """Bring the status of a quota up to date."""

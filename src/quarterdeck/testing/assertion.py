@@ -155,9 +155,6 @@ def what_is_left(manager: Manager, *, horizon: float = 0.0) -> list[str]:
     return left
 
 
-# -- objects ---------------------------------------------------------------------------------------------
-
-
 def assert_matches(obj: Writable | Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Assert that an object holds everything ``expected`` holds; more may be there.
 

@@ -34,6 +34,8 @@ from math import inf
 from time import monotonic
 from typing import Any, Final, TypeVar
 
+from quarterdeck.errors import QuarterdeckError
+
 __all__ = ["EPOCH", "Deadlock", "Endless", "VirtualLoop", "run"]
 
 T = TypeVar("T")
@@ -43,11 +45,11 @@ EPOCH: Final = datetime(2030, 1, 1, tzinfo=UTC)
 _START: Final = 1000.0  # not 0: code that takes 0 for "never" should not pass by luck
 
 
-class Deadlock(RuntimeError):
+class Deadlock(QuarterdeckError, RuntimeError):
     """Every task waits for something that can never happen."""
 
 
-class Endless(RuntimeError):
+class Endless(QuarterdeckError, RuntimeError):
     """A test goes on and on, with or without time passing."""
 
 

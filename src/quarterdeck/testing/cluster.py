@@ -89,8 +89,6 @@ class TestCluster:
         self.clock: Final = LoopClock()
         """The time of the running loop."""
 
-    # -- life -----------------------------------------------------------------------------------------
-
     async def __aenter__(self) -> Self:
         try:
             await self._start()
@@ -139,8 +137,6 @@ class TestCluster:
         )
         async with self.serving(manager):
             yield
-
-    # -- ways in --------------------------------------------------------------------------------------
 
     @property
     def server(self) -> ApiServer:
@@ -219,8 +215,6 @@ class TestCluster:
         self.server.write_kubeconfig(path)
         return path
 
-    # -- contents -------------------------------------------------------------------------------------
-
     async def install(self, *definitions: Definition) -> None:
         """Install kinds and wait until they are served; raises ``ConfigError`` if they are not in time."""
         await install_definitions(self.client, *(each for some in definitions for each in documents_of(some)))
@@ -239,8 +233,6 @@ class TestCluster:
     async def install_webhooks(self, manifests: Definition, url: str, ca_bundle: bytes) -> None:
         """Install webhook configurations with their services rewritten to ``url`` and its authority."""
         await install_webhooks(self.client, documents_of(manifests), url, ca_bundle)
-
-    # -- controllers ----------------------------------------------------------------------------------
 
     def manager(
         self,

@@ -13,12 +13,14 @@ from typing import Final, Self
 
 import msgspec
 
+from quarterdeck.errors import QuarterdeckError
+
 __all__ = ["Leak", "Leftovers", "left_tasks"]
 
 _DESCRIPTORS: Final = Path("/proc/self/fd")
 
 
-class Leak(AssertionError):
+class Leak(QuarterdeckError, AssertionError):
     """Something was opened or started and never ended."""
 
 

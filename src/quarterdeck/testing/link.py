@@ -113,8 +113,6 @@ class Link:
             self, config=config, clock=self._clock, random=rng, observer=observer
         )
 
-    # -- what tests do --------------------------------------------------------------------------------
-
     def cut(self, *, silently: bool = False) -> None:
         """Let nothing through: connections fail and streams end, or with ``silently`` all just hangs."""
         self._is_cut, self._is_silent = True, silently
@@ -173,8 +171,6 @@ class Link:
         return sum(
             each.verb == verb and (not resource or each.target.resource == resource) for each in self.log
         )
-
-    # -- the transport --------------------------------------------------------------------------------
 
     async def request(
         self,

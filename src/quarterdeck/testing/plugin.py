@@ -121,9 +121,6 @@ async def _tear_down(task: "asyncio.Task[None]") -> None:
 _RUN: Final = pytest.StashKey[Run]()
 
 
-# -- hooks -----------------------------------------------------------------------------------------------
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """One setting: whether all async tests are ours."""
     parser.addini(
@@ -222,9 +219,6 @@ def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object
             left = run.close()
             if left:
                 pytest.fail("left behind:\n  " + "\n  ".join(left), pytrace=False)
-
-
-# -- fixtures --------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

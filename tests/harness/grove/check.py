@@ -64,9 +64,6 @@ async def check_starts_after(wanted: dict[str, list[str]], world: World) -> Line
     return lines
 
 
-# -- gangs -----------------------------------------------------------------------------------------------
-
-
 async def check_pod_gangs(wanted: dict[str, Json], world: World) -> Lines:
     """What gangs say."""
     lines: Lines = []
@@ -124,8 +121,6 @@ def _check_metadata(what: str, word: str, value: Any, document: Json) -> Lines:
             return [f"{what}: {word} is not understood"]
 
 
-# -- objects ---------------------------------------------------------------------------------------------
-
 _ABOUT_METADATA: Final = frozenset(
     {
         "labelsContain",
@@ -172,9 +167,6 @@ def _check_object(what: str, word: str, value: Any, found: Json) -> Lines:
     if word not in holder:
         return [f"{what} has no field {word}"]
     return contains(f"{what} {word}", value, holder.get(word))
-
-
-# -- pods ------------------------------------------------------------------------------------------------
 
 
 async def check_pods(wanted: Any, world: World) -> Lines:

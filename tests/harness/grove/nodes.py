@@ -49,8 +49,6 @@ class Machines:
         """Scheduler and kubelet; nothing if there is neither."""
         self._run: ManagerRun | None = None
 
-    # -- life -----------------------------------------------------------------------------------------
-
     async def start(self) -> None:
         """Make the nodes and start what works on them."""
         for number in range(self._total):
@@ -109,8 +107,6 @@ class Machines:
         await self._world.make(
             {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": metadata, "spec": spec}
         )
-
-    # -- what cases do --------------------------------------------------------------------------------
 
     async def schedule(self) -> bool:
         """Give the scheduler a turn; returns whether it did anything."""

@@ -18,9 +18,6 @@ _CONDITION: Final = words("object", "type", "status", "reason", "message", "mess
 _LAST_ERROR: Final = words("object", "code", "descriptionContains", "messageContains")
 
 
-# -- gangs -----------------------------------------------------------------------------------------------
-
-
 async def _gang(wanted: Json, evidence: Evidence) -> Lines:
     return await check_pod_gangs(
         {wanted["name"]: {k: v for k, v in wanted.items() if k != "name"}}, evidence.world
@@ -72,9 +69,6 @@ async def _references_sorted(name: str, evidence: Evidence) -> Lines:
         if not found or found != sorted(found):
             lines += differs(f"references of {group['name']}", sorted(found), found)
     return lines
-
-
-# -- objects ---------------------------------------------------------------------------------------------
 
 
 async def _condition(wanted: Json, evidence: Evidence) -> Lines:

@@ -147,9 +147,6 @@ async def _image_counts(wanted: dict[str, dict[str, int]], evidence: Evidence) -
     return lines
 
 
-# -- since a mark ----------------------------------------------------------------------------------------
-
-
 async def _since_mark(wanted: Any, evidence: Evidence) -> Lines:
     if not evidence.marked:
         return ["no pods were marked"]

@@ -103,8 +103,6 @@ class Stage(SharedStage):
         )
         return manager
 
-    # -- clients --------------------------------------------------------------------------------------
-
     @property
     def client(self) -> Client:
         """The administrator."""
@@ -140,8 +138,6 @@ class Stage(SharedStage):
         loop = asyncio.get_running_loop()
         if isinstance(loop, VirtualLoop):
             loop.patience = seconds
-
-    # -- webhooks -------------------------------------------------------------------------------------
 
     @property
     def webhook_url(self) -> str:

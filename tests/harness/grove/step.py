@@ -133,8 +133,6 @@ class Steps:
         if outcome.is_refused:
             self._evidence.error = f"{what}: {outcome.code}: {outcome.message}"
 
-    # -- time -----------------------------------------------------------------------------------------
-
     @property
     def _managers(self) -> list[Manager]:
         both = (self._operator.manager, self._machines.manager)
@@ -186,8 +184,6 @@ class Steps:
             await self._machines.schedule()
         await self._run_until_idle()
 
-    # -- objects --------------------------------------------------------------------------------------
-
     async def _apply(self, document: Json) -> None:
         name = document["metadata"]["name"]
         self._judge(await self._world.apply(document), f"applying {document['kind']} {name}")
@@ -230,8 +226,6 @@ class Steps:
         outcome = await self._world.patch("PodCliqueSet", given["pcs"], patch)
         self._judge(outcome, f"changing images of {given['pcs']}")
 
-    # -- the operator ---------------------------------------------------------------------------------
-
     async def _restart(self, given: Any) -> None:
         if given is not True:
             refuse_unknown(given, words("config"), "restartOperator")
@@ -257,8 +251,6 @@ class Steps:
             self._evidence.parsed = parse_arguments(arguments)
         except ArgumentError as error:
             self._evidence.error = str(error)
-
-    # -- pods -----------------------------------------------------------------------------------------
 
     async def _clique_pods(self, clique: str) -> list[Json]:
         """The pods of a PodClique in the order of their indices."""

@@ -20,9 +20,6 @@ Lines = list[str]
 _INITIALIZED: Final = "Initialized"
 
 
-# -- writes ----------------------------------------------------------------------------------------------
-
-
 def check_write_order(wanted: list[str], records: list[Record]) -> Lines:
     """Everything of one kind happens before anything of the next."""
     places: dict[str, list[int]] = {text: [] for text in wanted}
@@ -92,9 +89,6 @@ def _initialized(gang: Json) -> str:
     return next((each["status"] for each in conditions if each["type"] == _INITIALIZED), "")
 
 
-# -- readiness -------------------------------------------------------------------------------------------
-
-
 def check_ready_order(
     chains: list[list[list[str]]], records: list[Record], cliques: dict[str, Json]
 ) -> Lines:
@@ -130,9 +124,6 @@ def check_ready_order(
 def _has_started(pod: Json) -> bool:
     statuses = pod.get("status", {}).get("containerStatuses") or ()
     return any(each.get("started") or (each.get("state") or {}).get("running") for each in statuses)
-
-
-# -- updates ---------------------------------------------------------------------------------------------
 
 
 def check_trace(wanted: Json, history: History, since: int, cliques: dict[str, Json]) -> Lines:

@@ -74,8 +74,6 @@ class World:
         self.stage: Final = stage
         self._made: Final[list[str]] = []
 
-    # -- paths ----------------------------------------------------------------------------------------
-
     def collection(self, kind: str) -> str:
         """The path of all objects of a kind."""
         if kind not in KINDS:
@@ -86,8 +84,6 @@ class World:
     def path(self, kind: str, name: str) -> str:
         """The path of an object."""
         return f"{self.collection(kind)}/{quote(name)}"
-
-    # -- requests -------------------------------------------------------------------------------------
 
     async def request(
         self, method: str, path: str, body: Any = None, *, media: str = _JSON, query: str = ""
@@ -175,8 +171,6 @@ class World:
         """Changes with every write."""
         outcome = await self.request("GET", self.collection("PodGang"), query="limit=1")
         return str(outcome.document["metadata"]["resourceVersion"])
-
-    # -- the end --------------------------------------------------------------------------------------
 
     async def clear(self) -> None:
         """Remove everything that the case made, or that was made for it."""

@@ -87,9 +87,6 @@ def _failures(then: Mapping[str, Any], evidence: Evidence) -> Iterable[str]:
             yield from (f"  {line}" for lines in found for line in lines)
 
 
-# -- objects -------------------------------------------------------------------------------------------
-
-
 def _expectation(item: Json, evidence: Evidence) -> Iterable[str]:
     if "list" in item:
         yield from _count(item, evidence)
@@ -167,9 +164,6 @@ def _count(item: Json, evidence: Evidence) -> Iterable[str]:
         yield f"list {show(wanted)}: expected {item['count']}, found {len(found)} {show(names)}"
 
 
-# -- answers, events, metrics --------------------------------------------------------------------------
-
-
 def _response(item: Json, evidence: Evidence) -> Iterable[str]:
     answer = evidence.responses[item["step"]]
     if answer is None or answer.code != item["code"]:
@@ -224,9 +218,6 @@ def _total(samples: Iterable[Sample], name: str, labels: Mapping[str, str]) -> f
         if each == name and all(have.get(key) == wanted for key, wanted in labels.items())
     ]
     return sum(found) if found else None
-
-
-# -- invariants ----------------------------------------------------------------------------------------
 
 
 def _invariant(text: str, evidence: Evidence) -> Iterable[str]:

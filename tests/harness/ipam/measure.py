@@ -13,8 +13,8 @@ from quarterdeck.api import Key, Time
 from quarterdeck.client import apply_merge_patch
 from quarterdeck.operators.ipam.controllers.poolstatus import status_patch
 from quarterdeck.operators.ipam.logic.facts import Member, member_of, pool_facts
-from quarterdeck.operators.ipam.logic.ledger import Ledger
 from quarterdeck.operators.ipam.logic.network import Network, parse
+from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 from quarterdeck.operators.ipam.logic.statuscalc import Limits, pool_status
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 
@@ -26,7 +26,7 @@ class Setting:
     """A pool with some members, without a server."""
 
     def __init__(self, members: int, *, size: int, cidr: str = "10.0.0.0/8") -> None:
-        self.ledger: Final = Ledger()
+        self.table: Final = PoolTable()
         self._network: Final = parse(cidr)
         self._size: Final = size
         self._version = members + 10
@@ -38,9 +38,9 @@ class Setting:
                 "spec": {"cidr": cidr},
             }
         )
-        self.ledger.put_pool(POOL, pool_facts(self._pool))
+        self.table.put_pool(POOL, pool_facts(self._pool))
         for index in range(members):
-            self.ledger.put_subnet(f"u{index}", self._member(index))
+            self.table.put_subnet(f"u{index}", self._member(index))
         self.write(self._status())
 
     def event(self, document: bytes, *, deleted: bool) -> dict[str, Any]:
@@ -48,9 +48,9 @@ class Setting:
         member = member_of(Subnet.from_bytes(document))
         assert member is not None
         if deleted:
-            self.ledger.drop_subnet(member.uid)
+            self.table.drop_subnet(member.uid)
         else:
-            self.ledger.put_subnet(member.uid, member)
+            self.table.put_subnet(member.uid, member)
         return self._status()
 
     def documents(self, count: int, *, first: int) -> list[bytes]:
@@ -58,9 +58,9 @@ class Setting:
         return [self._subnet(first + index).to_bytes() for index in range(count)]
 
     def _status(self) -> dict[str, Any]:
-        book = self.ledger.book(POOL)
-        assert book is not None
-        status = pool_status(book, self._pool.status.conditions, now=NOW, has_parent=True, limits=Limits())
+        state = self.table.state(POOL)
+        assert state is not None
+        status = pool_status(state, self._pool.status.conditions, now=NOW, has_parent=True, limits=Limits())
         return status_patch(self._pool, status)
 
     def write(self, patch: dict[str, Any]) -> None:

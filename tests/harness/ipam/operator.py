@@ -88,8 +88,6 @@ class IpamThread(OperatorThread):
             webhook["namespaceSelector"] = {"matchExpressions": terms}
         return document
 
-    # -- from the thread of the case ------------------------------------------------------------------
-
     def settle(self, limit: float) -> tuple[Any, ...]:
         """Wait until nothing is to be done and nothing was written for a while; returns a mark of that."""
         return self.call(self._settle(limit), limit + START_TIMEOUT)
@@ -122,8 +120,6 @@ class IpamThread(OperatorThread):
     def samples(self) -> list[Sample]:
         """What the metrics endpoint says."""
         return parse_samples(self.http("GET", "/metrics")[1])
-
-    # -- in the thread of the operator ----------------------------------------------------------------
 
     async def _disturb(self, rules: Sequence[Rule]) -> None:
         self.link.plan.add(*rules)

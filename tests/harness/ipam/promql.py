@@ -94,8 +94,6 @@ class Query:
         found = self._evaluate(store, moment)
         return found if isinstance(found, dict) else {(): found}
 
-    # -- parsing --------------------------------------------------------------------------------------
-
     def _peek(self) -> str:
         return self._tokens[self._place][1] if self._place < len(self._tokens) else ""
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from quarterdeck.api import DynamicObject, Key
 from quarterdeck.client import Client, Response, Stream
-from quarterdeck.operators.ipam.controllers import Office, PoolStatusReconciler, pool_status_controller
+from quarterdeck.operators.ipam.controllers import PoolStatusReconciler, SharedState, pool_status_controller
 from quarterdeck.operators.ipam.controllers.audit import Auditor
 from quarterdeck.operators.ipam.controllers.poolstatus import pool_status_limiter
 from quarterdeck.operators.ipam.metrics import IpamMetrics
@@ -58,16 +58,16 @@ class NoTransport:
 
 
 class PoolStatusSubject:
-    """The controller with its office, attached to nothing."""
+    """The controller with its shared, attached to nothing."""
 
     def __init__(self) -> None:
         self.registry: Final = Registry()
         client = Client.over(NoTransport())
         self.cache: Final = Cache(client, client.mapper)
-        office = Office(self.cache, IpamMetrics(self.registry), IpamSettings())
-        auditor = Auditor(office, client, LoopClock())
+        shared = SharedState(self.cache, IpamMetrics(self.registry), IpamSettings())
+        auditor = Auditor(shared, client, LoopClock())
         self.controller: Final[Controller[SubnetPool]] = pool_status_controller(
-            office, PoolStatusReconciler(office, auditor)
+            shared, PoolStatusReconciler(shared, auditor)
         )
 
     def samples(self) -> list[Sample]:

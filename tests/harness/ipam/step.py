@@ -95,8 +95,6 @@ class Steps:
         else:
             time.sleep(0.5)
 
-    # -- single objects -------------------------------------------------------------------------------
-
     def _settle(self, step: Json) -> None:
         self.settle()
 
@@ -140,8 +138,6 @@ class Steps:
         )
         return Response(*self._world.operator.http(step["method"], path))
 
-    # -- the controllers ------------------------------------------------------------------------------
-
     def _stop_controllers(self, step: Json) -> None:
         self._world.stop()
 
@@ -150,8 +146,6 @@ class Steps:
 
     def _crash(self, step: Json) -> Answer:
         return self._world.crash(step["at"], step["object"])
-
-    # -- many objects ---------------------------------------------------------------------------------
 
     def _create_many(self, step: Json) -> None:
         template, delay = step["template"], step.get("deleteAfterMs")

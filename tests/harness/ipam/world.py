@@ -67,8 +67,6 @@ class World:
             document = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             self.request("POST", "/api/v1/namespaces", document)
 
-    # -- names ----------------------------------------------------------------------------------------
-
     def namespace(self, name: str | None) -> str:
         """Where the objects of a namespace of the case really are."""
         return self.namespaces[name or "default"]
@@ -100,8 +98,6 @@ class World:
     def path(self, ref: Json) -> str:
         """The path of an object."""
         return f"{self.collection(ref['kind'], ref.get('namespace'))}/{ref['name']}"
-
-    # -- the server -----------------------------------------------------------------------------------
 
     def request(self, method: str, path: str, body: Json | None = None, *, merge: bool = False) -> Answer:
         """One request, over the line of the calling thread."""
@@ -168,8 +164,6 @@ class World:
             if time.monotonic() > deadline:
                 raise CaseFailure(f"{otherwise} after {_TIMEOUT:g} s")
             time.sleep(0.02)
-
-    # -- the operator ---------------------------------------------------------------------------------
 
     @property
     def operator(self) -> IpamThread:
@@ -260,8 +254,6 @@ class World:
             lambda: self.request("POST", path, self.real(subnet)).status == 403, "the hook is not in force"
         )
         self.request("DELETE", f"{self.collection('SubnetPool', None)}/{_PROBE}")
-
-    # -- the end --------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Stop what runs; on a server that lives on, take everything away."""

@@ -100,9 +100,6 @@ class SchemaKind(KaiKind):
                 raise CaseFailure(f"{key} {case.then[key]!r} is not in", f"  {message_of(answer)!r}")
 
 
-# -- requests ------------------------------------------------------------------------------------------
-
-
 def _perform(case: Case, objects: ServerObjects, place: Any, *, is_judged: bool = True) -> Answer:
     """Do what a case says; ``place`` puts objects where they do not meet those of other cases."""
     new = place(case.given["object"])
@@ -162,9 +159,6 @@ def _check_review(case: Case, world: World) -> None:
 def _kind_of(document: Json) -> Json:
     group, _, version = document["apiVersion"].partition("/")
     return {"group": group, "version": version, "kind": document["kind"]}
-
-
-# -- names ---------------------------------------------------------------------------------------------
 
 
 def _moved(document: Json, namespace: str) -> Json:

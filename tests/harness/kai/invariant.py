@@ -96,9 +96,6 @@ def _exceeds(account: Sequence[float], bounds: Sequence[float]) -> bool:
     return any(has > bound + 1e-9 for has, bound in zip(account, bounds, strict=True))
 
 
-# -- the statements ---------------------------------------------------------------------------------------
-
-
 def nodes_hold(history: History) -> Iterator[str]:
     for cycle, pods in enumerate(history.seen):
         used: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])

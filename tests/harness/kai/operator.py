@@ -49,8 +49,6 @@ class KaiThread(OperatorThread):
         )
         return manager
 
-    # -- from the thread of a case --------------------------------------------------------------------
-
     @property
     def webhooks(self) -> Target:
         """The webhook server itself."""
@@ -77,8 +75,6 @@ class KaiThread(OperatorThread):
     def run_cycle(self, settings: Settings, revise: Callable[[Snapshot], Snapshot]) -> CycleResult:
         """One scheduling cycle; ``revise`` changes what it sees of the cluster."""
         return self.call(self._run_cycle(settings, revise), LIMIT)
-
-    # -- in the thread of the operator ----------------------------------------------------------------
 
     async def _run_cycle(self, settings: Settings, revise: Callable[[Snapshot], Snapshot]) -> CycleResult:
         assert self._cycle is not None

@@ -260,9 +260,6 @@ def _check_messages(case: Case, stage: Stage) -> None:
         expect_equal(f"message of {name}", wanted, stage.in_case(conditions[-1].get("message", "")))
 
 
-# -- rules that need no cluster ---------------------------------------------------------------------------
-
-
 class TreeKind(KaiKind):
     """A PodGroup as the scheduler's tree of subgroups."""
 

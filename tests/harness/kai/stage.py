@@ -58,8 +58,6 @@ class Stage:
         self._ages: dict[tuple[str, str], float] = {}
         self._version = ""
 
-    # -- setting up -----------------------------------------------------------------------------------
-
     def set(self) -> None:
         """Create everything and wait until the operator has seen it."""
         latest: dict[type[Resource], str] = {}
@@ -118,8 +116,6 @@ class Stage:
         if compact["state"] == "Releasing":
             made = self._objects.delete(document).json()
         self._version = made["metadata"]["resourceVersion"]
-
-    # -- cycles ---------------------------------------------------------------------------------------
 
     def run_cycle(self, settings: Settings) -> CycleResult:
         """One scheduling cycle; pods that it binds are bound when this returns."""
@@ -183,8 +179,6 @@ class Stage:
     def _anew(compact: Json) -> Json:
         made = {key: value for key, value in compact.items() if key not in ("node", "gpuGroup")}
         return {**made, "state": "Pending"}
-
-    # -- looking --------------------------------------------------------------------------------------
 
     def observe(self) -> dict[str, Observed]:
         """The pods of the case as the API shows them."""

@@ -225,9 +225,6 @@ class StatusKind(_NodeGroupKind):
         _expect("status", wanted, {key: found.get(key) for key in wanted}, found)
 
 
-# -- requests ------------------------------------------------------------------------------------------
-
-
 def _convert(world: World, document: Json, target: str) -> Json:
     request = {"uid": "round-trip", "desiredAPIVersion": target, "objects": [document]}
     review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
@@ -271,9 +268,6 @@ def _admission_review(uid: str, request: Json) -> Json:
         "kind": "AdmissionReview",
         "request": {**frame, **request},
     }
-
-
-# -- comparisons ---------------------------------------------------------------------------------------
 
 
 def _expect(what: str, expected: Any, found: Any, context: Any = None) -> None:

@@ -71,13 +71,9 @@ class World(ServerObjects):
         self._server: Final = _WebhookThread(self.kubeconfig)
         self._webhook: Final[Connection] = self._server.target.connect(60.0)
 
-    # -- the bare webhook -----------------------------------------------------------------------------
-
     def post(self, path: str, body: bytes, *, method: str = "POST") -> Answer:
         """Send a body to the operator's webhook server."""
         return self._webhook.request(method, path, body=body, headers=_JSON)
-
-    # -- objects --------------------------------------------------------------------------------------
 
     @contextmanager
     def given(self, objects: list[Json]) -> Iterator[None]:
@@ -108,8 +104,6 @@ class World(ServerObjects):
             name = item["metadata"]["name"]
             raise CaseFailure(f"given {item['kind']} {name}: {answer.status}: {answer.text()}")
         return path, original
-
-    # -- what is installed ----------------------------------------------------------------------------
 
     @contextmanager
     def definition_only(self) -> Iterator[None]:

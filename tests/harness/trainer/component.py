@@ -72,9 +72,6 @@ class Component:
             await self._run.stop()
 
 
-# -- what they run -------------------------------------------------------------------------------------
-
-
 def fill_trainer(settings: Json) -> Callable[[Manager], None]:
     """The operator; its webhooks are served elsewhere."""
 

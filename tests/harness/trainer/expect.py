@@ -130,9 +130,6 @@ class Expectation:
         return pod_mismatches(wanted, await self._world.list(ref, wanted.get("selector")))
 
 
-# -- numbers -------------------------------------------------------------------------------------------
-
-
 def counts_of(wanted: Json) -> list[Json]:
     """The single counts of a `count`: one that names its kind, or numbers by kind."""
     merged = {**(wanted.get("ref") or {}), **{key: each for key, each in wanted.items() if key != "ref"}}
@@ -192,9 +189,6 @@ def _is_like(event: Json, wanted: Json) -> bool:
     return all(event.get(key) == wanted[key] for key in ("type", "reason") if key in wanted) and all(
         text in (event.get("message") or "") for text in texts
     )
-
-
-# -- pods ----------------------------------------------------------------------------------------------
 
 
 def is_live(pod: Json) -> bool:

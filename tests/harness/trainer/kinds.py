@@ -73,9 +73,6 @@ async def _make(world: World, document: Json) -> None:
             raise CaseFailure(f"status of {name}: {outcome.code}: {outcome.message}")
 
 
-# -- admission -----------------------------------------------------------------------------------------
-
-
 class AdmissionKind(_TrainerKind):
     """One write of a user, and what becomes of it."""
 
@@ -139,9 +136,6 @@ def _missing_error(wanted: Json, outcome: Outcome) -> list[str]:
     return [f"no error like {show(wanted)}:", f"  {outcome.message}", f"  causes {show(outcome.causes)}"]
 
 
-# -- render --------------------------------------------------------------------------------------------
-
-
 class RenderKind(_TrainerKind):
     """A TrainJob, and the objects that the operator makes of it."""
 
@@ -166,9 +160,6 @@ async def _become(expectation: Expectation, wanted: Json) -> None:
         if loop.time() >= deadline:
             raise CaseFailure(*lines)
         await asyncio.sleep(_LOOK)
-
-
-# -- scenario ------------------------------------------------------------------------------------------
 
 
 class ScenarioKind(_TrainerKind):

@@ -61,9 +61,6 @@ def _is_same(expected: Any, actual: Any, path: str) -> bool:
         return False
 
 
-# -- maps ----------------------------------------------------------------------------------------------
-
-
 def _compare_map(expected: Json, actual: Any, path: str) -> list[str]:
     if expected.keys() == {"$setByPath"}:
         return _set_by_path(expected["$setByPath"], actual, path)
@@ -132,9 +129,6 @@ _MARKERS: Final[Mapping[str, Callable[[Any, Json, str], list[str]]]] = {
 }
 
 
-# -- lists ---------------------------------------------------------------------------------------------
-
-
 def _compare_list(expected: list[Any], actual: Any, path: str) -> list[str]:
     if not isinstance(actual, list):
         return [] if not expected and actual is MISSING else _differs(path, show(expected), actual)
@@ -192,9 +186,6 @@ def _set_by_path(expected: list[Json], actual: Any, path: str) -> list[str]:
     if not isinstance(actual, list) or len(actual) != len(expected):
         return _differs(path, f"{len(expected)} elements, {show(expected)}", actual)
     return _by_key(expected, actual, path, "path")
-
-
-# -- texts ---------------------------------------------------------------------------------------------
 
 
 def _compare_text(expected: str, actual: Any, path: str, beside: Mapping[str, Any]) -> list[str]:

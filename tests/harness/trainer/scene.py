@@ -104,8 +104,6 @@ class Scene:
         if JOBSET in self._admission:
             await self._world.stage.unregister(CONFIGURATION, jobset_webhooks())
 
-    # -- what steps do --------------------------------------------------------------------------------
-
     def _find(self, name: str) -> Component:
         component = self._components.get(name.removeprefix("controller:"))
         if component is None:

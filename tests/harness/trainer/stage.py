@@ -70,8 +70,6 @@ class Stage(SharedStage):
         gangs = (crd(kind) for kind in (CoschedulingPodGroup, VolcanoPodGroup))
         await install_definitions(self.client, jobset_definition(), *definitions(), *gangs)
 
-    # -- webhooks -------------------------------------------------------------------------------------
-
     def _handlers(self) -> tuple[AdmissionWebhook, ...]:
         return (*self._trainer_hooks(TrainerSettings()), *jobset_webhooks())
 

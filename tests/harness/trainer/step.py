@@ -89,8 +89,6 @@ class Steps:
         handler: Callable[[Json], Awaitable[Outcome | None]] = getattr(self, f"_{_snake(step['op'])}")
         return await handler(step)
 
-    # -- writes ---------------------------------------------------------------------------------------
-
     def _bypasses(self, step: Json) -> bool:
         return bool(step.get("bypassAdmission")) or not self._scene.has_admission
 
@@ -174,8 +172,6 @@ class Steps:
         path = await self._world.path({**place, "namespace": original})
         return await self._world.request("PUT", path, document, bypasses=self._bypasses(step))
 
-    # -- waiting --------------------------------------------------------------------------------------
-
     async def _expect(self, step: Json) -> None:
         await self._become(_wanted(step), step.get("withinSeconds", 30) * self._world.stage.patience)
 
@@ -208,8 +204,6 @@ class Steps:
             raise CaseFailure(f"there is nothing at {step['path']} to remember")
         self._remembered[step["as"]] = value
 
-    # -- components -----------------------------------------------------------------------------------
-
     async def _pause(self, step: Json) -> None:
         await self._scene.pause(step["component"])
 
@@ -227,8 +221,6 @@ class Steps:
     async def _delay_requests(self, step: Json) -> None:
         seconds = step["seconds"] if "seconds" in step else step["milliseconds"] / 1000
         await self._scene.delay_requests(step.get("verb", ""), step.get("kind", ""), seconds)
-
-    # -- at the same time -----------------------------------------------------------------------------
 
     async def _parallel(self, step: Json) -> None:
         """Lists of steps side by side, again and again; what happens meanwhile is written down."""

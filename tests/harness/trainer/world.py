@@ -84,8 +84,6 @@ class World:
         for path in reversed(self._cluster_wide):
             await self.force_delete(path)
 
-    # -- names ----------------------------------------------------------------------------------------
-
     def namespace(self, name: str | None) -> str:
         """Where the objects of a namespace of the case really are."""
         return self.namespaces[name or "default"]
@@ -121,8 +119,6 @@ class World:
         gvk = GroupVersionKind.parse(_KINDS.get(kind, "v1"), kind)
         mapping = await self.client.mapper.mapping(gvk)
         return f"{mapping.gvr.resource}.{gvk.group}" if gvk.group else mapping.gvr.resource
-
-    # -- requests -------------------------------------------------------------------------------------
 
     async def request(
         self,
@@ -212,8 +208,6 @@ class World:
             raise CaseFailure(f"listing {ref['kind']}: {outcome.message}")
         items: list[Json] = outcome.document.get("items") or []
         return items
-
-    # -- variables ------------------------------------------------------------------------------------
 
     async def resolved(self, value: Any) -> Any:
         """A document with `${uid:Kind/namespace/name}` replaced by what is there now."""

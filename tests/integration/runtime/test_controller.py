@@ -45,8 +45,6 @@ from quarterdeck.testing import (
 
 from .gadget import GADGETS, Gadget, GadgetSpec, Wire, gadget
 
-# -- 12: own writes --------------------------------------------------------------------------------------
-
 
 async def test_reconcile_after_own_write_never_sees_older_state(wire: Wire) -> None:
     """Every event is late, and still each run builds on what the one before has written."""
@@ -129,9 +127,6 @@ async def test_an_object_that_the_server_no_longer_has_is_not_reconciled_again_a
         assert len(runs) - before <= 6, "one run, and one each time it has waited 5 s for the cache"
 
 
-# -- 13: permissions -------------------------------------------------------------------------------------
-
-
 async def _grant(client: Client, user: str, name: str, *rules: PolicyRule) -> None:
     await client.create(ClusterRole(metadata=ObjectMeta(name=name), rules=rules))
     await client.create(
@@ -191,9 +186,6 @@ async def test_missing_permission_is_named_by_readiness_within_10_s_and_others_k
         await _grant(cluster.client, user, f"{user}-gadgets", _reads("guarantee.example.com", "gadgets"))
         await eventually(lambda: woken == ["g"], timeout=60)
         assert checks["informers"]() is None
-
-
-# -- 14: start and stop ------------------------------------------------------------------------------------
 
 
 class Traced:
@@ -305,9 +297,6 @@ def test_second_signal_ends_the_process_with_code_1_at_once() -> None:
             assert process.wait(5) == 1
         finally:
             process.kill()
-
-
-# -- 23: coming and going ------------------------------------------------------------------------------------
 
 
 class VisitorSpec(Model):

@@ -34,7 +34,17 @@ def test_every_public_name_is_listed(module: ModuleType) -> None:
     ("room", "allowed"),
     [
         ("api", ("quarterdeck.api", "quarterdeck.errors")),
-        ("client", ("quarterdeck.api", "quarterdeck.client", "quarterdeck.errors", "quarterdeck")),
+        ("wire", ("quarterdeck.api", "quarterdeck.wire", "quarterdeck.errors")),
+        (
+            "client",
+            (
+                "quarterdeck.api",
+                "quarterdeck.wire",
+                "quarterdeck.client",
+                "quarterdeck.errors",
+                "quarterdeck",
+            ),
+        ),
     ],
 )
 def test_room_imports_only_what_it_may(room: str, allowed: tuple[str, ...]) -> None:

@@ -32,9 +32,6 @@ def used(document: dict[str, Any], *names: str) -> str:
     return to_text({name: usage[name] for name in names or usage})
 
 
-# -- pods --------------------------------------------------------------------------------------------------
-
-
 def test_a_pod_uses_what_its_containers_request_together() -> None:
     document = pod(
         container("a", requests={"cpu": "200m", "memory": "1Gi"}, limits={"cpu": "1"}),
@@ -187,9 +184,6 @@ def test_updates_of_pods_are_charged_only_when_their_scope_or_size_changes() -> 
     assert not PODS.handles("UPDATE", "", pod(), pod())
     assert not PODS.handles("UPDATE", "status", pod(), pod())
     assert not PODS.handles("CREATE", "binding", pod(), None)
-
-
-# -- everything else ---------------------------------------------------------------------------------------
 
 
 def service(kind: str, *ports: dict[str, Any], **spec: Any) -> dict[str, Any]:

@@ -23,9 +23,6 @@ ANSWERED = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 Fields = dict[int, list[Any]]
 
 
-# -- the reader ----------------------------------------------------------------------------
-
-
 def read(body: bytes) -> Fields:
     found: Fields = {}
     for number, value in _fields(body):
@@ -193,9 +190,6 @@ def document_of(body: bytes) -> dict[str, Any]:
     }
 
 
-# -- the tests -----------------------------------------------------------------------------
-
-
 @pytest.fixture(scope="module")
 def table() -> ResourceTable:
     table = ResourceTable()
@@ -320,9 +314,6 @@ def test_references_and_top_level_parameters() -> None:
     assert named(read(fields[12][0])[1]) == [("t", b"")]
 
 
-# -- what kubectl looks for ----------------------------------------------------------------
-
-
 def test_patch_operations_name_their_kind_types_and_parameters(openapi: OpenApi) -> None:
     document = document_of(ask(openapi, ASKED).body_bytes())
     patch = document["paths"]["/apis/apps/v1/namespaces/{namespace}/deployments/{name}"]["patch"]
@@ -356,9 +347,6 @@ def test_quantities_are_strings(openapi: OpenApi) -> None:
     definitions = document_of(ask(openapi, ASKED).body_bytes())["definitions"]
     assert definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"] == {"type": "string"}
     assert definitions["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]["type"] == "string"
-
-
-# -- negotiation, as recorded from kube-apiserver 1.36 -------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -179,9 +179,6 @@ async def test_a_kind_that_leaves_takes_its_watch_along(client: Client, settle: 
     await eventually(lambda: not manager.cache.informers_of(kind))
 
 
-# -- the graph ---------------------------------------------------------------------------------------------
-
-
 def node(uid: str, *owners: str, blocks: bool = False, deleting: str = "", namespace: str = "ns") -> Node:
     references = tuple(
         OwnerReference(api_version="v1", kind="ConfigMap", name=owner, uid=owner, block_owner_deletion=blocks)

@@ -44,9 +44,6 @@ async def finished(client: Client, name: str = "job", *, timeout: float = 600.0)
     return found
 
 
-# -- success -----------------------------------------------------------------------------------------------
-
-
 async def test_a_job_makes_a_pod_and_completes(client: Client, recorder: EventLog) -> None:
     await client.create(job())
     done = await finished(client)
@@ -159,9 +156,6 @@ async def test_the_first_rule_of_a_success_policy_that_is_met_ends_the_job(clien
     assert (done.status.completed_indexes, done.status.failed or 0) == ("1", 0)
 
 
-# -- failure -----------------------------------------------------------------------------------------------
-
-
 async def test_failed_pods_are_replaced_after_a_while_up_to_the_limit(
     client: Client, recorder: EventLog
 ) -> None:
@@ -270,9 +264,6 @@ async def test_too_many_failed_indexes_fail_the_job(client: Client) -> None:
     assert done.status.failed_indexes == "0,1"
 
 
-# -- suspension --------------------------------------------------------------------------------------------
-
-
 async def test_a_suspended_job_has_no_pods_until_it_is_resumed(client: Client, recorder: EventLog) -> None:
     await client.create(job(suspend=True))
     await asyncio.sleep(2)
@@ -315,9 +306,6 @@ async def test_the_deadline_begins_anew_when_a_job_is_resumed(client: Client) ->
     await asyncio.sleep(6)
     assert verdicts(await read_job(client)) == [("Suspended", "False", "JobResumed")]
     assert verdicts(await finished(client, timeout=20))[1:] == failed("DeadlineExceeded")
-
-
-# -- pods come and go --------------------------------------------------------------------------------------
 
 
 async def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced(client: Client) -> None:

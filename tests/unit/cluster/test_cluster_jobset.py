@@ -85,9 +85,6 @@ def counts(found: JobSet, name: str) -> dict[str, int]:
     return {key: value for key, value in document.items() if key != "name" and value}
 
 
-# -- making Jobs -------------------------------------------------------------------------------------------
-
-
 async def test_a_jobset_makes_jobs_that_know_their_place(client: Client) -> None:
     parallel = {"parallelism": 2, "completions": 2}
     made = await client.create(
@@ -226,9 +223,6 @@ async def test_shared_claims_are_made_and_mounted(client: Client) -> None:
     assert volume.persistent_volume_claim.claim_name == "cache-js"
 
 
-# -- failure -----------------------------------------------------------------------------------------------
-
-
 async def test_without_a_policy_a_failed_job_fails_the_set(client: Client, recorder: EventLog) -> None:
     await client.create(
         jobset(
@@ -333,9 +327,6 @@ async def test_with_blocking_recreation_nothing_starts_before_all_is_gone(client
     await asyncio.sleep(16)
     restarted = {each.metadata.labels[PREFIX + "restart-attempt"] for each in (await jobs(client)).values()}
     assert restarted == {"1"}
-
-
-# -- suspension and the end --------------------------------------------------------------------------------
 
 
 async def test_a_suspended_set_has_suspended_jobs_and_no_pods(client: Client, recorder: EventLog) -> None:

@@ -64,9 +64,6 @@ async def states(client: Client, name: str = "p") -> list[str]:
     return told
 
 
-# -- nodes -------------------------------------------------------------------------------------------------
-
-
 async def test_nodes_are_ready_and_alive(client: Client) -> None:
     found = (await client.list(Node)).items
     assert [each.metadata.name for each in found] == ["node-0", "node-1"]
@@ -105,9 +102,6 @@ async def test_pods_of_a_node_that_is_gone_fail_and_go(client: Client) -> None:
     assert found.status.phase == "Failed"
     assert found.metadata.is_deleting
     assert conditions(found)["DisruptionTarget"] == "True DeletionByPodGC"
-
-
-# -- running -----------------------------------------------------------------------------------------------
 
 
 async def test_a_pod_on_a_node_runs_for_ever(client: Client) -> None:
@@ -210,9 +204,6 @@ async def test_a_pod_that_runs_too_long_is_stopped(client: Client) -> None:
     assert (found.status.phase, found.status.reason) == ("Failed", "DeadlineExceeded")
 
 
-# -- restarts ----------------------------------------------------------------------------------------------
-
-
 async def test_a_container_that_fails_is_restarted_in_place(client: Client) -> None:
     await client.create(pod("p", annotations=behaving(run_seconds=2, exit_code=1)))
     await asyncio.sleep(3)
@@ -230,9 +221,6 @@ async def test_a_container_that_fails_is_restarted_in_place(client: Client) -> N
     await asyncio.sleep(65)
     restarts = (await read(client)).status.container_statuses[0].restart_count
     assert restarts == 4  # after waits of 20 s and 40 s
-
-
-# -- init containers ---------------------------------------------------------------------------------------
 
 
 def with_inits(*inits: dict[str, Any], **behavior: object) -> Any:
@@ -285,9 +273,6 @@ async def test_an_init_container_can_wait_for_something(client: Client) -> None:
     assert await states(client) == ["gated terminated Completed", "c running"]
 
 
-# -- the end -----------------------------------------------------------------------------------------------
-
-
 async def test_a_deleted_pod_goes_at_once_unless_it_says_otherwise(client: Client) -> None:
     await client.create(pod("p"))
     await client.create(pod("slow", annotations=behaving(stop_seconds=5)))
@@ -320,9 +305,6 @@ async def test_a_deleted_pod_that_others_hold_on_to_has_ended(client: Client) ->
     assert found.status.container_statuses[0].state.terminated.exit_code == 143
     await client.patch(found, MergePatch({"metadata": {"finalizers": None}}))
     await gone(client, Pod, "p", NAMESPACE)
-
-
-# -- by hand -----------------------------------------------------------------------------------------------
 
 
 async def test_nothing_happens_on_a_node_that_is_not_ready(client: Client) -> None:

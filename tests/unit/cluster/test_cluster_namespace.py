@@ -82,9 +82,6 @@ def test_what_could_not_be_deleted_is_a_failure() -> None:
     )
 
 
-# -- what every namespace has ------------------------------------------------------------------------------
-
-
 async def test_every_namespace_has_a_default_service_account(client: Client, settle: Any) -> None:
     ns = await make_namespace(client)
     await settle()

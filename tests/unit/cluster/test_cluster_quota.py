@@ -57,9 +57,6 @@ async def refusal(making: Any) -> str:
     return str(caught.value)
 
 
-# -- counting ----------------------------------------------------------------------------------------------
-
-
 async def test_the_status_shows_limits_and_use(client: Client, settle: Any) -> None:
     await make_namespace(client, "ns")
     await make_map(client, "a", "ns")
@@ -132,9 +129,6 @@ async def test_custom_resources_are_counted(client: Client, settle: Any) -> None
     await client.delete(Toy, "a", ns)
     await settle()
     await client.create(second)
-
-
-# -- charging ----------------------------------------------------------------------------------------------
 
 
 async def test_a_write_that_exceeds_a_quota_is_refused(client: Client, settle: Any) -> None:

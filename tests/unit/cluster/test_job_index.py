@@ -44,9 +44,6 @@ def test_it_behaves_like_a_set(left: set[int], right: set[int]) -> None:
     assert IndexSet.parse(str(one), 100) == one
 
 
-# -- waiting after failures --------------------------------------------------------------------------------
-
-
 def ended(at: int) -> PodState:
     state = {"terminated": {"exitCode": 1, "finishedAt": f"1970-01-01T00:{at // 60:02}:{at % 60:02}Z"}}
     status = {"containerStatuses": [{"name": "c", "state": state}]}

@@ -35,9 +35,6 @@ def complaints(*parts: Any, name: str = "js", **spec: Any) -> list[str]:
     return [str(each) for each in creation_problems(made)]
 
 
-# -- defaults ----------------------------------------------------------------------------------------------
-
-
 def test_defaults_are_filled_in() -> None:
     rules = [{"action": "FailJobSet"}, {"action": "RestartJobSet", "name": "mine"}]
     made = to_dict(with_defaults(JobSet.from_dict(document(failurePolicy={"rules": rules}))))["spec"]
@@ -62,9 +59,6 @@ def test_what_is_said_stays() -> None:
         )
     )
     assert with_defaults(before) == before
-
-
-# -- creation ----------------------------------------------------------------------------------------------
 
 
 def test_a_plain_jobset_is_fine() -> None:
@@ -164,9 +158,6 @@ def test_a_claim_needs_somebody_who_mounts_it() -> None:
     assert "don't have a matching volumeMount: cache" in told
 
 
-# -- updates -----------------------------------------------------------------------------------------------
-
-
 def changed(**pod: Any) -> list[str]:
     """What is said about a change of the pods of a JobSet that is running, and of one that is suspended."""
     said = []
@@ -198,9 +189,6 @@ def test_nothing_else_may_change() -> None:
 def test_suspend_may_always_change() -> None:
     old, new = JobSet.from_dict(document()), JobSet.from_dict(document(suspend=True))
     assert update_problems(old, new) == update_problems(new, old) == []
-
-
-# -- through the API server --------------------------------------------------------------------------------
 
 
 @pytest.mark.cluster(crds=[JobSet])

@@ -103,9 +103,6 @@ def test_does_not_match(expected: Json, actual: Json) -> None:
     assert object_mismatches(expected, actual) != []
 
 
-# -- keys ----------------------------------------------------------------------------------------------
-
-
 def pair(curve: ec.EllipticCurve) -> tuple[str, str]:
     key = ec.generate_private_key(curve)
     private = key.private_bytes(

@@ -1,7 +1,7 @@
 """A transport that stands for an API server, made to go wrong on purpose.
 
 It speaks list, watch (with history, bookmarks, initial events) and the plain verbs on one in-memory
-collection per resource, with one global version. It is the fault-injection seam of the runtime's unit
+collection per resource, with one global version. It injects the faults of the runtime's unit
 tests: streams can be cut, silenced, or fed an error; requests can be refused by a plan. What objects mean
 (validation, defaults, ownership) is the embedded server's business, not this one's.
 """
@@ -118,8 +118,6 @@ class FakeApi:
         self.missing: set[str] = set()
         self.uid = 0
 
-    # -- what tests do ----------------------------------------------------------------------------------
-
     def put(self, resource: str, name: str, namespace: str = "ns", **fields: Any) -> Doc:
         """Create or replace an object behind everybody's back."""
         key = (namespace, name)
@@ -199,8 +197,6 @@ class FakeApi:
 
     def count(self, label: str) -> int:
         return Counter(call.label for call in self.calls)[label]
-
-    # -- the transport ----------------------------------------------------------------------------------
 
     async def request(
         self,

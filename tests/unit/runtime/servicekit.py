@@ -117,9 +117,6 @@ async def install(client: Client, definition: dict[str, Any]) -> None:
             await asyncio.sleep(0.02)
 
 
-# -- certificates ------------------------------------------------------------------------------------
-
-
 class Authority:
     """An authority that issues certificates for localhost into a directory."""
 
@@ -184,9 +181,6 @@ class Web:
     async def close(self) -> None:
         self._writer.transport.abort()
         await asyncio.sleep(0)
-
-
-# -- kinds -------------------------------------------------------------------------------------------
 
 
 class SubGroup(Model):

@@ -1,4 +1,4 @@
-"""What the package exports, and that its parts fit the seams."""
+"""What the package exports, and that its parts fit its contracts."""
 
 from __future__ import annotations
 

@@ -67,9 +67,6 @@ RULES = {
 }
 
 
-# -- the cluster -----------------------------------------------------------------------------------------
-
-
 @pytest.mark.cluster(crds=[Lamp])
 async def test_it_is_the_real_server_with_dates_of_the_loop(cluster: TestCluster, client: Client) -> None:
     assert client is cluster.client
@@ -191,9 +188,6 @@ def test_only_webhook_documents_are_rewritten() -> None:
         localized({"kind": "ConfigMap"}, "https://x", b"")
 
 
-# -- managers --------------------------------------------------------------------------------------------
-
-
 async def light(ctx: Context[Lamp]) -> Result | None:
     """One config map per lamp, and a status."""
     await ctx.apply(ConfigMap(metadata=ObjectMeta(name=ctx.key.name, namespace="default")), owner=ctx.obj)
@@ -304,9 +298,6 @@ async def test_elections_run_on_the_loop_of_the_test(cluster: TestCluster) -> No
         await fail_over()
 
 
-# -- assertions ------------------------------------------------------------------------------------------
-
-
 async def test_eventually_waits_for_truth_assertions_and_objects(cluster: TestCluster) -> None:
     async def later() -> None:
         await asyncio.sleep(10)
@@ -396,9 +387,6 @@ def test_random_interleavings_end_alike_or_are_reported() -> None:
         ends_alike(luck, seeds=range(2))
     with pytest.raises(ValueError, match="nothing checked"):
         ends_alike(luck, seeds=())
-
-
-# -- the package -----------------------------------------------------------------------------------------
 
 
 def test_exported_names_are_exactly_the_public_ones() -> None:

@@ -1,7 +1,7 @@
 """The facts of a write that admission looks at, and what admission needs from the server.
 
 `Attributes` belongs to one write and is changed only by mutating admission, through `object`. The
-objects are documents in the version of the request, with apiVersion and kind. `Host` is the seam to
+objects are documents in the version of the request, with apiVersion and kind. `Host` is all it knows of
 the rest of the server; nothing in this package reads storage or schemas by itself.
 """
 
@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from quarterdeck.api import GroupVersionKind as GroupVersionKind
+from quarterdeck.api import GroupVersionResource as GroupVersionResource
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.auth.attributes import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth.user import UserInfo
@@ -20,26 +22,6 @@ from quarterdeck.apiserver.resource.strategy import ClusterState, WriteContext
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-
-
-class GroupVersionKind(NamedTuple):
-    group: str
-    version: str
-    kind: str
-
-    @property
-    def api_version(self) -> str:
-        return f"{self.group}/{self.version}" if self.group else self.version
-
-    def __str__(self) -> str:
-        """As Go prints it: `apps/v1, Kind=Deployment`."""
-        return f"{self.group}/{self.version}, Kind={self.kind}"
-
-
-class GroupVersionResource(NamedTuple):
-    group: str
-    version: str
-    resource: str
 
 
 class Served(NamedTuple):

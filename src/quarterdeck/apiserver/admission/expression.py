@@ -27,6 +27,7 @@ from quarterdeck.apiserver.cel.types import (
     object_type,
 )
 from quarterdeck.apiserver.cel.value import StructValue, to_python
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from .access import Access
@@ -62,11 +63,11 @@ _NAMESPACE_KEYS: Final = (
 )
 
 
-class ExpressionError(Exception):
+class ExpressionError(QuarterdeckError):
     """An evaluation that failed; the text names the expression."""
 
 
-class OutOfBudget(Exception):
+class OutOfBudget(QuarterdeckError):
     """The expressions of one call cost too much together."""
 
     def __init__(self) -> None:
@@ -102,9 +103,6 @@ class Compiled(NamedTuple):
     source: str
     program: Program | None
     error: str
-
-
-# -- types ---------------------------------------------------------------------------------------
 
 
 def _struct(name: str, /, **fields: CelType) -> CelType:
@@ -224,9 +222,6 @@ def _wrong_type(returns: Sequence[CelType], got: CelType) -> str:
     return f"must evaluate to {wanted} but got {shown}"
 
 
-# -- composition ---------------------------------------------------------------------------------
-
-
 class Composition:
     """The `variables` of a policy, each seeing those before it."""
 
@@ -311,9 +306,6 @@ def _price_of_keeping(value: Any) -> int:
     if isinstance(value, (str, bytes)):
         return (len(value) - _SMALL) // 10
     return len(value) - _SMALL if isinstance(value, (list, dict)) else 0
-
-
-# -- evaluation ----------------------------------------------------------------------------------
 
 
 class Activation:

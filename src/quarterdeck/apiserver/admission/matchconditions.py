@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from quarterdeck.apiserver.cel.types import BOOL
+from quarterdeck.errors import QuarterdeckError
 
 from .attributes import Attributes, Host
 from .expression import (
@@ -28,7 +29,7 @@ from .version import VersionedPair
 Json = dict[str, Any]
 
 
-class ConditionError(Exception):
+class ConditionError(QuarterdeckError):
     """Conditions could not be evaluated and failurePolicy is Fail."""
 
 

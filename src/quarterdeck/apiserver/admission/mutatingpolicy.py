@@ -16,7 +16,7 @@ from quarterdeck.apiserver.cel.error import CelRuntimeError
 from quarterdeck.apiserver.cel.library.mutation import plain, type_name_problems
 from quarterdeck.apiserver.cel.value import StructValue
 from quarterdeck.apiserver.turn import in_turns
-from quarterdeck.errors import PatchError
+from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire.patch import TestFailed
 
 from .attributes import Attributes, Host, metadata_text
@@ -85,7 +85,7 @@ def _key(call: _Call) -> tuple[str, str, str, str]:
     return call.policy.name, call.binding.name, namespace, name
 
 
-class _MutationError(Exception):
+class _MutationError(QuarterdeckError):
     """A mutation that could not be computed or applied."""
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import selector_matches
+from quarterdeck.errors import QuarterdeckError
 
 from .attributes import Attributes, GroupVersionKind, Host, labels_of
 from .matching import Criteria, Match, criteria, is_exempt
@@ -24,7 +25,7 @@ _Key = tuple[str, str, str, str]
 _REVIEWS = frozenset({"authentication.k8s.io", "authorization.k8s.io"})
 
 
-class ConfigurationError(Exception):
+class ConfigurationError(QuarterdeckError):
     """A policy or binding that cannot be used for this request; failurePolicy decides."""
 
 
@@ -143,8 +144,9 @@ def definition_match(policy: Policy, attributes: Attributes, host: Host) -> Matc
         raise ConfigurationError(f"failed to configure policy: {error.message}") from error
     if match is not None and policy.param_kind is not None and _param_resource(policy, host) is None:
         kind = _kind_of(policy.param_kind)
+        shown = f"{kind.group}/{kind.version}, Kind={kind.kind}"  # as Go prints it
         raise ConfigurationError(
-            f"failed to configure policy: failed to find resource referenced by paramKind: '{kind}'"
+            f"failed to configure policy: failed to find resource referenced by paramKind: '{shown}'"
         )
     return match
 
@@ -160,7 +162,7 @@ def params_of(policy: Policy, bound: Binding, attributes: Attributes, host: Host
         raise ConfigurationError(f"failed to configure binding: {error}") from error
 
 
-class _ParamError(Exception):
+class _ParamError(QuarterdeckError):
     pass
 
 

@@ -14,11 +14,12 @@ from quarterdeck.api import Quantity, sum_quantities
 from quarterdeck.api.quota import Amounts, Evaluator, amounts_of, mask, to_text
 from quarterdeck.api.quota.amount import exceeding, increase, without_zeros
 from quarterdeck.api.quota.evaluator import Operation
+from quarterdeck.errors import QuarterdeckError
 
 Json = dict[str, Any]
 
 
-class QuotaRefusal(Exception):
+class QuotaRefusal(QuarterdeckError):
     """The write does not fit; the text says why."""
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.apiserver import status
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from .attributes import Attributes
@@ -26,7 +27,7 @@ KNOWN_VERSIONS: Final = ("v1", "v1beta1")
 _encode = msgspec.json.Encoder().encode
 
 
-class ReviewFault(Exception):
+class ReviewFault(QuarterdeckError):
     """An answer that cannot be used; `text` is what follows `failed calling webhook "<name>": `."""
 
     def __init__(self, text: str) -> None:

@@ -24,7 +24,7 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
-from quarterdeck.errors import PatchError
+from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from .attributes import Attributes, Host
@@ -126,7 +126,7 @@ class WebhookTable:
         )
 
 
-class _Failed(Exception):
+class _Failed(QuarterdeckError):
     """A webhook that gave no usable answer; failurePolicy decides."""
 
 

@@ -12,6 +12,8 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from quarterdeck.errors import QuarterdeckError
+
 from .fieldset import LEAF, FieldSet, union
 from .typed import ABSENT, AnyType, ItemError, ListType, MapType, Scalar, Type, TypeModel
 
@@ -25,7 +27,7 @@ _CHANGED: Final[_Delta] = (None, LEAF, None)
 _NAMELESS: Final = "?:"
 
 
-class TypedError(ValueError):
+class TypedError(QuarterdeckError, ValueError):
     """A value that does not fit its type, with the path."""
 
 

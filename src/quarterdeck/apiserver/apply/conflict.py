@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from quarterdeck.apiserver.status import StatusError
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from . import fieldset
@@ -14,7 +15,7 @@ from .managed import Identity
 __all__ = ["Conflicts"]
 
 
-class Conflicts(Exception):
+class Conflicts(QuarterdeckError):
     """What each other manager owns of the fields that would change."""
 
     def __init__(self, sets: Mapping[Identity, FieldSet]) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from . import pathelement
@@ -44,7 +45,7 @@ Json = dict[str, Any]
 ABSENT: Final[Any] = type("Absent", (), {"__repr__": lambda _: "ABSENT", "__slots__": ()})()
 
 
-class ItemError(ValueError):
+class ItemError(QuarterdeckError, ValueError):
     """A list item that cannot be told from others."""
 
 

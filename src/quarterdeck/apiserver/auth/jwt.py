@@ -18,6 +18,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
 
+from quarterdeck.errors import QuarterdeckError
+
 _COORDINATE: Final = 32  # bytes of each half of a P-256 signature
 _URL_ALPHABET: Final = str.maketrans("-_", "+/", "+/=")
 
@@ -25,7 +27,7 @@ PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey
 
 
-class TokenError(Exception):
+class TokenError(QuarterdeckError):
     """A token that is not accepted. The text never contains the token."""
 
 

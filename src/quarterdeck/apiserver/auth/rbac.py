@@ -90,8 +90,6 @@ class Authorizer:
         self._by_subject: dict[tuple[str, str], set[str]] = {}  # (namespace or "", subject) -> binding names
         self._grants: dict[tuple[str, tuple[str, ...]], _Grants] = {}
 
-    # -- questions ---------------------------------------------------------------------------
-
     def authorize(self, attributes: Attributes) -> Decision:
         """Whether the request may go on. Never raises; `forbidden_error` turns a no into a 403."""
         if self.allow_all:
@@ -139,8 +137,6 @@ class Authorizer:
             return self._roles.get((namespace, name))
         return self._roles.get(("", name)) if kind == "ClusterRole" else None
 
-    # -- keeping current ---------------------------------------------------------------------
-
     def apply_change(self, resource: str, namespace: str, name: str, obj: Mapping[str, Any] | None) -> None:
         """Take over a role or binding as it is now; `obj` None means that it is gone."""
         key = (namespace, name)
@@ -170,8 +166,6 @@ class Authorizer:
         else:
             raise ValueError(f"{resource} is not an RBAC resource")
         self._grants.clear()
-
-    # -- first time a question is asked --------------------------------------------------------
 
     def _remember(self, user: UserInfo) -> _Grants:
         if len(self._grants) >= _USERS_KEPT:

@@ -183,9 +183,6 @@ def _access_answer(
     return _document(kind, AUTHORIZATION, metadata, spec=spec, status=answer)
 
 
-# -- validation ------------------------------------------------------------------------------
-
-
 def _spec_errors(spec: Document, *, needs_user: bool) -> list[FieldError]:
     errors: list[FieldError] = []
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
@@ -249,9 +246,6 @@ def _requirement_errors(requirement: Document, field: str, *, is_label: bool) ->
             path = f"{field}.values[{index}]"
             errors += (fielderror.invalid(path, value, text) for text in label_value_errors(value))
     return errors
-
-
-# -- selectors that cannot be read are ignored, and said to be ---------------------------------
 
 
 def _selector_problems(resource: Document) -> list[str]:

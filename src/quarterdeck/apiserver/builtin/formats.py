@@ -15,7 +15,6 @@ from quarterdeck.apiserver.metadata import (
     label_errors,
     max_length_error,
     regex_error,
-    subdomain_errors,
 )
 from quarterdeck.wire.fielderror import FieldError, invalid
 from quarterdeck.wire.gostyle import quote
@@ -25,8 +24,6 @@ _is_port_name_charset = re.compile("[-a-z0-9]+").fullmatch
 _has_letter = re.compile("[a-z]").search
 _is_percent = re.compile("[0-9]+%").fullmatch
 _is_header_name = re.compile("[-A-Za-z0-9]+").fullmatch
-_is_identifier = re.compile("[A-Za-z_][A-Za-z0-9_]*").fullmatch
-_is_integer = re.compile("-?[1-9][0-9]*|0").fullmatch
 _UNDERSCORE = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?"
 _UNDERSCORE_SUBDOMAIN = _UNDERSCORE + r"(\." + _UNDERSCORE + ")*"
 _is_underscore_subdomain = re.compile(_UNDERSCORE_SUBDOMAIN).fullmatch
@@ -122,22 +119,6 @@ def header_name_errors(name: str) -> list[str]:
     return [regex_error(text, "[-A-Za-z0-9]+", "X-Header-Name")]
 
 
-def identifier_errors(value: str) -> list[str]:
-    if _is_identifier(value):
-        return []
-    text = (
-        "a valid C identifier must start with alphabetic character or '_', "
-        "followed by a string of alphanumeric characters or '_'"
-    )
-    return [regex_error(text, "[A-Za-z_][A-Za-z0-9_]*", "my_name", "MY_NAME", "MyName")]
-
-
-def decimal_integer_errors(value: str) -> list[str]:
-    if not value:
-        return [EMPTY]
-    return [] if _is_integer(value) else ["must be a valid decimal integer in canonical form"]
-
-
 def underscore_subdomain_errors(value: str) -> list[str]:
     errors = []
     if byte_length(value) > 253:
@@ -209,10 +190,6 @@ def ip_warnings(value: str, field: str) -> list[str]:
         return []
     shown = quote(str(address))
     return [f"{field}: IPv6 address {quote(value)} should be in RFC 5952 canonical format ({shown})"]
-
-
-def validate_subdomain(value: str, field: str) -> list[FieldError]:
-    return [invalid(field, value, text) for text in subdomain_errors(value)]
 
 
 def validate_label(value: str, field: str) -> list[FieldError]:

@@ -122,8 +122,6 @@ class _Checker:
         self._names = names
         self._scopes: list[dict[str, CelType]] = []
 
-    # --- bookkeeping
-
     def _report(self, offset: int, message: str) -> None:
         self.issues.append(Issue(offset, message))
 
@@ -161,8 +159,6 @@ class _Checker:
 
     def _function(self, name: str) -> Function | None:
         return self._names.functions.get(name.removeprefix("."))
-
-    # --- nodes
 
     def check(self, expr: Expr) -> None:
         if isinstance(expr, Literal):

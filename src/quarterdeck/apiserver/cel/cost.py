@@ -143,8 +143,6 @@ class _Coster:
         self._sizes: dict[int, Range] = {}
         self._entries: dict[int, _Entry] = {}
 
-    # --- sizes and paths
-
     def _type(self, expr: Expr) -> CelType:
         return self._checked.types[expr.id]
 
@@ -195,8 +193,6 @@ class _Coster:
 
     def _pop(self, name: str) -> None:
         self._locals[name].pop()
-
-    # --- nodes
 
     def cost(self, expr: Expr) -> Range:
         if isinstance(expr, Literal):
@@ -251,8 +247,6 @@ class _Coster:
             values = values.union(self._size_or_unknown(entry.value))
         self._entries[expr.id] = _Entry("map", keys, values)
         return total.plus(fixed(MAP_BASE))
-
-    # --- comprehensions
 
     def _fold(self, expr: Comprehension) -> Range:
         total = self.cost(expr.iter_range).plus(self.cost(expr.accu_init))
@@ -317,8 +311,6 @@ class _Coster:
             self._sizes[to.id] = size
         if entry is not None:
             self._entries[to.id] = entry
-
-    # --- calls
 
     def _call(self, expr: Call) -> Range:
         if expr.function == "dyn":

@@ -17,11 +17,13 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from quarterdeck.errors import QuarterdeckError
+
 MAX_REPORTED: Final = 100
 _MAX_SNIPPET_BYTES: Final = 16384
 
 
-class CelCompileError(Exception):
+class CelCompileError(QuarterdeckError):
     """An expression that cannot be compiled; `message` is the full text, one paragraph per issue."""
 
     def __init__(self, message: str) -> None:
@@ -36,7 +38,7 @@ class ProgramError(CelCompileError):
     """
 
 
-class CelRuntimeError(Exception):
+class CelRuntimeError(QuarterdeckError):
     """An expression whose evaluation failed; `message` is what upstream prints for the same failure.
 
     `cost` is what a metered evaluation had cost by then.

@@ -79,9 +79,6 @@ def actual_size(value: Value) -> int:
     return 1
 
 
-# --- list extension
-
-
 def _allocating(factor: float, size: Range) -> Estimate:
     return Estimate(size.scaled(factor).plus(ONE).plus(fixed(LIST_BASE)), size)
 

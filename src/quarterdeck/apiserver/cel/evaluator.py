@@ -114,8 +114,6 @@ class Planner:
         self._paths: dict[int, Path | None] = {}
         self.frame_size = FIRST_SLOT
 
-    # --- variables
-
     def declare(self, name: str, shape: Shape | None) -> _Variable:
         """Give a variable a slot of the frame."""
         variable = _Variable(self.frame_size, shape)
@@ -156,8 +154,6 @@ class Planner:
             return expr.function not in ("_[_]", "_?_:_", "orValue", "value", "min", "max")
         return isinstance(expr, (Literal, Comprehension)) or (isinstance(expr, Select) and expr.test_only)
 
-    # --- cost
-
     def charge(self, run: Closure, cost: int) -> Closure:
         """Add a fixed cost to each evaluation of `run`."""
         if not self.metered or cost == 0:
@@ -175,8 +171,6 @@ class Planner:
             return value
 
         return charged
-
-    # --- constants
 
     def constant(self, expr: Expr) -> Value:
         """Value of a constant expression, MISSING when it is none."""
@@ -210,8 +204,6 @@ class Planner:
             except EvalError as problem:
                 raise ProgramError(problem.message) from problem
         return MISSING
-
-    # --- nodes
 
     def plan(self, expr: Expr) -> Closure:
         """Closure that yields the CEL value of `expr`."""
@@ -256,8 +248,6 @@ class Planner:
             return lambda f: f[slot]
         assert isinstance(expr, Select)
         return _select(self.plan(expr.operand), expr.field)
-
-    # --- places in schema-typed JSON
 
     def path(self, expr: Expr) -> Path | None:
         """Where `expr` points to inside a schema-typed variable, None when it does not."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from quarterdeck.apiserver.cel.schema import Schema
+from quarterdeck.errors import QuarterdeckError
 
 _TOKEN: Final = re.compile(r"'(?:\\'|[^'])*'|'[^']*\Z|[.\[\]]|[^.\[\]']?[^.\[\]]*", re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
@@ -23,7 +24,7 @@ _ESCAPED: Final = {
 }
 
 
-class FieldPathError(ValueError):
+class FieldPathError(QuarterdeckError, ValueError):
     """A path that leads to no field of the schema."""
 
 

@@ -248,9 +248,6 @@ _RULES: Final[dict[str, Callable[[str, Node | None, list[Node]], Estimate | None
 }
 
 
-# --- run time
-
-
 def run_cost(function: str, id: str, args: list[Value], result: Value) -> int | None:
     """Cost of a call that happened, None to use the standard rules."""
     if function in _NOMINAL or (function == "ip" and id == "cidr_ip"):

@@ -22,9 +22,10 @@ from quarterdeck.apiserver.cel.syntax import (
     StructField,
 )
 from quarterdeck.apiserver.cel.value import Value
+from quarterdeck.errors import QuarterdeckError
 
 
-class MacroError(Exception):
+class MacroError(QuarterdeckError):
     """A macro was called with arguments it cannot take."""
 
     def __init__(self, offset: int, message: str) -> None:

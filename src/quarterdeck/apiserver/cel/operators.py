@@ -75,9 +75,6 @@ def checked_timestamp(nanos: int, offset: int = 0) -> Timestamp:
     raise EvalError("timestamp overflow")
 
 
-# --- arithmetic
-
-
 def add(left: Value, right: Value) -> Value:
     """`left + right`."""
     kind = type(left)
@@ -258,9 +255,6 @@ def logical_not(operand: Value) -> bool:
     no_such_overload()
 
 
-# --- ordering
-
-
 def compare(left: Value, right: Value, operator: str) -> int:
     """-1, 0 or 1; numbers of different types compare by value."""
     kind, other = type(left), type(right)
@@ -304,9 +298,6 @@ def greater(left: Value, right: Value) -> bool:
 def greater_equal(left: Value, right: Value) -> bool:
     """`left >= right`."""
     return compare(left, right, "_>=_") >= 0
-
-
-# --- equality
 
 
 def equal(left: Value, right: Value) -> bool:
@@ -397,9 +388,6 @@ class _Comparison:
         if left.has_value() != right.has_value():
             return False
         return not left.has_value() or self._parts(left.value, right.value)
-
-
-# --- membership and indexing
 
 
 def contains(items: list[Value], value: Value) -> bool:

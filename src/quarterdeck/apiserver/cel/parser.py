@@ -43,6 +43,7 @@ from quarterdeck.apiserver.cel.syntax import (
 from quarterdeck.apiserver.cel.token_stream import TokenStream, show
 from quarterdeck.apiserver.cel.unescape import UnescapeError, unescape
 from quarterdeck.apiserver.cel.value import MAX_INT, MAX_UINT, MIN_INT, UInt, Value
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gonumber import parse_float
 
 MAX_LENGTH: Final = 100_000
@@ -68,7 +69,7 @@ _BINARY: Final = {
 }
 
 
-class _Abort(Exception):
+class _Abort(QuarterdeckError):
     """Parsing cannot go on."""
 
 
@@ -143,8 +144,6 @@ class _Parser(TokenStream):
     def _too_deep(self, message: str) -> _Abort:
         self._issue(-1, message)
         return _Abort()
-
-    # --- grammar
 
     def parse_start(self) -> Expr:
         root = self._expr()

@@ -25,6 +25,7 @@ from quarterdeck.apiserver.cel.rule_node import CompiledRule, RuleNode
 from quarterdeck.apiserver.cel.schema import Schema
 from quarterdeck.apiserver.cel.value import OptionalValue
 from quarterdeck.apiserver.turn import look_up
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gonumber import float_text
 from quarterdeck.wire.gostyle import quote, trim_space
 
@@ -188,11 +189,11 @@ class CompiledRules:
         return attempt(metered=True)
 
 
-class _Stop(Exception):
+class _Stop(QuarterdeckError):
     """No further rules run."""
 
 
-class _BudgetUncertain(Exception):
+class _BudgetUncertain(QuarterdeckError):
     """Estimates no longer promise that the budget suffices: evaluation must be metered."""
 
 

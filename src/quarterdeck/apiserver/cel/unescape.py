@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from quarterdeck.errors import QuarterdeckError
+
 _SIMPLE: Final = {
     "a": "\a",
     "b": "\b",
@@ -24,7 +26,7 @@ _ESCAPE: Final = re.compile(
 )
 
 
-class UnescapeError(ValueError):
+class UnescapeError(QuarterdeckError, ValueError):
     """A literal with an impossible escape."""
 
 

@@ -105,9 +105,6 @@ def _unwrapped(t: CelType, optional: bool) -> CelType:
     return t.params[0] if optional and t.params else t
 
 
-# --- format strings
-
-
 def _is_constant_format(call: Call) -> bool:
     return (
         call.function == "format"

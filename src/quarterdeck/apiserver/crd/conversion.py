@@ -19,6 +19,7 @@ import msgspec
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.metadata import validate_annotations, validate_labels
 from quarterdeck.apiserver.webhookclient import Endpoint, WebhookClient, WebhookError, endpoint
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 Json = dict[str, Any]
@@ -99,7 +100,7 @@ class Converter:
         ]
 
 
-class _Malformed(Exception):
+class _Malformed(QuarterdeckError):
     """A review that does not hold converted objects; the text says why."""
 
 

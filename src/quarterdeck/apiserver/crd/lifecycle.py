@@ -14,14 +14,16 @@ from typing import Any
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import Bucket
-from quarterdeck.apiserver.storage import Entry
-from quarterdeck.apiserver.storage import Event
-from quarterdeck.apiserver.storage import EventType
-from quarterdeck.apiserver.storage import Store
-from quarterdeck.apiserver.storage import WriteConflict
-from quarterdeck.apiserver.storage import encode_value
-from quarterdeck.apiserver.storage import StorageFull
+from quarterdeck.apiserver.storage import (
+    Bucket,
+    Entry,
+    Event,
+    EventType,
+    StorageFull,
+    Store,
+    WriteConflict,
+    encode_value,
+)
 
 from .conversion import Converter
 from .resource import CustomResource, Family
@@ -100,8 +102,6 @@ class DefinitionLifecycle:
                     await self._store.writable()
                 except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
                     _log.exception("custom resource definition failed", extra={"definition": name})
-
-    # -- one definition --------------------------------------------------------------------
 
     async def _reconcile(self, name: str) -> None:
         entry = self._bucket.get("", name)
@@ -241,8 +241,6 @@ class DefinitionLifecycle:
             labels=crd["metadata"].get("labels") or {},
         )
 
-    # -- serving ---------------------------------------------------------------------------
-
     def _serve(self, name: str, crd: Json) -> None:
         generation = crd["metadata"].get("generation", 0)
         known = self._families.get(name)
@@ -274,8 +272,6 @@ class DefinitionLifecycle:
         watched = self._watched.pop(name, None)
         if watched is not None:
             watched[0].subscribers.pop(watched[1], None)
-
-    # -- deletion --------------------------------------------------------------------------
 
     async def _terminate(self, name: str, entry: Entry, crd: Json) -> None:
         before = encode_value(crd)

@@ -24,6 +24,7 @@ from quarterdeck.apiserver.schema.objectmeta import DecodeError
 from quarterdeck.apiserver.schema.resource import ResourceSchema
 from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
 from quarterdeck.apiserver.table import CustomPrinter
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import fielderror, gostyle
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.jsonvalue import same
@@ -185,8 +186,6 @@ class CustomResource(Resource):
                 "create not allowed while custom resource definition is terminating",
             )
 
-    # -- documents -------------------------------------------------------------------------
-
     def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:
         obj = dict(parsed)
         try:
@@ -319,7 +318,7 @@ class CustomResource(Resource):
                 known[_encode(missing.obj), missing.api_version] = converted
 
 
-class _NotConverted(Exception):
+class _NotConverted(QuarterdeckError):
     """The field manager needs an object in another version, which only a webhook can give."""
 
     def __init__(self, obj: Json, api_version: str) -> None:

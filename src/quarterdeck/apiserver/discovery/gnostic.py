@@ -32,8 +32,6 @@ def encode(document: Json) -> bytes:
     return _message("Document", document)
 
 
-# -- the messages --------------------------------------------------------------------------
-
 _PRIMITIVE: Final = (
     "type:string format:string items:PrimitivesItems collectionFormat:string default:Any maximum:double "
     "exclusiveMaximum:bool minimum:double exclusiveMinimum:bool maxLength:int64 minLength:int64 "
@@ -169,9 +167,6 @@ _PAYLOADS: Final[dict[str, _Payload]] = {name: _message_payload(name) for name i
     "StringArray": _strings,
     "SecurityDefinitionsItem": _security_definition,
 }
-
-
-# -- encoding ------------------------------------------------------------------------------
 
 
 def _message(name: str, value: Json) -> bytes:

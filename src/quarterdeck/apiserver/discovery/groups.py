@@ -98,8 +98,6 @@ class Discovery:
         listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
         return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
-    # -- unaggregated ----------------------------------------------------------------------
-
     def _resource_list(self, group: str, version: str) -> Json | None:
         resources = self._table.resources(group, version)
         if not resources:
@@ -116,8 +114,6 @@ class Discovery:
             "groupVersion": f"{group}/{version}" if group else version,
             "resources": entries,
         }
-
-    # -- aggregated ------------------------------------------------------------------------
 
     def _aggregated(self, groups: list[tuple[str, list[str]]]) -> Json:
         items = []

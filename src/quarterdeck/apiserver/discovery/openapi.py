@@ -104,8 +104,6 @@ class OpenApi:
             return Response(304, headers=headers)
         return Response(200, body, headers=headers)
 
-    # -- documents -------------------------------------------------------------------------
-
     def _names(self) -> list[str]:
         names = []
         for group, versions in self._table.groups():

@@ -18,6 +18,7 @@ import yaml
 
 from quarterdeck.api.manifest import ManifestLoader
 from quarterdeck.apiserver import status
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 
 from . import nesting
@@ -36,7 +37,7 @@ YAML_TYPE = "application/yaml"
 PROTOBUF_TYPE = "application/vnd.kubernetes.protobuf"
 
 
-class ParseError(ValueError):
+class ParseError(QuarterdeckError, ValueError):
     """The body is not a document; the text is Go's."""
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from quarterdeck.errors import QuarterdeckError
+
 _STEP = re.compile(
     r"""
       \.(?P<field>(?:\\.|[^.\[\]\\])+)
@@ -27,7 +29,7 @@ _STEP = re.compile(
 _Step = Callable[[Any], Iterable[Any]]
 
 
-class JsonPathError(ValueError):
+class JsonPathError(QuarterdeckError, ValueError):
     """A path outside the supported subset."""
 
 

@@ -23,6 +23,7 @@ import msgspec
 
 from quarterdeck.apiserver.builtin import typetable
 from quarterdeck.apiserver.builtin.typetable import Field, Type
+from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["MAGIC", "MAX_DEPTH", "ProtobufError", "decode"]
 
@@ -36,7 +37,7 @@ _Reader: TypeAlias = Callable[[bytes, int, int, int, Any], Any]
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 
 
-class ProtobufError(ValueError):
+class ProtobufError(QuarterdeckError, ValueError):
     """The body is not a well-formed object of a known kind."""
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from quarterdeck.apiserver.builtin import quantity
 from quarterdeck.apiserver.builtin.typetable import Field, StructType, Type
 from quarterdeck.apiserver.builtin.typetable import struct as struct_named
+from quarterdeck.errors import QuarterdeckError
 
 Json = dict[str, Any]
 _Decode = Callable[[Any, str, list[str]], Any]
@@ -31,7 +32,7 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?(Z|[+-]\d\d:\d
 _SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"
 
 
-class ShapeError(ValueError):
+class ShapeError(QuarterdeckError, ValueError):
     """A value of the wrong type or form; the text is what Go's JSON decoder says.
 
     `converted` is what Go says where it does not decode a text but converts from unstructured values.

@@ -53,8 +53,6 @@ class Reader:
     def __init__(self, store: Store) -> None:
         self._store = store
 
-    # -- get -------------------------------------------------------------------------------
-
     def get(self, request: ApiRequest) -> Response | Any:
         """The object; a coroutine when the answer has to wait for something."""
         info = request.info
@@ -82,8 +80,6 @@ class Reader:
     async def _get_converted(self, request: ApiRequest, entry: Entry) -> Response:
         [obj] = await request.resource.read_many([entry])
         return object_response(request, 200, obj)
-
-    # -- list ------------------------------------------------------------------------------
 
     def list(self, request: ApiRequest) -> Response | Any:
         if not request.http.raw_query:

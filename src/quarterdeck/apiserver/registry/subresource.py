@@ -90,8 +90,6 @@ class Subresources:
             return status.method_not_allowed()
         return unsupported_verb(request.resource, request.info.verb)
 
-    # -- the whole object ------------------------------------------------------------------
-
     def _whole(self, request: ApiRequest) -> Result:
         verb = request.info.verb
         if verb == "get":
@@ -100,8 +98,6 @@ class Subresources:
         if verb == "patch":
             return self._patcher.patch(request, rules)
         return self._writer.update(request, Manner(rules=rules))
-
-    # -- pods and service accounts ---------------------------------------------------------
 
     async def _token(self, request: ApiRequest) -> Response:
         options = WriteOptions.of(request, "CreateOptions")

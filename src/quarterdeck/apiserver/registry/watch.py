@@ -125,8 +125,6 @@ class WatchStream:
         if request.output.kind == "Table" or not selection.is_empty:
             self._form = None  # rows of a Table carry ages, and the first event carries columns
 
-    # -- lifetime --------------------------------------------------------------------------
-
     def start(self, writer: ChunkWriter) -> None:
         self._writer = writer
         self._registered.add(self)
@@ -197,8 +195,6 @@ class WatchStream:
             self._write(_encode({"type": "ERROR", "object": error.to_status()}) + b"\n")
             self._writer.finish()
 
-    # -- bookmarks -------------------------------------------------------------------------
-
     def _bookmark_again(self) -> None:
         self._bookmark()
         if self._writer is not None:
@@ -219,8 +215,6 @@ class WatchStream:
             metadata["annotations"] = annotations
         obj: Json = {"kind": resource.kind, "apiVersion": resource.api_version, "metadata": metadata}
         return self._document_line(b"BOOKMARK", obj)
-
-    # -- events ----------------------------------------------------------------------------
 
     def _send_entries(self, entries: Sequence[Entry]) -> None:
         if self._selection.is_empty:
@@ -307,8 +301,6 @@ class WatchStream:
         if was and prev is not None:
             return Event(event.rev, EventType.DELETED, prev.at(event.rev), prev)
         return None
-
-    # -- encoding --------------------------------------------------------------------------
 
     def _framed(self, events: Sequence[Event]) -> bytes:
         """The events this stream wants to see, as one chunk; nothing if there are none."""

@@ -20,7 +20,6 @@ from quarterdeck.apiserver.builtin.typetable import StructType, struct_for
 from quarterdeck.apiserver.document import decoding, protobuf
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
 from quarterdeck.apiserver.storage import Bucket, Entry, encode_value
-from quarterdeck.wire import gostyle
 
 from .strategy import Strategy
 
@@ -99,7 +98,6 @@ class Resource(ABC):
         self.deprecation = deprecation
         self.bucket = bucket
         self.strategy = strategy
-        self.kind_json = gostyle.json_text(kind)
         self.prefix = _encode({"kind": kind, "apiVersion": self.api_version})[:-1] + b","
         #: what precedes an item of a list
         self.item_prefix = self.prefix
@@ -123,8 +121,6 @@ class Resource(ABC):
 
     def not_found(self, name: str) -> status.StatusError:
         return status.not_found(self.plural, self.group, name)
-
-    # -- documents -------------------------------------------------------------------------
 
     @abstractmethod
     def decode(self, parsed: Any, *, applied: bool = False) -> tuple[Json, list[str]]:

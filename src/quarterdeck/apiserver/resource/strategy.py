@@ -1,4 +1,4 @@
-"""What is special about one kind: the seam between the generic pipeline and a kind's own rules.
+"""What is special about one kind: the contract between the generic pipeline and a kind's own rules.
 
 The registry runs every write through the same steps; a `Strategy` answers the questions that
 differ from kind to kind. All hooks are synchronous and work on plain JSON documents in the

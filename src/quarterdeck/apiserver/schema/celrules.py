@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.fielderror import ErrorKind, FieldError
 
 from .lenient import text
@@ -65,7 +66,7 @@ def default_violations(node: SchemaNode, value: Any, path: str, is_resource: boo
     return [FieldError(_KINDS[violation.kind], violation.field, violation.body) for violation in found]
 
 
-class FieldPathError(ValueError):
+class FieldPathError(QuarterdeckError, ValueError):
     """A path that names no field of a schema, in upstream's words."""
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 
 _HOST_CHARS: Final = frozenset(
@@ -18,7 +19,7 @@ _userinfo = re.compile(r"[A-Za-z0-9\-._:~!$&'()*+,;=%@]*", re.ASCII)
 _port = re.compile(r"(:[0-9]*)?", re.ASCII)
 
 
-class UrlError(ValueError):
+class UrlError(QuarterdeckError, ValueError):
     """Why a text is no URL, in Go's words (`parse "x": ...`)."""
 
 

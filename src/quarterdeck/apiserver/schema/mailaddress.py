@@ -6,6 +6,8 @@ import ipaddress
 import re
 from typing import Final
 
+from quarterdeck.errors import QuarterdeckError
+
 _SPECIALS: Final = frozenset('()<>[]:;@\\,"')
 _SPACE: Final = " \t"
 #: an RFC 2047 word; Go knows three charsets and takes no other
@@ -13,7 +15,7 @@ _encoded_word = re.compile(r"=\?([^?]+)\?[bBqQ]\?[^?]*\?=")
 _CHARSETS: Final = ("utf-8", "iso-8859-1", "us-ascii")
 
 
-class _Malformed(Exception):
+class _Malformed(QuarterdeckError):
     pass
 
 

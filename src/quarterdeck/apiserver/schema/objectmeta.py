@@ -13,6 +13,7 @@ from typing import Any
 from quarterdeck.apiserver import metadata
 from quarterdeck.apiserver.builtin.typetable import OBJECT_META, struct
 from quarterdeck.apiserver.document.shape import ShapeError, normalize
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.fielderror import FieldError, invalid, required
 
 from .document import type_name
@@ -21,7 +22,7 @@ from .node import SchemaNode
 Json = dict[str, Any]
 
 
-class DecodeError(ValueError):
+class DecodeError(QuarterdeckError, ValueError):
     """A document that is no object of its kind; the text goes behind `... cannot be handled as a Thing: `.
 
     `error` names the field, where it is one of an embedded resource.

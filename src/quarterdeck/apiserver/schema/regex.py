@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import re2
 
+from quarterdeck.errors import QuarterdeckError
+
 #: RE2's error texts in Go's words; what is not listed reads the same
 _GO_TEXTS: Final = {
     "missing ]": "missing closing ]",
@@ -29,7 +31,7 @@ _GO_TEXTS: Final = {
 _SHORT: Final = 64
 
 
-class RegexError(ValueError):
+class RegexError(QuarterdeckError, ValueError):
     """A pattern that does not compile; the text is Go's (`error parsing regexp: ...`)."""
 
 

@@ -100,8 +100,6 @@ class ResourceSchema:
         """Whether the schema has CEL rules."""
         return self.node.has_rules
 
-    # -- documents -------------------------------------------------------------------------
-
     def decode(self, obj: Json, *, keep_nulls: bool = False) -> list[str]:
         """Bring a parsed document into shape, in place, and return its unknown fields.
 
@@ -153,8 +151,6 @@ class ResourceSchema:
     def fill(self, obj: Json) -> None:
         """Fill in defaults; for objects that `decode` has seen, whose nulls are in order."""
         defaulting.fill(obj, self.node)
-
-    # -- validation ------------------------------------------------------------------------
 
     def validate_create(self, obj: Json) -> list[FieldError]:
         errors = validate(obj, self.node)

@@ -26,7 +26,7 @@ _TWINS = {("", "events"): ("events.k8s.io", "events"), ("events.k8s.io", "events
 
 
 class AdmissionHost:
-    """The seam between admission and the rest of the server."""
+    """What admission may ask of the rest of the server."""
 
     def __init__(self, table: ResourceTable, cluster: StoredState, authorizer: Authorizer) -> None:
         self._table = table

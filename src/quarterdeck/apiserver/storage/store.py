@@ -22,6 +22,8 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from quarterdeck.errors import QuarterdeckError
+
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, body_at
 from .error import StorageError, StorageFull, is_passing
@@ -45,7 +47,7 @@ RETRY_SECONDS = 1.0
 ANY = -1
 
 
-class WriteConflict(Exception):
+class WriteConflict(QuarterdeckError):
     """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
 
     def __init__(self, current: Entry | None) -> None:
@@ -53,7 +55,7 @@ class WriteConflict(Exception):
         self.current = current
 
 
-class Compacted(Exception):
+class Compacted(QuarterdeckError):
     """History at that revision is gone; `oldest` is the oldest one kept."""
 
     def __init__(self, oldest: int) -> None:
@@ -174,8 +176,6 @@ class Store:
             bucket.evicted_rev = self.rev
             self._buckets[(group, resource)] = bucket
         return bucket
-
-    # -- writing ---------------------------------------------------------------------------
 
     def put(
         self,
@@ -372,8 +372,6 @@ class Store:
             bucket, size = ring.popleft()
             self._ring_bytes -= size
             bucket.evicted_rev = bucket.recent.popleft().rev
-
-    # -- history ---------------------------------------------------------------------------
 
     def oldest_watchable(self) -> int:
         """Watches may start at this revision or later."""

@@ -51,7 +51,7 @@ def make_program(
         [*operators, JobSetAdmission()] if operators else [],
         ProgramOptions(is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings),
     )
-    workloads = Workloads(nodes=nodes, kubelet=Kubelet(init_gate=_init_gate(program, operators)))
+    workloads = Workloads(nodes=nodes, kubelet=Kubelet(init_gate=_init_gate(program)))
     program.manager.add(
         ClusterControllers(
             # Observing everything includes what is deprecated: no news to anybody.
@@ -66,10 +66,7 @@ def make_program(
     return program
 
 
-def _init_gate(program: Program, operators: Sequence[Operator]) -> InitGate | None:
-    """What init containers wait for that no container program waits for here; see Grove's startup order."""
-    if all(operator.name != "grove" for operator in operators):
-        return None
-    from quarterdeck.operators.grove.initc.gate import StartupGate
-
-    return StartupGate(program.manager.cache)
+def _init_gate(program: Program) -> InitGate:
+    """What init containers wait for that no container program waits for here: all gates of the operators."""
+    gates = [part.init_gate for part in program.registrations if part.init_gate is not None]
+    return lambda pod, container: all(gate(pod, container) for gate in gates)

@@ -216,8 +216,6 @@ class AutoscalingReconciler(Reconciler[HorizontalPodAutoscaler]):
         look.set(ABLE, "True", "SucceededRescale", text)
         ctx.event("Normal", "SuccessfulRescale", f"New size: {desired}; reason: {reason}")
 
-    # -- metrics ---------------------------------------------------------------------------------------
-
     async def _by_metrics(
         self, ctx: Context[HorizontalPodAutoscaler], look: _Look, scale: ScaleSubresource
     ) -> tuple[int, str]:

@@ -70,8 +70,6 @@ class _Run:
     def _drop(self, uid: str) -> None:
         self.status = self.status.evolve(active=tuple(each for each in self._active if each.uid != uid))
 
-    # -- Jobs that were started ------------------------------------------------------------------------
-
     async def remove_old(self) -> None:
         """Delete ended Jobs beyond the history limits, oldest first."""
         spec = self._ctx.obj.spec
@@ -132,8 +130,6 @@ class _Run:
         except NotFound:
             return False
         return True
-
-    # -- the next start --------------------------------------------------------------------------------
 
     async def start(self) -> float | None:
         """Start what is due; returns the seconds until the next look."""

@@ -68,8 +68,6 @@ class Rollout:
         """All ReplicaSets."""
         return [*self.old, self.newest] if self.newest is not None else list(self.old)
 
-    # -- the newest ReplicaSet -------------------------------------------------------------------------
-
     async def sync_newest(self, *, creates: bool) -> None:
         """Bring annotations of the newest ReplicaSet up to date, or make it."""
         ctx = self._ctx
@@ -149,8 +147,6 @@ class Rollout:
             await self._write(deployment.evolve(status=deployment.status.evolve(conditions=conditions)))
         self._ctx.event("Warning", names.SET_CREATE_ERROR, text)
 
-    # -- sizes -----------------------------------------------------------------------------------------
-
     async def resize(self, replica_set: ReplicaSet, size: int, *, refreshes: bool = False) -> bool:
         """Change the size of a ReplicaSet; with ``refreshes`` what it knows of its Deployment as well."""
         ctx, before = self._ctx, replicas_of(replica_set)
@@ -226,8 +222,6 @@ class Rollout:
         for each in expired_sets(self._ctx.obj, self.old):
             with ignore_not_found():
                 await self._ctx.delete(each)
-
-    # -- the status ------------------------------------------------------------------------------------
 
     async def report_scale(self) -> Result | None:
         """Write the numbers."""

@@ -24,7 +24,7 @@ from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["PodBook", "selector_of"]
+__all__ = ["PodRecords", "selector_of"]
 
 
 def selector_of(job: Job) -> Selector | None:
@@ -36,10 +36,10 @@ _DOUBT_AFTER: Final = 5.0
 """Seconds after which a pod that was made and is not seen is asked for."""
 
 
-class PodBook:
+class PodRecords:
     """The pods of one Job; what was read of a pod is kept until it changes.
 
-    The book also remembers what was done about pods until that is seen: a cache may be far behind, and no pod
+    The records also say what was done about pods until that is seen: a cache may be far behind, and no pod
     must be made or counted twice for that.
     """
 

@@ -2,7 +2,7 @@
 
 One reconcile: find the pods, see how the Job stands (``decision``), make or remove pods, count those that
 ended (``tracking``). The runtime holds a key back until the cache shows what the run before wrote; should
-that take too long, the book of pods (``claim``) knows what has yet to be seen.
+that take too long, the records of pods (``claim``) know what has yet to be seen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from quarterdeck.api.k8s import Job, Pod
 from quarterdeck.api.k8s.batch import JobCondition, JobStatus, UncountedTerminatedPods
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import JobSettings
-from quarterdeck.cluster.job.claim import PodBook, selector_of
+from quarterdeck.cluster.job.claim import PodRecords, selector_of
 from quarterdeck.cluster.job.decision import (
     Assessment,
     assess,
@@ -67,23 +67,23 @@ class JobReconciler(Reconciler[Job]):
     def __init__(self, settings: JobSettings) -> None:
         self._settings: Final = settings
         self._clock: Final = LoopClock()
-        self._books: dict[Key, PodBook] = {}
+        self._records: dict[Key, PodRecords] = {}
 
     def batch_period(self, key: Key) -> float:
         """Seconds for which changes of the pods of a Job are gathered: longer for a large one."""
-        size = len(self._books[key]) if key in self._books else 0
+        size = len(self._records[key]) if key in self._records else 0
         return self._settings.batch_period + size * self._settings.batch_period_per_pod
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a Job."""
-        self._books.pop(ctx.key, None)
+        self._records.pop(ctx.key, None)
 
-    def _book(self, key: Key, uid: str) -> PodBook:
-        """The book of a Job; another one of the same name begins with a new book."""
-        book = self._books.get(key)
-        if book is None or book.job_uid != uid:
-            book = self._books[key] = PodBook(uid)
-        return book
+    def _records_of(self, key: Key, uid: str) -> PodRecords:
+        """The records of a Job; another one of the same name begins with new ones."""
+        records = self._records.get(key)
+        if records is None or records.job_uid != uid:
+            records = self._records[key] = PodRecords(uid)
+        return records
 
     async def reconcile(self, ctx: Context[Job]) -> Result | None:
         """Bring pods and status of a Job up to date."""
@@ -91,7 +91,7 @@ class JobReconciler(Reconciler[Job]):
         if value_or(job.spec.managed_by, names.CONTROLLER) != names.CONTROLLER:
             return None
         if is_finished(job):
-            self._books.pop(ctx.key, None)
+            self._records.pop(ctx.key, None)
             return None
         if job.spec.completion_mode not in (UNSET, "NonIndexed", "Indexed"):
             text = "Skipped Job sync because completion mode is unknown"
@@ -100,15 +100,15 @@ class JobReconciler(Reconciler[Job]):
         now = self._clock.time()
         status = _started(job, now)
         started = status.start_time if isinstance(status.start_time, Time) else None
-        book = self._book(ctx.key, job.metadata.uid)
-        pods = await book.claim(ctx, now)
+        records = self._records_of(ctx.key, job.metadata.uid)
+        pods = await records.claim(ctx, now)
         if pods is None:
             return None
-        is_behind = book.is_behind  # before new pods are made
-        found = assess(job, pods, book.failures, now=now, started=started)
-        step = await self._act(ctx, book, found, status, now)
+        is_behind = records.is_behind  # before new pods are made
+        found = assess(job, pods, records.failures, now=now, started=started)
+        step = await self._act(ctx, records, found, status, now)
         try:
-            await self._track(ctx, book, found, step, now)
+            await self._track(ctx, records, found, step, now)
         except NotFound:
             ctx.note_gone()
             return None
@@ -118,18 +118,18 @@ class JobReconciler(Reconciler[Job]):
         return Requeue(after=min(waits)) if waits else None
 
     async def _act(
-        self, ctx: Context[Job], book: PodBook, found: Assessment, status: JobStatus, now: float
+        self, ctx: Context[Job], records: PodRecords, found: Assessment, status: JobStatus, now: float
     ) -> _Step:
         """Make or remove pods; what it comes to goes into the status."""
         job, active = ctx.obj, len(found.active)
-        is_managed = not job.metadata.is_deleting and not book.is_behind
+        is_managed = not job.metadata.is_deleting and not records.is_behind
         finished, wait, suspension = found.finished, 0.0, ""
         removed = Outcome()
         error: QuarterdeckError | None = None
         if finished is not None:
             removed = await remove_pods(ctx, found.active, frees=False)
             error = removed.error
-            if removed.number != active or book.is_behind:
+            if removed.number != active or records.is_behind:
                 finished = None  # not yet: some pods are still to be stopped, or to be seen
             active -= removed.number
         else:
@@ -140,7 +140,9 @@ class JobReconciler(Reconciler[Job]):
                     removed = await remove_pods(ctx, todo.remove, frees=True)
                     active, error = active - removed.number, removed.error
                 elif todo.create:
-                    made = await create_pods(ctx, todo.create, found.delayed, lambda pod: book.made(pod, now))
+                    made = await create_pods(
+                        ctx, todo.create, found.delayed, lambda pod: records.made(pod, now)
+                    )
                     active, error = active + made.number, made.error
             if is_complete(job, found, active):
                 finished = success(now)
@@ -154,16 +156,16 @@ class JobReconciler(Reconciler[Job]):
         return _Step(status, finished, wait, suspension, error)
 
     async def _track(
-        self, ctx: Context[Job], book: PodBook, found: Assessment, step: _Step, now: float
+        self, ctx: Context[Job], records: PodRecords, found: Assessment, step: _Step, now: float
     ) -> None:
         """Count pods that ended, and end the Job when nothing is left to be counted."""
         counted = account(ctx.obj, step.status, found, step.finished, now)
         await self._store(ctx, counted.status)
-        book.failures = found.failures
+        records.failures = found.failures
         if step.suspension:
             ctx.event("Normal", step.suspension, f"Job {step.suspension.lower()}")
         freed, error = await free_pods(ctx, counted.free)
-        book.freed(freed)
+        records.freed(freed)
         tracked = {pod.uid for pod in found.pods if pod.is_tracked and pod.uid not in freed}
         status = settle(counted.status, tracked)
         if error is not None:

@@ -72,9 +72,6 @@ def coordinator_endpoint(jobset: JobSet) -> str:
     return f"{jobset.metadata.name}-{wanted.replicated_job}-{indexes}.{subdomain_of(jobset)}"
 
 
-# -- Jobs --------------------------------------------------------------------------------------------------
-
-
 def make_job(jobset: JobSet, job: ReplicatedJob, index: int, *, own_restarts: int = 0) -> Job:
     """A child Job; ``own_restarts`` is how often it was restarted on its own."""
     marks = _marks(jobset, job, index, own_restarts)
@@ -174,9 +171,6 @@ def _mounts(spec: PodSpec, volume: str) -> bool:
         for container in (*spec.init_containers, *spec.containers)
         for mount in container.volume_mounts
     )
-
-
-# -- what Jobs stand on ------------------------------------------------------------------------------------
 
 
 def make_service(jobset: JobSet) -> Service:

@@ -134,8 +134,6 @@ class _Run:
         if self.status is not before:
             self.events.append(Event("Normal", reason, message))
 
-    # -- the end ----------------------------------------------------------------------------------------
-
     async def _delete(self, jobs: Sequence[Job]) -> None:
         """Delete Jobs; each is gone when its pods are."""
 
@@ -155,8 +153,6 @@ class _Run:
         with ignore_not_found():
             await self.ctx.delete(self.jobset, propagation="Foreground")
         return None
-
-    # -- what Jobs stand on -----------------------------------------------------------------------------
 
     async def _make_service(self) -> None:
         if not has_hostnames(self.jobset):
@@ -180,8 +176,6 @@ class _Run:
                 except ApiError as error:
                     self.ctx.event("Warning", "PVCCreationFailed", str(error))
                     raise
-
-    # -- Jobs -------------------------------------------------------------------------------------------
 
     async def _make_jobs(self) -> None:
         """Make the Jobs that are missing and whose turn it is."""

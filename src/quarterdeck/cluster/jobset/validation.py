@@ -251,9 +251,6 @@ def _mounts(pods: Sequence[PodSpec], claim: str) -> Iterator[Problem]:
         yield Problem(text, "spec.replicatedJobs")
 
 
-# -- updates -----------------------------------------------------------------------------------------------
-
-
 def update_problems(old: JobSet, new: JobSet) -> list[Problem]:
     """What must not change; a suspended JobSet may be given other places to run."""
     jobs = new.spec.replicated_jobs

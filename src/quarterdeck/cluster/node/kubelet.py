@@ -64,8 +64,6 @@ class Kubelet(Reconciler[Pod]):
         self._next_address = int(_ADDRESSES.network_address)
         self._controller: Controller[Pod] | None = None
 
-    # -- what tests and programs may say -----------------------------------------------------------------
-
     def behave(self, behavior: Behavior) -> None:
         """How pods behave from now on; those that run follow suit at their next change."""
         self._behavior = behavior
@@ -78,8 +76,6 @@ class Kubelet(Reconciler[Pod]):
             self._overrides[pod] = script
         if self._controller is not None:
             self._controller.queue.add(pod)
-
-    # -- running pods ------------------------------------------------------------------------------------
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a pod, and give its address away."""

@@ -170,8 +170,6 @@ class Life:
                 return self._restart(pod, elapsed)
         return Step(None, math.inf)
 
-    # -- before it runs ---------------------------------------------------------------------------------
-
     def _creating(self, pod: Pod) -> PodStatus:
         reason = "PodInitializing" if pod.spec.init_containers else "ContainerCreating"
         return self._status(
@@ -219,8 +217,6 @@ class Life:
         is_ready = self.script.ready_seconds == 0
         containers = [running(pod, each, self.time, ready=is_ready) for each in pod.spec.containers]
         return self._status(pod, phase="Running", inits=inits, containers=containers)
-
-    # -- while it runs ----------------------------------------------------------------------------------
 
     def _go_on(self, pod: Pod, elapsed: float) -> Step:
         script, status = self.script, pod.status

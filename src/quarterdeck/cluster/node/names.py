@@ -25,13 +25,3 @@ STOP_SECONDS: Final = "quarterdeck.dev/stop-seconds"
 
 FOREVER: Final = "forever"
 NEVER: Final = "never"
-
-ALL_ANNOTATIONS: Final = (
-    START_SECONDS,
-    INIT_SECONDS,
-    READY_SECONDS,
-    RUN_SECONDS,
-    EXIT_CODE,
-    FAIL_FIRST_ATTEMPTS,
-    STOP_SECONDS,
-)

@@ -137,9 +137,6 @@ def _span(seconds: float) -> str:
     return f"{minutes}m{rest}s" if minutes else f"{rest}s"
 
 
-# -- conditions --------------------------------------------------------------------------------------------
-
-
 class _Verdict(NamedTuple):
     holds: bool
     reason: str = ""

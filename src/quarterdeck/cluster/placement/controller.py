@@ -15,7 +15,7 @@ from quarterdeck.api import Key, ObjectMeta, Resource, Time
 from quarterdeck.api.k8s import Binding, Namespace, Node, ObjectReference, Pod
 from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
-from quarterdeck.cluster.placement.board import Board
+from quarterdeck.cluster.placement.state import PlacementState
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.cache import Cache, Entry
@@ -60,7 +60,7 @@ class _Known(msgspec.Struct):
     entry: Entry
     """The state of the object that it is about."""
     info: PodInfo | None
-    """As the board wants it; none for pods that do not matter."""
+    """As ``PlacementState`` wants it; none for pods that do not matter."""
     priority: int = 0
 
 
@@ -92,13 +92,13 @@ class _Scheduler(Reconciler[Resource]):
         everybody = [*placed, *(each.info for each in waiting)]
         labels = {each.metadata.name: each.metadata.labels for each in await ctx.list(Namespace)}
         nodes = self._node_infos(ctx.cache)
-        board = Board(nodes, everybody, labels, checks_nodes=self._settings.checks_nodes)
-        decisions = [(each, board.place(each.info)) for each in waiting]
+        state = PlacementState(nodes, everybody, labels, checks_nodes=self._settings.checks_nodes)
+        decisions = [(each, state.place(each.info)) for each in waiting]
         self._events_left = _EVENTS_PER_ROUND
         errors = await attempt_all(
             [(each, node) for each, node in decisions if node], lambda pair: self._bind(ctx, *pair)
         )
-        refused = [(each, board.refusal(each.info)) for each, node in decisions if not node]
+        refused = [(each, state.refusal(each.info)) for each, node in decisions if not node]
         news = [pair for pair in refused if self._told.get(pair[0].info.uid) != pair[1]]
         errors += await attempt_all(news, lambda pair: self._refuse(ctx, *pair))
         first = next((error for error in errors if error is not None), None)
@@ -107,8 +107,6 @@ class _Scheduler(Reconciler[Resource]):
             raise first
         self._told = {each.info.uid: text for each, text in refused}
         return None
-
-    # -- what there is --------------------------------------------------------------------------------
 
     def _look(self, cache: Cache) -> tuple[list[PodInfo], list[_Waiting]]:
         """Pods that hold a place on a node, and those that wait for one."""
@@ -163,8 +161,6 @@ class _Scheduler(Reconciler[Resource]):
                 known[entry.uid] = found
         self._nodes = known
         return [info for _, info in known.values()]
-
-    # -- what is done ---------------------------------------------------------------------------------
 
     async def _bind(self, ctx: Context[Resource], waiting: _Waiting, node: str) -> None:
         pod = _reference(waiting.entry)

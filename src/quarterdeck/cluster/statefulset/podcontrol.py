@@ -88,8 +88,6 @@ class PodControl:
             raise
         self._tell("Delete", pod, None)
 
-    # -- claims ----------------------------------------------------------------------------------------
-
     async def _claim(self, name: str) -> PersistentVolumeClaim | None:
         try:
             return await self._ctx.get(PersistentVolumeClaim, name, self._ctx.key.namespace)
@@ -176,8 +174,6 @@ class PodControl:
             owners = wanted_owners(claim, stateful_set, pod, is_surplus=ordinal not in self._wanted)
             if owners is not None:
                 yield claim, owners
-
-    # -- events ----------------------------------------------------------------------------------------
 
     def _tell(self, verb: str, pod: Pod, error: QuarterdeckError | None) -> None:
         what = f"{verb} Pod {pod.metadata.name} in StatefulSet {self._ctx.key.name}"

@@ -39,6 +39,7 @@ from .controllers import (
     set_controller,
     topology_controller,
 )
+from .initc.gate import StartupGate
 from .metrics import GroveMetrics
 from .types import definitions
 from .webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, SyncedReader, TopologyGuard
@@ -135,6 +136,7 @@ class GroveOperator:
             rules=self._rules(environment.namespace),
             open_endpoints={names.STATUS_PATH: _status_handler(status)},
             variables=self._variables(environment),
+            init_gate=StartupGate(manager.cache),
             checks={"scheduler-backend": startup.check},
         )
 

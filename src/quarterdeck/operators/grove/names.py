@@ -12,8 +12,6 @@ SCHEDULER_API_VERSION: Final = f"{SCHEDULER_GROUP}/{VERSION}"
 CONFIG_API_VERSION: Final = "operator.config.grove.io/v1alpha1"
 CONFIG_KIND: Final = "OperatorConfiguration"
 
-# -- labels ---------------------------------------------------------------------------------------------
-
 MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 PART_OF: Final = "app.kubernetes.io/part-of"
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -45,8 +43,6 @@ SET_CLIQUE_COMPONENT: Final = "pcs-podclique"
 GROUP_CLIQUE_COMPONENT: Final = "pcsg-podclique"
 CLAIM_COMPONENT: Final = "resource-claim"
 
-# -- annotations ----------------------------------------------------------------------------------------
-
 DISABLE_PROTECTION: Final = "grove.io/disable-managed-resource-protection"
 RECONCILE_TRIGGER: Final = "grove.io/reconcile-trigger"
 TOPOLOGY_NAME: Final = "grove.io/topology-name"
@@ -55,15 +51,11 @@ HASH_VERSION: Final = "quarterdeck.io/grove-hash-version"
 """On a PodCliqueSet: who computes its hashes. Those of other implementations do not compare with ours."""
 OUR_HASH_VERSION: Final = "1"
 
-# -- finalizers and gates -------------------------------------------------------------------------------
-
 SET_FINALIZER: Final = "grove.io/podcliqueset.grove.io"
 CLIQUE_FINALIZER: Final = "grove.io/podclique.grove.io"
 GROUP_FINALIZER: Final = "grove.io/podcliquescalinggroup.grove.io"
 BACKEND_FINALIZER: Final = "scheduler.grove.io/backend"
 GATE: Final = "grove.io/podgang-pending-creation"
-
-# -- controllers and webhooks ---------------------------------------------------------------------------
 
 SET_CONTROLLER: Final = "podcliqueset-controller"
 CLIQUE_CONTROLLER: Final = "podclique-controller"
@@ -88,8 +80,6 @@ TOPOLOGY_CONFIGURATION: Final = "clustertopology-validating-webhook"
 GROUP_CONFIGURATION: Final = "podcliquescalinggroup-validating-webhook"
 AUTHORIZER_CONFIGURATION: Final = "authorizer-webhook"
 
-# -- startup --------------------------------------------------------------------------------------------
-
 ANY_ORDER: Final = "CliqueStartupTypeAnyOrder"
 IN_ORDER: Final = "CliqueStartupTypeInOrder"
 EXPLICIT: Final = "CliqueStartupTypeExplicit"
@@ -102,12 +92,8 @@ POD_INFO_VOLUME: Final = "pod-info-vol"
 POD_INFO_PATH: Final = "/var/grove/pod-info"
 ACCOUNT_ENV: Final = "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME"
 
-# -- updates --------------------------------------------------------------------------------------------
-
 ROLLING_RECREATE: Final = "RollingRecreate"
 ON_DELETE: Final = "OnDelete"
-
-# -- topology -------------------------------------------------------------------------------------------
 
 DEFAULT_TOPOLOGY: Final = "grove-topology"
 DOMAINS: Final = ("region", "zone", "datacenter", "block", "rack", "host", "numa")
@@ -121,8 +107,6 @@ LEVEL_KEY_PATTERN: Final = (
 ALL_REPLICAS: Final = "AllReplicas"
 PER_REPLICA: Final = "PerReplica"
 
-# -- conditions -----------------------------------------------------------------------------------------
-
 TOPOLOGY_LEVELS_UNAVAILABLE: Final = "TopologyLevelsUnavailable"
 PODCLIQUE_SCHEDULED: Final = "PodCliqueScheduled"
 MIN_AVAILABLE_BREACHED: Final = "MinAvailableBreached"
@@ -130,8 +114,6 @@ GANG_TERMINATION: Final = "GangTerminationInProgress"
 INITIALIZED: Final = "Initialized"
 TOPOLOGY_DRIFT: Final = "SchedulerTopologyDrift"
 BACKEND_READY: Final = "SchedulerBackendReady"
-
-# -- backends -------------------------------------------------------------------------------------------
 
 KAI_SCHEDULER: Final = "kai-scheduler"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -147,8 +129,6 @@ KAI_SUBGROUP: Final = "kai.scheduler/subgroup-name"
 KAI_QUEUE: Final = "kai.scheduler/queue"
 KAI_NODE_POOL: Final = "kai.scheduler/node-pool"
 KAI_TOPOLOGY: Final = "kai.scheduler/topology"
-
-# -- other ----------------------------------------------------------------------------------------------
 
 RETRY: Final = 5.0
 """Seconds until something that is not there yet is looked for again."""

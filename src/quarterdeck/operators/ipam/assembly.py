@@ -16,8 +16,8 @@ from . import names
 from .controllers import (
     Auditor,
     CidrAllocator,
-    Office,
     PoolStatusReconciler,
+    SharedState,
     StrictReservations,
     Trigger,
     claim_controller,
@@ -50,21 +50,21 @@ class IpamOperator:
         settings = environment.decode(IpamSettings)
         measured = manager.metrics
         registry = measured.registry if isinstance(measured, RuntimeMetrics) else Registry()
-        office = Office(manager.cache, IpamMetrics(registry), settings)
-        auditor = Auditor(office, manager.api_reader, LoopClock())
-        pool_status = pool_status_controller(office, PoolStatusReconciler(office, auditor))
-        strict = StrictReservations(office, manager.cache) if settings.strict_allocation else None
-        allocator = CidrAllocator(office, manager.recorder(names.COMPONENT), strict)
+        shared = SharedState(manager.cache, IpamMetrics(registry), settings)
+        auditor = Auditor(shared, manager.api_reader, LoopClock())
+        pool_status = pool_status_controller(shared, PoolStatusReconciler(shared, auditor))
+        strict = StrictReservations(shared, manager.cache) if settings.strict_allocation else None
+        allocator = CidrAllocator(shared, manager.recorder(names.COMPONENT), strict)
         manager.add(pool_status)
-        manager.add(subnet_controller(office))
-        manager.add(claim_controller(office, allocator, client=manager.api_reader))
-        manager.add(release_controller(office))
+        manager.add(subnet_controller(shared))
+        manager.add(claim_controller(shared, allocator, client=manager.api_reader))
+        manager.add(release_controller(shared))
         if settings.enable_pool_claim:
-            manager.add(pool_claim_controller(office))
+            manager.add(pool_claim_controller(shared))
         guard = IpamGuard(
-            office.ledger, is_filled=lambda: pool_status.statistics().is_synced, settings=settings
+            shared.table, is_filled=lambda: pool_status.statistics().is_synced, settings=settings
         )
-        trigger = Trigger(office, is_leading=lambda: manager.is_leading)
+        trigger = Trigger(shared, is_leading=lambda: manager.is_leading)
         return OperatorWebhooks(
             configuration=names.WEBHOOK_CONFIGURATION,
             admission=guard.webhooks(),

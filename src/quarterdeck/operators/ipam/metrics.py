@@ -160,8 +160,6 @@ class IpamMetrics:
             ["retries"],
         )
 
-    # -- pools ----------------------------------------------------------------------------------------
-
     @contextmanager
     def pool_reconcile(self) -> Iterator[None]:
         """One PoolStatus reconcile; whatever ends it early counts as an error."""
@@ -212,8 +210,6 @@ class IpamMetrics:
     def _forget_size(self, pool: Key, size: str) -> None:
         for family in (*self._free, self._static):
             family.remove(pool.namespace, pool.name, size)
-
-    # -- claims and Subnets ---------------------------------------------------------------------------
 
     def allocation(self, pool: Key, size: str, result: str) -> None:
         """A claim was granted or refused."""

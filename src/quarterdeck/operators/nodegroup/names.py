@@ -16,8 +16,6 @@ CRD_NAME: Final = "nodegroups.deckhouse.io"
 CRD_LABELS: Final = {"heritage": "deckhouse", "module": "node-manager"}
 FIELD_MANAGER: Final = "quarterdeck-nodegroup"
 
-# -- values of fields ----------------------------------------------------------------------------------
-
 CLOUD_EPHEMERAL: Final = "CloudEphemeral"
 CLOUD_PERMANENT: Final = "CloudPermanent"
 CLOUD_STATIC: Final = "CloudStatic"
@@ -68,8 +66,6 @@ MAX_NAME_LENGTH: Final = 42
 """63 characters of a label minus 21 of hashes."""
 NAME_PATTERN: Final = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 
-# -- annotations and labels ------------------------------------------------------------------------------
-
 CONVERSION_DATA: Final = "node.deckhouse.io/conversion-data"
 """Annotation with what the object's version cannot hold; see ``logic.roundtrip``."""
 PERMANENT_NODE_GROUP: Final = "node.deckhouse.io/permanent-node-group"
@@ -103,8 +99,6 @@ STANDARD_TAINT_KEYS: Final = frozenset(
     }
 )
 
-# -- objects ---------------------------------------------------------------------------------------------
-
 SYSTEM_NAMESPACE: Final = "kube-system"
 MODULE_NAMESPACE: Final = "d8-cloud-instance-manager"
 CLUSTER_CONFIGURATION_SECRET: Final = "d8-cluster-configuration"
@@ -123,8 +117,6 @@ GLOBAL_MODULE_CONFIG: Final = "global"
 MASTER: Final = "master"
 """The group of the control plane."""
 
-# -- webhooks --------------------------------------------------------------------------------------------
-
 CONVERT_PATH: Final = "/convert"
 SIMPLE_WEBHOOK: Final = "vnodegroup.deckhouse.io"
 SIMPLE_PATH: Final = "/validate-deckhouse-io-v1-nodegroup"
@@ -134,8 +126,6 @@ VALIDATING_CONFIGURATION: Final = "node-controller-validating"
 WEBHOOK_SERVICE: Final = "node-controller-webhook"
 WEBHOOK_TLS_SECRET: Final = "node-controller-webhook-tls"
 CA_KEY: Final = "ca.crt"
-
-# -- events and messages ---------------------------------------------------------------------------------
 
 MACHINE_FAILED: Final = "MachineFailed"
 MACHINE_CREATING: Final = "MachineCreating"

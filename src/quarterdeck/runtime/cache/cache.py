@@ -97,8 +97,6 @@ class Cache:
         self._group: asyncio.TaskGroup | None = None
         self._has_stopped = False
 
-    # -- informers ------------------------------------------------------------------------------------
-
     def informer(self, kind: AnyKind, *, optional: bool | None = None) -> Informer:
         """The informer of a kind, made and (if the cache runs) started when there is none.
 
@@ -183,8 +181,6 @@ class Cache:
 
         return resolve
 
-    # -- running --------------------------------------------------------------------------------------
-
     async def run(self) -> None:
         """Run all informers, those that are added later as well, until cancelled."""
         if self._group is not None or self._has_stopped:
@@ -223,8 +219,6 @@ class Cache:
     def statistics(self) -> CacheStatistics:
         """What is held, and how the watches are doing."""
         return CacheStatistics(tuple(informer.statistics() for informer in self._informers.values()))
-
-    # -- reading --------------------------------------------------------------------------------------
 
     @overload
     async def get(

@@ -123,8 +123,6 @@ class Informer:
         self._handler_failures = 0
         self._started = False
 
-    # -- state ----------------------------------------------------------------------------------------
-
     @property
     def has_synced(self) -> bool:
         """Whether the first list of every shard is stored (handlers have their own ``has_synced``)."""
@@ -204,8 +202,6 @@ class Informer:
             differences=self._differences,
             handler_failures=self._handler_failures,
         )
-
-    # -- running --------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """List, watch and serve handlers until cancelled; may be called once."""
@@ -327,8 +323,6 @@ class Informer:
                 )
                 reflector.request_list("verify")
 
-    # -- handlers -------------------------------------------------------------------------------------
-
     def add_handler(self, handler: EventHandler, *, name: str = "") -> Registration:
         """Report changes to ``handler``, the present state first (as initial additions)."""
         registration = Registration(
@@ -364,8 +358,6 @@ class Informer:
 
     def _start_registration(self, registration: Registration, group: asyncio.TaskGroup) -> None:
         self._tasks[registration] = group.create_task(registration.run(), name=f"handler {self.gvk.kind}")
-
-    # -- the shards' owner ----------------------------------------------------------------------------
 
     def dispatch(self, deltas: Sequence[Delta]) -> None:
         """Hand changes to every handler's buffer."""
@@ -406,8 +398,6 @@ class Informer:
     def shard_health(self, shard: Shard, health: Health) -> None:
         """Remember the last change for ``statistics``."""
         self._health = health
-
-    # -- indexes --------------------------------------------------------------------------------------
 
     def declare_index(self, index: Index[Any]) -> None:
         """Keep an index; cheap before the informer has objects, and for label, owner and path indexes.
@@ -479,8 +469,6 @@ class Informer:
     def table(self, name: str) -> IndexTable | None:
         """A filled index by name."""
         return self._indexes.get(name)
-
-    # -- reading --------------------------------------------------------------------------------------
 
     def shard_for(self, namespace: str) -> Shard | None:
         """The shard that holds a namespace; ``None`` if the cache does not hold it."""

@@ -232,8 +232,6 @@ class Reflector:
         )
         self._sink.health_changed(self._health)
 
-    # -- lists --------------------------------------------------------------------------------------
-
     async def _list_and_watch(self) -> NoReturn:
         feed = await self._start_streaming() if self._can_stream else None
         if feed is None:
@@ -396,8 +394,6 @@ class Reflector:
             if turn.is_over:
                 await turn.end()
         return splitter
-
-    # -- watches ------------------------------------------------------------------------------------
 
     async def _open_watch(self) -> Feed:
         """A watch from the last version, however long it takes; raises if a list is needed."""

@@ -65,8 +65,6 @@ class Shard:
         """Wait for the first list."""
         await self._synced.wait()
 
-    # -- waiting for the store ------------------------------------------------------------------------
-
     def when_version(self, version: str, callback: Callable[[], None]) -> Cancel:
         """Call back once the store has seen ``version``: at once if it has, or if nobody can tell."""
         if is_at_least(self.store.version, version) and self.store.version:
@@ -128,8 +126,6 @@ class Shard:
             entry = new if new is not None else old
             assert entry is not None
             self._wake_entry(entry.namespace, entry.name, new)
-
-    # -- the reflector's sink -------------------------------------------------------------------------
 
     def make(self, raw: bytes) -> Entry:
         """The entry of an object."""

@@ -125,8 +125,6 @@ class SelfSigned:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    # -- the Secret -----------------------------------------------------------------------------------
-
     async def _renew(self) -> None:
         """Read the Secret, and write what is due; ends when there is nothing to write."""
         while True:
@@ -191,8 +189,6 @@ class SelfSigned:
                 self._served = material.pair
             if material.bundle != self._published:
                 self._wake.set()
-
-    # -- while it lasts -------------------------------------------------------------------------------
 
     async def _follow(self, use: UsePair) -> None:
         """Take over what any replica writes: a watch of one object, opened again whenever it ends."""

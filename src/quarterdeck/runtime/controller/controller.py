@@ -44,7 +44,7 @@ from quarterdeck.runtime.queue.workqueue import (
     WorkQueue,
 )
 from quarterdeck.runtime.reconcile.application import AppliedMemory
-from quarterdeck.runtime.reconcile.context import Context, ContextWrites, Toolbox, current_key
+from quarterdeck.runtime.reconcile.context import Context, ContextServices, ContextWrites, current_key
 from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
 from quarterdeck.runtime.reconcile.recording import recording_client
 from quarterdeck.runtime.trace import NO_TRACER, Tracer
@@ -150,7 +150,7 @@ class Controller(Generic[T]):
         self.rules: Final = tuple(rules)
         """The permissions it needs, as derived from its declarations."""
         self._handles: list[WatchHandle] = [WatchHandle(source) for source in sources]
-        self._clusters: dict[str, Toolbox] = {}
+        self._clusters: dict[str, ContextServices] = {}
         self._pending_clusters: dict[str, tuple[Client, Cache]] = {}
         self._waiting: dict[Key, Callable[[], None]] = {}
         self._applied: Final = AppliedMemory()
@@ -176,8 +176,6 @@ class Controller(Generic[T]):
         self._started = False
         self._active = 0
         self._workers = 0
-
-    # -- wiring ---------------------------------------------------------------------------------------
 
     @property
     def needs_leader_election(self) -> bool:
@@ -255,7 +253,7 @@ class Controller(Generic[T]):
             for handle in self._handles:
                 self._start_source(handle, cluster, self._group)
 
-    def _make_tools(self, cluster: str, client: Client, cache: Cache) -> Toolbox:
+    def _make_tools(self, cluster: str, client: Client, cache: Cache) -> ContextServices:
         environment = self._need_environment()
         ask = environment.may_write if self.needs_leader_election else None
 
@@ -266,7 +264,7 @@ class Controller(Generic[T]):
         recording = recording_client(owned, ContextWrites(), may_write=fence if ask is not None else None)
         if self._reads is not None:
             recording.represent(self._reads)  # known by its class from now on, metadata included
-        return Toolbox(
+        return ContextServices(
             client=recording,
             cache=cache,
             cluster=cluster,
@@ -329,8 +327,6 @@ class Controller(Generic[T]):
             waiting=len(self._waiting),
             is_synced=self._synced.is_set(),
         )
-
-    # -- life -----------------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Start sources, then workers; ends after ``request_stop()``. Raises ``SyncTimeout``."""
@@ -447,8 +443,6 @@ class Controller(Generic[T]):
             await _end(waits)
         return not self._stopping.is_set()
 
-    # -- workers --------------------------------------------------------------------------------------
-
     async def _work(self, environment: ControllerEnvironment) -> None:
         count = self.options.max_concurrent_reconciles or environment.workers
         metrics = environment.metrics
@@ -472,7 +466,7 @@ class Controller(Generic[T]):
             reconciler=self._reconciler,
             finalizers=self._finalizers,
             queue=self.queue,
-            parking=self,
+            waiting=self,
             tools=self._clusters.get,
             execution=environment.execution,
             clock=environment.clock,

@@ -41,12 +41,18 @@ from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.deadline import Deadlines
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.queue.workqueue import WorkQueue
-from quarterdeck.runtime.reconcile.context import Context, DeleteContext, Toolbox, in_context, working_on
+from quarterdeck.runtime.reconcile.context import (
+    Context,
+    ContextServices,
+    DeleteContext,
+    in_context,
+    working_on,
+)
 from quarterdeck.runtime.reconcile.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
 from quarterdeck.runtime.reconcile.recording import NotLeading
 from quarterdeck.runtime.trace import Span, Tracer
 
-__all__ = ["Parking", "ReconcileTimeout", "Worker"]
+__all__ = ["ReconcileTimeout", "WaitingKeys", "Worker"]
 
 T = TypeVar("T", bound=Resource)
 
@@ -55,7 +61,7 @@ class ReconcileTimeout(QuarterdeckError):
     """The reconcile took longer than its controller allows."""
 
 
-class Parking(Protocol):
+class WaitingKeys(Protocol):
     """Where keys wait for something to be seen in the cache."""
 
     def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
@@ -74,8 +80,8 @@ class Worker(Generic[T]):
         reconciler: Reconciler[T],
         finalizers: FinalizerRegistry[Context[T]],
         queue: WorkQueue[Key],
-        parking: Parking,
-        tools: Callable[[str], Toolbox | None],
+        waiting: WaitingKeys,
+        tools: Callable[[str], ContextServices | None],
         execution: Execution,
         clock: Clock,
         log: FieldLogger,
@@ -96,7 +102,7 @@ class Worker(Generic[T]):
         self._has_deleted_hook: Final = type(reconciler).deleted is not Reconciler.deleted
         self._finalizers: Final = finalizers
         self._queue: Final = queue
-        self._parking: Final = parking
+        self._waiting: Final = waiting
         self._tools: Final = tools
         self._execution: Final = execution
         self._clock: Final = clock
@@ -174,9 +180,7 @@ class Worker(Generic[T]):
             },
         )
 
-    # -- the run --------------------------------------------------------------------------------------
-
-    async def _run(self, key: Key, priority: int, tools: Toolbox, reconcile_id: str) -> Result | None:
+    async def _run(self, key: Key, priority: int, tools: ContextServices, reconcile_id: str) -> Result | None:
         obj: T | None = None
         if self._reads is not None:
             informer = await tools.cache.synced(self._reads)
@@ -303,8 +307,6 @@ class Worker(Generic[T]):
         except QuarterdeckError as error:
             self._log.warning("cannot write the status of a failed reconcile", error)
 
-    # -- what follows ---------------------------------------------------------------------------------
-
     def _follow_up(self, key: Key, priority: int, result: Result | None) -> ReconcileResult:
         queue = self._queue
         if result is None:
@@ -318,7 +320,7 @@ class Worker(Generic[T]):
                 self._metrics.requeued(result.reason)
         if isinstance(result, Wait):
             queue.forget(key)
-            self._parking.wait(key, result, priority=priority)
+            self._waiting.wait(key, result, priority=priority)
             return "requeue_after"
         if result.requeue_after is not None and result.requeue_after > 0:
             queue.forget(key)

@@ -73,8 +73,6 @@ class LeaderElector:
         if metrics is not None:
             metrics.leading(False)
 
-    # -- what others ask ------------------------------------------------------------------------------
-
     @property
     def is_leader(self) -> bool:
         """Whether the Lease was won and not lost since; ask ``may_write`` before acting on it."""
@@ -100,8 +98,6 @@ class LeaderElector:
 
     def _age(self, since: float) -> float:
         return self._clock.monotonic() - since
-
-    # -- campaigning ----------------------------------------------------------------------------------
 
     async def acquire(self) -> None:
         """Campaign until the Lease is ours."""
@@ -173,8 +169,6 @@ class LeaderElector:
         self._see(await self._client.update(lease.evolve(spec=spec)))
         self._renewed_at = None
         return True
-
-    # -- one try --------------------------------------------------------------------------------------
 
     async def try_acquire_or_renew(self) -> bool:
         """Take or renew the Lease if that is allowed; returns whether it is ours now."""

@@ -38,8 +38,6 @@ class ElectionThread:
         self.error: Exception | None = None
         """What ended it, if nobody asked it to."""
 
-    # -- on the calling loop --------------------------------------------------------------------------
-
     def start(self) -> None:
         """Begin."""
         self._thread.start()
@@ -57,8 +55,6 @@ class ElectionThread:
                 await asyncio.shield(self.ended)
         except TimeoutError:
             _log.error("the election's thread did not end", lock=self._lock_name)
-
-    # -- on the thread --------------------------------------------------------------------------------
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Have a function called on the calling loop."""

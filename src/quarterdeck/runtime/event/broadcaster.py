@@ -112,8 +112,6 @@ class EventBroadcaster:
         """The recorder of a controller; with ``reasons`` every other reason is a mistake."""
         return EventRecorder(self, controller, reasons)
 
-    # -- for recorders --------------------------------------------------------------------------------
-
     def now(self) -> float:
         """The date in seconds since 1970."""
         return self._clock.time()
@@ -162,8 +160,6 @@ class EventBroadcaster:
     def _count_dropped(self, count: int) -> None:
         if self._metrics is not None:
             self._metrics.events_dropped.inc(count)
-
-    # -- life -----------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -250,8 +246,6 @@ class EventBroadcaster:
             self._report_at = now + REPORT_PERIOD
             _log.warning("Unable to record event: too many queued events, dropped event", count=count)
         return self._report_at
-
-    # -- writing --------------------------------------------------------------------------------------
 
     def _take(self) -> _Write | None:
         """The next write to begin with: nothing that another is at work on, no more than a few at once."""

@@ -211,8 +211,6 @@ class Manager:
         recorders = self._recorders
         return recorders.recorder(name) if isinstance(recorders, RecorderSource) else recorders
 
-    # -- contents -------------------------------------------------------------------------------------
-
     @property
     def client(self) -> Client:
         """Talks to the manager's own cluster; reads go to the server."""
@@ -385,8 +383,6 @@ class Manager:
         """Readiness and liveness; a health server that is added has them."""
         return self._checks
 
-    # -- life -----------------------------------------------------------------------------------------
-
     async def __aenter__(self) -> Self:
         return self
 
@@ -507,8 +503,6 @@ class Manager:
         except Exception as error:  # noqa: BLE001  supervision point: the manager decides
             self._fail(error)
 
-    # -- clusters -------------------------------------------------------------------------------------
-
     def _start_cache(self, cluster: Cluster) -> None:
         self._cluster_tasks[cluster.name] = self._spawn(
             self._run_cache(cluster), f"cache {cluster.name}".strip()
@@ -549,8 +543,6 @@ class Manager:
             task.cancel()
             await asyncio.wait([task])
         await cluster.aclose()
-
-    # -- the end --------------------------------------------------------------------------------------
 
     async def _stop(self, election: "asyncio.Task[None] | None") -> list[str]:
         self._is_stopping = True

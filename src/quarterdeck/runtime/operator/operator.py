@@ -10,8 +10,8 @@ without arguments that returns it::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ from quarterdeck.runtime.cache.options import KindOptions
 from quarterdeck.runtime.operator.rbac import Rule
 
 if TYPE_CHECKING:
+    from quarterdeck.api.k8s import Container, Pod
     from quarterdeck.runtime.manager.check import Check
     from quarterdeck.runtime.manager.manager import Manager
     from quarterdeck.runtime.webhook import AdmissionWebhook
@@ -30,6 +31,7 @@ __all__ = ["ENTRY_POINTS", "Operator", "OperatorEnvironment", "OperatorWebhooks"
 
 ENTRY_POINTS: Final = "quarterdeck.operators"
 S = TypeVar("S")
+InitGate: TypeAlias = "Callable[[Pod, Container], bool]"
 
 
 class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,6 +75,8 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Handlers by path, served beside the probes to everybody."""
     variables: Mapping[str, str] = {}
     """Environment variables that the program has to have on a cluster."""
+    init_gate: InitGate | None = None
+    """Whether an init container of the operator ends, where kubelets are simulated and run no containers."""
     checks: Mapping[str, Check] = {}
     """What readiness depends on beside the manager's own checks, by name."""
     others: tuple[OperatorWebhooks, ...] = ()

@@ -180,8 +180,6 @@ class Program:
             self.manager.add_rules(*REVIEW_RULES)
         return server
 
-    # -- webhooks -------------------------------------------------------------------------------------
-
     def _target(self) -> ServiceTarget | UrlTarget:
         options = self.options
         if not options.webhook_url:
@@ -231,8 +229,6 @@ class Program:
             namespace=self.options.namespace,
         )
         return (*read, registration, secret, *((definition,) if converted else ()))
-
-    # -- life -----------------------------------------------------------------------------------------
 
     @property
     def not_ready(self) -> str:

@@ -51,7 +51,7 @@ from quarterdeck.runtime.reconcile.finalizer import FinalizerScope
 from quarterdeck.runtime.reconcile.recording import head_of
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 
-__all__ = ["Context", "ContextWrites", "DeleteContext", "Toolbox"]
+__all__ = ["Context", "ContextServices", "ContextWrites", "DeleteContext"]
 
 T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)
@@ -88,7 +88,7 @@ class ContextWrites:
             context.note_write(call, response)
 
 
-class Toolbox:
+class ContextServices:
     """What all contexts of a controller share, per cluster."""
 
     __slots__ = ("applied", "cache", "client", "clock", "cluster", "execution", "recorder", "tracker")
@@ -114,9 +114,9 @@ class Toolbox:
         self.tracker: Final = tracker
         self.applied: Final = applied
 
-    def with_tracker(self, tracker: WriteTracker | None) -> "Toolbox":
+    def with_tracker(self, tracker: WriteTracker | None) -> "ContextServices":
         """The same tools with another memory of writes."""
-        return Toolbox(
+        return ContextServices(
             client=self.client,
             cache=self.cache,
             cluster=self.cluster,
@@ -131,7 +131,7 @@ class Toolbox:
 class DeleteContext:
     """The context of ``deleted``: the key of an object that is gone."""
 
-    def __init__(self, key: Key, tools: Toolbox, log: FieldLogger) -> None:
+    def __init__(self, key: Key, tools: ContextServices, log: FieldLogger) -> None:
         self.key: Final = key
         self.client: Final = tools.client
         self.cache: Final = tools.cache
@@ -146,7 +146,7 @@ class Context(Generic[T]):
         *,
         key: Key,
         obj: T | None,
-        tools: Toolbox,
+        tools: ContextServices,
         log: FieldLogger,
         reconcile_id: str,
         priority: int = 0,
@@ -205,8 +205,6 @@ class Context(Generic[T]):
     def now(self) -> Time:
         """The present date, for status fields."""
         return time_now(self._tools.clock)
-
-    # -- reads ----------------------------------------------------------------------------------------
 
     @overload
     async def get(
@@ -329,8 +327,6 @@ class Context(Generic[T]):
         """Cached objects of an index query: ``ctx.index(Pod, owned_by(job))``."""
         return self.cache.lookup(kind, query)
 
-    # -- writes ---------------------------------------------------------------------------------------
-
     async def create(self, obj: W, *, owner: Writable | None = None, **options: Unpack[WriteOptions]) -> W:
         """Create an object, owned by ``owner`` if given; raises ``AlreadyExists`` …"""
         obj = _owned(obj, owner)
@@ -440,8 +436,6 @@ class Context(Generic[T]):
             if shard is not None:
                 tracker.deleted(self.key, shard, metadata.namespace, metadata.name, metadata.uid)
 
-    # -- status ---------------------------------------------------------------------------------------
-
     @property
     def status(self) -> Draft[Any]:
         """The status to edit; written once at the end of the run, if it differs."""
@@ -461,8 +455,6 @@ class Context(Generic[T]):
         self._obj = None  # mostly the run is over and nobody looks at it again: decoded when somebody does
         self._edit = None
         return True
-
-    # -- other ----------------------------------------------------------------------------------------
 
     def finalizer(self, name: str) -> FinalizerScope[T]:
         """``async with ctx.finalizer("example.com/clean") as scope``: see ``FinalizerScope``."""

@@ -11,6 +11,7 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, GroupVersionResource
 from quarterdeck.api.codec import UNREADABLE
+from quarterdeck.errors import QuarterdeckError
 
 __all__ = ["Review", "ReviewRequest", "ReviewUser", "read_review"]
 
@@ -90,7 +91,7 @@ class _Head(msgspec.Struct, frozen=True, rename="camel"):
     request: _Uid | None = None
 
 
-class BadReview(Exception):
+class BadReview(QuarterdeckError):
     """The body is no review of ours; ``uid`` and ``api_version`` as far as they could be read."""
 
     def __init__(self, message: str, head: _Head | None = None) -> None:

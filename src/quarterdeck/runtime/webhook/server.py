@@ -93,8 +93,6 @@ class WebhookServer:
         self._http: Final = path_server(self._routes.get)
         self._stack: AsyncExitStack | None = None
 
-    # -- registration ---------------------------------------------------------------------------------
-
     def add(self, *webhooks: AdmissionWebhook) -> None:
         """Serve admission handlers; raises ``ConfigError`` when a path is taken."""
         for webhook in webhooks:
@@ -142,8 +140,6 @@ class WebhookServer:
     def installer(self, client: Client, name: str, target: Target) -> WebhookInstaller:
         """What keeps the configurations of everything served here in the cluster, under one name."""
         return WebhookInstaller(client, name, target, webhooks=self.webhooks, conversions=self.conversions)
-
-    # -- serving --------------------------------------------------------------------------------------
 
     @property
     def port(self) -> int:

@@ -93,8 +93,6 @@ class Connection(asyncio.Protocol):
         self._unsent = 0
         self._pending: tuple[Request, Route | Response] | None = None
 
-    # -- transport ------------------------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         # uvloop's transports are none of asyncio's classes, though they do the same
         self.attach(cast("ByteTransport", transport))
@@ -164,8 +162,6 @@ class Connection(asyncio.Protocol):
             self._is_paused = False
             self._transport.resume_reading()
 
-    # -- for the server -------------------------------------------------------------------------------
-
     def is_overdue(self, now: float) -> bool:
         """Whether the peer has taken too long to send what it began, or to begin."""
         return self._deadline < now
@@ -183,8 +179,6 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once."""
         self._transport.abort()
-
-    # -- reading --------------------------------------------------------------------------------------
 
     def _read_head(self) -> None:
         try:
@@ -262,8 +256,6 @@ class Connection(asyncio.Protocol):
             return
         self._transport.write(render_refusal(refused.status, refused.why, refused.body))
         self._linger()
-
-    # -- answering ------------------------------------------------------------------------------------
 
     def _serve(self, request: Request, route: Route | Response) -> None:
         self._state = _State.ANSWERING
@@ -423,8 +415,6 @@ class Connection(asyncio.Protocol):
             return
         self._deadline = self._loop.time() + self._service.limits.idle
         self._read_head()
-
-    # -- closing --------------------------------------------------------------------------------------
 
     def _close(self) -> None:
         self._state = _State.CLOSING

@@ -115,8 +115,6 @@ class RequestReader:
         self._waiting, self._at = b"", 0
         return rest
 
-    # -- heads ----------------------------------------------------------------------------------------
-
     def read_head(self) -> Head | None:
         """The next head, ``None`` while it is not complete; raises ``RefusedRequest``."""
         waiting, start = self._waiting, self._at
@@ -243,8 +241,6 @@ class RequestReader:
             raise RefusedRequest(400)
         return url
 
-    # -- bodies ---------------------------------------------------------------------------------------
-
     def start_body(self, limit: int) -> None:
         """Get ready to read the body of the last head, of which at most so many bytes are kept."""
         self.size = 0
@@ -295,8 +291,6 @@ class RequestReader:
                 raise RefusedRequest(400, "chunked encoding contains too much non-data")
         self.length = 0
         return True
-
-    # -- called by the parser -------------------------------------------------------------------------
 
     def on_url(self, url: bytes) -> None:
         self._url += url

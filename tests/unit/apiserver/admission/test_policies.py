@@ -77,9 +77,6 @@ def patch(expression: str) -> Json:
     return {"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}
 
 
-# -- validating ------------------------------------------------------------------------------------
-
-
 def test_a_false_expression_denies_the_write() -> None:
     status = Policies().validating({"expression": "false"}).refused()
     text = "ValidatingAdmissionPolicy 'p' with binding 'b0-p' denied request: failed expression: false"
@@ -254,8 +251,6 @@ def test_bindings_narrow_a_policy_down() -> None:
     assert policies.refused(policies.world.request(obj=labelled))
 
 
-# -- parameters ------------------------------------------------------------------------------------
-
 CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
 SHOW = {
     "expression": "false",
@@ -320,9 +315,6 @@ def test_parameters_that_cannot_be_configured() -> None:
         "failed to configure policy: "
         "failed to find resource referenced by paramKind: 'foo.io/v1, Kind=Foo'"
     )
-
-
-# -- mutating --------------------------------------------------------------------------------------
 
 
 def test_apply_configurations_are_merged() -> None:

@@ -88,9 +88,6 @@ def world() -> World:
     return World()
 
 
-# -- headers ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("header", "token"),
     [
@@ -117,9 +114,6 @@ def test_without_good_credentials_nobody_gets_in(world: World, header: str | Non
         "Unauthorized",
         "Unauthorized",
     )
-
-
-# -- static tokens ---------------------------------------------------------------------------
 
 
 def test_a_static_token_is_its_user(world: World) -> None:
@@ -150,9 +144,6 @@ def test_a_short_line_is_an_error_that_names_the_file(tmp_path: Any) -> None:
         load_token_file(path)
     assert str(path) in str(caught.value)
     assert "secret-token" not in str(caught.value)
-
-
-# -- ServiceAccount tokens -------------------------------------------------------------------
 
 
 def test_a_service_account_token_is_its_account(world: World) -> None:
@@ -322,9 +313,6 @@ def test_without_an_issuer_only_static_tokens_count(world: World) -> None:
         authenticator.authenticate_token(world.token())
 
 
-# -- certificates ----------------------------------------------------------------------------
-
-
 def der(user: UserInfo) -> bytes:
     return Authority.create(START).issue_client(user, START).certificate.public_bytes(Encoding.DER)
 
@@ -367,9 +355,6 @@ def test_a_certificate_without_a_name_is_nobody(world: World) -> None:
     for broken in (b"nonsense", nameless[:40]):
         with pytest.raises(StatusError):
             world.authenticator.authenticate(broken, None)
-
-
-# -- secrecy ---------------------------------------------------------------------------------
 
 
 def test_no_secret_is_shown_or_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:

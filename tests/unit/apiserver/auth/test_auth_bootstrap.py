@@ -101,9 +101,6 @@ def test_every_authenticated_user_may_discover_and_ask_about_itself(fresh: Autho
     assert not fresh.authorize(path_attributes(user, "get", "/metrics")).allowed
 
 
-# -- aggregation -----------------------------------------------------------------------------
-
-
 def role(name: str, *resources: str, labels: Json | None = None, gathers: list[Json] | None = None) -> Json:
     rules = [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]} for resource in resources]
     document: Json = {"metadata": {"name": name, "labels": labels or {}}, "rules": rules}

@@ -122,9 +122,6 @@ def test_names_that_do_not_fit_a_certificate_are_refused(credentials: Credential
         credentials.authority.issue_client(UserInfo(name), NOW)
 
 
-# -- files -----------------------------------------------------------------------------------
-
-
 def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir()}
 
@@ -236,9 +233,6 @@ def test_no_key_is_shown(credentials: Credentials) -> None:
     assert "PRIVATE" not in shown
     secret = credentials.server.key_pem.splitlines()[1].decode()
     assert secret not in shown
-
-
-# -- kubeconfig ------------------------------------------------------------------------------
 
 
 def test_a_kubeconfig_holds_all_a_client_needs(credentials: Credentials, tmp_path: Path) -> None:

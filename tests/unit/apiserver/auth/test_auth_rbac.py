@@ -257,8 +257,6 @@ def test_many_users_and_questions_do_not_pile_up(authorizer: Authorizer) -> None
     assert authorizer.authorize(ask("get", "pods", "ns")).allowed
 
 
-# -- agreement with a plain reading ----------------------------------------------------------
-
 NAMES = ["a", "b"]
 NAMESPACES = ["ns1", "ns2"]
 

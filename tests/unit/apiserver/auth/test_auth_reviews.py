@@ -58,9 +58,6 @@ def refusal(call: Any, *arguments: Any, **named: Any) -> StatusError:
     return error
 
 
-# -- access reviews --------------------------------------------------------------------------
-
-
 def test_a_subject_is_told_yes_with_the_reason(authorizer: Authorizer) -> None:
     spec = {"user": "bob", "resourceAttributes": PODS}
     assert subject_access_review({"metadata": {"creationTimestamp": None}, "spec": spec}, authorizer) == {
@@ -297,9 +294,6 @@ def test_whoami() -> None:
         "metadata": {"creationTimestamp": "2027-01-15T08:00:00Z"},
         "status": {"userInfo": {"username": "bob", "uid": "7", "groups": ["g"], "extra": {"k": ["v"]}}},
     }
-
-
-# -- tokens ----------------------------------------------------------------------------------
 
 
 class World:

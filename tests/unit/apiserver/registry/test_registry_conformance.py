@@ -99,9 +99,6 @@ def config_map(name: str) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "default"}}
 
 
-# -- certificate signing requests --------------------------------------------------------------------------
-
-
 async def make_request(client: Client) -> None:
     spec = {"request": REQUEST, "signerName": "example.com/signer", "usages": ["client auth"]}
     document = {
@@ -183,9 +180,6 @@ async def test_a_certificate_is_issued_once(client: Client) -> None:
     code, answer = await patched(client, f"{CSRS}/r/status", {"status": {"certificate": other}})
     assert code == 422
     assert "updates may not modify existing certificate content" in answer["message"]
-
-
-# -- scopes of quotas --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

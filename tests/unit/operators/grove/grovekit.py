@@ -242,9 +242,6 @@ def env(**values: str) -> tuple[EnvVar, ...]:
     return tuple(EnvVar(name=name, value=value) for name, value in values.items())
 
 
-# -- a running operator ------------------------------------------------------------------------------------
-
-
 def light_definitions() -> list[dict[str, Any]]:
     """Definitions that take anything: schemas have tests of their own, and take their time to install."""
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -50,9 +50,6 @@ def point(name: str, value: str) -> EntryPoint:
     return EntryPoint(name=name, value=value, group=names.BACKEND_ENTRY_POINTS)
 
 
-# -- registry ----------------------------------------------------------------------------------------------
-
-
 def test_a_registered_backend_is_found_and_listed_after_ours() -> None:
     known = registry()
     known.register("zebra", ExampleBackend)
@@ -156,9 +153,6 @@ def test_the_process_has_a_registry() -> None:
     )
 
 
-# -- manager -----------------------------------------------------------------------------------------------
-
-
 class Broken(Backend):
     def init(self) -> None:
         raise RuntimeError("boom")
@@ -236,9 +230,6 @@ async def test_a_gang_belongs_to_the_backend_that_its_label_names() -> None:
     assert made.enabled == {"example"}
     with pytest.raises(BackendError, match="unsupported scheduler"):
         await made.drain("nobody")
-
-
-# -- what backends may not do ------------------------------------------------------------------------------
 
 
 def misbehaving(change: Any) -> Backend:
@@ -328,9 +319,6 @@ def test_only_backends_that_clear_away_need_a_finalizer() -> None:
     assert needs_delete_hook(object())  # type: ignore[arg-type]  # of any make: better asked than not
 
 
-# -- conformance -------------------------------------------------------------------------------------------
-
-
 class Chatty(Backend):
     async def sync_pod_gang(self, ctx: Any, pod_gang: PodGang) -> None:
         stamp = {"metadata": {"annotations": {"n": pod_gang.metadata.resource_version}}}
@@ -373,9 +361,6 @@ async def test_the_example_to_copy_from_conforms(monkeypatch: pytest.MonkeyPatch
         assert found.metadata.labels["mybackend.io/managed"] == "true"
     finally:
         sys.modules.pop("my_backend", None)
-
-
-# -- configuration -----------------------------------------------------------------------------------------
 
 
 def load(**document: Any) -> Any:

@@ -43,9 +43,6 @@ def near(
     return TopologyConstraint(topology_name=name, pack=pack, pack_domain=old_word or UNSET)
 
 
-# -- defaults ----------------------------------------------------------------------------------------------
-
-
 def test_everything_that_is_not_said_is_filled_in() -> None:
     made = with_defaults(pcs(clique("a", 0), is_complete=False)).spec.template
     spec = made.cliques[0].spec
@@ -83,8 +80,6 @@ def test_a_set_without_namespace_is_in_the_default_one() -> None:
     given = pcs(clique("a"), is_complete=False).evolve(metadata=ObjectMeta(name="w"))
     assert with_defaults(given).metadata.namespace == "default"
 
-
-# -- changes -----------------------------------------------------------------------------------------------
 
 BASE: dict[str, Any] = {"groups": [group("g", ["b"], 2, 1)]}
 
@@ -187,8 +182,6 @@ def test_cliques_that_start_in_order_keep_it(kind: str) -> None:
         "got 'b'"
     ) in joined_text(validate_update(before, after))
 
-
-# -- topology ----------------------------------------------------------------------------------------------
 
 OFF = Rules(default_scheduler="d", enabled_schedulers=frozenset())
 ON = Rules(default_scheduler="d", enabled_schedulers=frozenset(), has_topology=True)

@@ -41,9 +41,6 @@ from .grovekit import NS, clique, pcs
 QUEUE = {names.KAI_QUEUE: "team-a"}
 
 
-# -- queues ------------------------------------------------------------------------------------------------
-
-
 def test_the_word_of_a_set_counts_and_its_label_more_than_its_annotation() -> None:
     assert queue_of(pcs(clique("a"), labels=QUEUE)) == "team-a"
     assert queue_of(pcs(clique("a"), annotations=QUEUE)) == "team-a"
@@ -79,9 +76,6 @@ def test_a_queue_that_is_not_clear_is_an_error(made: Any, text: str) -> None:
 
 def test_a_set_without_queue_may_be_charged_to_the_default_one() -> None:
     assert queue_of(pcs(clique("a")), is_required=False) == "default"
-
-
-# -- PodGroups ---------------------------------------------------------------------------------------------
 
 
 def pack(required: str = "", preferred: str = "") -> GangConstraint:
@@ -172,9 +166,6 @@ def test_what_belongs_to_kai_and_to_others_stays() -> None:
     assert merged_group(found, wanted) is found
 
 
-# -- pods --------------------------------------------------------------------------------------------------
-
-
 def backend(client: Any = None, recorder: Any = None, **config: Any) -> KaiBackend:
     return KaiBackend(client, Scheme(), recorder or NoRecorder(), "kai-scheduler", config)
 
@@ -203,9 +194,6 @@ def test_a_pod_of_a_pod_group_needs_its_labels(label: str) -> None:
     labels = {key: value for key, value in pod.metadata.labels.items() if key != label}
     with pytest.raises(BackendError, match=f'KAI scheduler requires pod label "{label}"'):
         prepared(backend(podGroups="enabled"), pod.evolve(metadata=pod.metadata.evolve(labels=labels)))
-
-
-# -- against a server --------------------------------------------------------------------------------------
 
 
 def hook(client: Any) -> HookContext:
@@ -308,9 +296,6 @@ async def test_kai_conforms(mode: str) -> None:
             pod_clique_set=sample,
         )
         assert problems == []
-
-
-# -- topologies --------------------------------------------------------------------------------------------
 
 
 def topology(*keys: str) -> ClusterTopologyBinding:

@@ -81,9 +81,6 @@ def hook(client: Any) -> HookContext:
     return HookContext(guarded_client(client, "default-scheduler"), get_logger(__name__))
 
 
-# -- the plan ----------------------------------------------------------------------------------------------
-
-
 def test_a_gang_becomes_a_workload_and_a_pod_group_for_each_clique() -> None:
     made = gang(("a", 2), ("b", 1))
     workload = plan_workload(made)
@@ -118,9 +115,6 @@ def test_only_what_was_asked_for_is_compared() -> None:
     (other,) = plan_pod_groups(gang(("a", 3)))
     assert not has_same_policy(filled, other)
     assert not has_same_policy(plan_workload(gang(("a", 2))), plan_workload(gang(("b", 2))))
-
-
-# -- the backend -------------------------------------------------------------------------------------------
 
 
 def test_pods_name_their_group() -> None:

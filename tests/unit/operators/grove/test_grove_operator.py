@@ -98,9 +98,6 @@ async def status_of(cluster: TestCluster) -> tuple[str, dict[str, Any]]:
     return found.data.get("activeBackend", ""), condition
 
 
-# -- start ---------------------------------------------------------------------------------------------
-
-
 async def test_a_backend_that_does_not_start_ends_the_operator_and_is_told() -> None:
     registry = Known("moody", Broken).registry
     async with TestCluster(crds=light_definitions()) as cluster:
@@ -186,9 +183,6 @@ async def test_the_topology_of_the_configuration_is_kept_and_goes_with_the_featu
         async with running(cluster=cluster) as grove:
             with pytest.raises(NotFound):
                 await grove.client.get(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
-
-
-# -- backends over time --------------------------------------------------------------------------------
 
 
 async def test_gangs_of_an_earlier_backend_stay_with_it() -> None:
@@ -417,9 +411,6 @@ async def test_a_switch_that_failed_and_is_taken_back_leaves_nothing_behind(tmp_
             assert not [each for each in log.events if each.reason == "BackendSwitched"]
 
 
-# -- what others have left -----------------------------------------------------------------------------
-
-
 async def test_hashes_of_another_implementation_are_replaced_and_nothing_is_updated() -> None:
     async with TestCluster(crds=light_definitions(), controllers=True) as cluster:
         client = cluster.client
@@ -492,8 +483,6 @@ async def test_the_token_of_older_versions_goes_when_no_pod_needs_it() -> None:
             await client.get(Secret, "w-initc-sa-token-secret", NS)
 
 
-# -- topologies of schedulers --------------------------------------------------------------------------
-
 KAI = {"schedulerName": "kai-scheduler", "topologyAwareScheduling": {"enabled": True}}
 
 
@@ -555,9 +544,6 @@ async def is_gone(client: Client) -> bool:
     except NotFound:
         return True
     return False
-
-
-# -- pods that are not seen yet ------------------------------------------------------------------------
 
 
 def seen(uid: str, *, is_deleting: bool = False) -> Pod:

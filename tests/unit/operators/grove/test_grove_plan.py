@@ -44,9 +44,6 @@ def cliques_of(made: PodCliqueSet) -> dict[str, PodClique]:
     return {each.metadata.name: each for each in found}
 
 
-# -- names and hashes --------------------------------------------------------------------------------------
-
-
 def test_everything_has_its_name() -> None:
     assert set(cliques_of(workload(replicas=2))) == {
         "w-0-pc-a",
@@ -103,9 +100,6 @@ def test_leaving_out_and_saying_nothing_is_the_same_to_a_hash() -> None:
     assert generation_hash(plain) == generation_hash(empty)
 
 
-# -- order of start ----------------------------------------------------------------------------------------
-
-
 def starts(made: PodCliqueSet) -> dict[str, list[str]]:
     return {name: list(each.spec.starts_after) for name, each in cliques_of(made).items()}
 
@@ -142,9 +136,6 @@ def test_explicit_order_is_followed() -> None:
 def test_a_parent_is_waited_for_as_far_as_its_minimum() -> None:
     made = workload((1, 1, 2), 1, clique_startup_type=names.EXPLICIT, after={"a": ["pc-c"]})
     assert parents_of(made, "pc-a", replica=0) == [Parent("w-0-sg-x-0-pc-c", 2)]
-
-
-# -- PodCliques and groups ---------------------------------------------------------------------------------
 
 
 def test_a_standalone_clique_belongs_to_the_set() -> None:
@@ -209,9 +200,6 @@ def test_a_group_of_a_set_with_a_similar_name_is_not_found() -> None:
     made = pcs(clique("a"), groups=[group("g", ["a"])])
     stranger = pcsg("x-0-g")
     assert group_config_of(made, stranger) is None
-
-
-# -- gangs -------------------------------------------------------------------------------------------------
 
 
 def gangs(made: PodCliqueSet, **replicas: int) -> dict[str, list[tuple[str, int]]]:
@@ -335,9 +323,6 @@ def test_the_object_of_a_gang_mirrors_its_set() -> None:
     assert mirrored({"a": "b", "grove.io/x": "y"}) == {"a": "b"}
 
 
-# -- the smaller children ----------------------------------------------------------------------------------
-
-
 def test_rights_of_init_containers() -> None:
     made = pcs(clique("a"))
     role, binding = childplan.plan_role(made), childplan.plan_role_binding(made)
@@ -385,9 +370,6 @@ def test_autoscalers_of_cliques_and_groups() -> None:
     assert (of_clique.spec.min_replicas, of_clique.spec.max_replicas) == (1, 5)
     assert of_group.spec.scale_target_ref.kind == "PodCliqueScalingGroup"
     assert (of_group.metadata.name, of_group.spec.min_replicas) == ("w-0-g", 2)
-
-
-# -- pods --------------------------------------------------------------------------------------------------
 
 
 def build(made: PodCliqueSet, name: str = "w-0-a", **around: object) -> object:

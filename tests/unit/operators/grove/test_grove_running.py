@@ -33,9 +33,6 @@ LATER = Time("2030-01-01T00:30:00Z")
 LONG_AGO = Time("2030-01-01T00:00:00Z")
 
 
-# -- indices and deletions ---------------------------------------------------------------------------------
-
-
 def test_new_pods_get_the_lowest_free_indices() -> None:
     pods = [pod("a", hostname="c-0"), pod("b", hostname="c-2")]
     assert free_indices("c", pods, 3) == [1, 3, 4]
@@ -93,9 +90,6 @@ def test_pods_that_go_already_are_no_candidates() -> None:
     assert [each.metadata.name for each in found] == ["kept"]
 
 
-# -- counting ----------------------------------------------------------------------------------------------
-
-
 def test_pods_are_counted_by_state() -> None:
     found = count_pods([*(pod(state, state) for state in STATES), pod("going", is_deleting=True)])
     assert found == PodCount(existing=6, scheduled=5, gated=1, ready=2, failed=1, started_not_ready=1)
@@ -103,9 +97,6 @@ def test_pods_are_counted_by_state() -> None:
 
 def test_a_pod_whose_gates_are_gone_is_not_gated_though_its_condition_is_late() -> None:
     assert count_pods([pod("p", "gated", gates=())]).gated == 0
-
-
-# -- gates -------------------------------------------------------------------------------------------------
 
 
 def gang(*groups: tuple[str, int, list[str]], initialized: str = "True") -> PodGang:
@@ -152,9 +143,6 @@ def test_gates_of_others_stay() -> None:
     other = PodSchedulingGate(name="example.com/hold")
     gated = pod("p", "gated", gates=(other, PodSchedulingGate(name=names.GATE)))
     assert gates_left(gated) == (other,)
-
-
-# -- missed minimums ---------------------------------------------------------------------------------------
 
 
 def verdicts(least: int, *, is_updating: bool = False, **count: int) -> list[tuple[str, str, str]]:
@@ -226,9 +214,6 @@ def test_what_never_started_is_not_terminated() -> None:
     breached = condition(names.MIN_AVAILABLE_BREACHED, "True", LATER)
     assert was_ever_healthy(pcsg(created=LONG_AGO, conditions=[breached]))
     assert not was_ever_healthy(pcsg(created=LATER, conditions=[breached]))
-
-
-# -- termination -------------------------------------------------------------------------------------------
 
 
 def breached(name: str, since: Time, *, is_member: int | None = None) -> object:

@@ -34,9 +34,6 @@ def step(progress: CliqueUpdate, *pods: object, least: int = 2) -> tuple[CliqueU
     return taken.progress, [each.metadata.name for each in taken.doomed]
 
 
-# -- one clique --------------------------------------------------------------------------------------------
-
-
 def test_pods_that_do_not_work_are_replaced_at_once() -> None:
     old = [pod(state, state, hash="old") for state in ("pending", "starting", "startedNotReady", "crashed")]
     progress, doomed = step(BEGUN, *old, least=1)
@@ -104,8 +101,6 @@ def test_an_update_ends_and_never_takes_a_working_pod_below_the_minimum(
     assert all(name.startswith("n") for name in pods)
 
 
-# -- one group ---------------------------------------------------------------------------------------------
-
 HASHES = {"c": "new"}
 GROUP = groupupdate.begin_update("g2", NOW)
 
@@ -153,9 +148,6 @@ def test_a_replica_that_is_scaled_away_during_its_update_is_done() -> None:
         )
     )
     assert group_step(moved, replica(0), replica(1))[0].update_ended_at == NOW
-
-
-# -- a set -------------------------------------------------------------------------------------------------
 
 
 def test_the_first_hash_is_no_update_and_another_one_is() -> None:
@@ -222,9 +214,6 @@ def test_whose_turn_it_is() -> None:
     assert setupdate.is_turn_of(progress, {names.SET_INDEX: "1"})
     assert not setupdate.is_turn_of(progress, {names.SET_INDEX: "0"})
     assert not setupdate.is_turn_of(UNSET, {names.SET_INDEX: "1"})
-
-
-# -- status ------------------------------------------------------------------------------------------------
 
 
 def status_of(pods: list[object], *, label: str = "new", expected: str = "new", **fields: Any) -> Any:
@@ -339,8 +328,6 @@ def test_a_set_reports_its_replicas() -> None:
     assert counted.updated_pod_clique_scaling_groups_count == 1
     assert counted.total_pod_clique_scaling_groups_count == 2
 
-
-# -- topology ----------------------------------------------------------------------------------------------
 
 LEVELS = (TopologyLevel(domain="zone", key="z"), TopologyLevel(domain="rack", key="r"))
 

@@ -195,9 +195,6 @@ async def test_the_schema_knows_what_a_constraint_is(constraint: Any, text: str)
         assert text in str(error.value)
 
 
-# -- what a scheduler can --------------------------------------------------------------------------------
-
-
 class Modest(Backend):
     """Can start gangs, and no more."""
 
@@ -232,8 +229,6 @@ def test_what_a_set_asks_for() -> None:
     }
     assert not missing_capabilities(made, "x", CAPABILITIES)
 
-
-# -- the authorizer ----------------------------------------------------------------------------------------
 
 OPERATOR = "system:serviceaccount:grove-system:grove-operator"
 
@@ -344,9 +339,6 @@ async def test_the_authorizer_needs_to_know_who_the_operator_is() -> None:
             operator.setup(cluster.manager(), environment)
         webhooks = set_up(cluster.manager(), authorizer={"enabled": True})
         assert [part.configuration for part in webhooks.others][-1] == "authorizer-webhook"
-
-
-# -- the init container ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

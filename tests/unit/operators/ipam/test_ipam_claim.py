@@ -10,27 +10,27 @@ from quarterdeck.api import Key, from_dict
 from quarterdeck.operators.ipam.logic import claim as words
 from quarterdeck.operators.ipam.logic.claim import Outcome, Refused, Why, choose, read_request
 from quarterdeck.operators.ipam.logic.facts import pool_facts
-from quarterdeck.operators.ipam.logic.ledger import Ledger
 from quarterdeck.operators.ipam.logic.naming import collision_name, owned_name, subnet_name
 from quarterdeck.operators.ipam.logic.network import parse
+from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 from quarterdeck.operators.ipam.types import SubnetClaimSpec, SubnetPool
 
 from .ipamstrategy import member
-from .test_ipam_ledger import POOL, book_of, facts
+from .test_ipam_pooltable import POOL, book_of, facts
 
 
 def grant(pool: dict[str, object], claim: dict[str, object], *members: str) -> str:
     """The block a claim gets, or the text it is refused with."""
     obj = SubnetPool.from_dict({"metadata": {"name": "p", "namespace": "default"}, "spec": pool})
-    ledger = Ledger()
-    ledger.put_pool(POOL, pool_facts(obj))
+    table = PoolTable()
+    table.put_pool(POOL, pool_facts(obj))
     for number, text in enumerate(members):
-        ledger.put_subnet(f"u{number}", member(f"u{number}", parse(text)))
-    book = book_of(ledger)
-    assert book.facts is not None
+        table.put_subnet(f"u{number}", member(f"u{number}", parse(text)))
+    state = book_of(table)
+    assert state.facts is not None
     try:
-        request = read_request(_spec(claim), book.facts)
-        return str(choose(request, book, claim="uid", cluster_id="c").network)
+        request = read_request(_spec(claim), state.facts)
+        return str(choose(request, state, claim="uid", cluster_id="c").network)
     except Refused as refusal:
         return refusal.message
 
@@ -107,12 +107,12 @@ def test_overlaps_name_what_is_in_the_way() -> None:
 
 
 def test_a_child_pool_in_the_way_is_named_too() -> None:
-    ledger = Ledger()
-    ledger.put_pool(POOL, facts("10.0.0.0/16"))
-    ledger.put_pool(Key("default", "kid"), facts("10.0.0.0/20", name="kid", parent="p"))
+    table = PoolTable()
+    table.put_pool(POOL, facts("10.0.0.0/16"))
+    table.put_pool(Key("default", "kid"), facts("10.0.0.0/20", name="kid", parent="p"))
     request = read_request(_spec({"requestedCIDR": "10.0.4.0/24"}), facts("10.0.0.0/16"))
     with pytest.raises(Refused, match=r"overlaps with existing allocation 10\.0\.0\.0/20"):
-        choose(request, book_of(ledger), claim="u", cluster_id="c")
+        choose(request, book_of(table), claim="u", cluster_id="c")
 
 
 @pytest.mark.parametrize("cidr", ["10.0.00.0/16", "010.0.0.0/16"])
@@ -149,9 +149,6 @@ def test_conditions_of_outcomes() -> None:
     assert Outcome("Bound", "10.0.0.0/24").condition == (True, "Allocated", "CIDR 10.0.0.0/24 allocated")
     assert Outcome("Error", message="why").condition == (False, "Error", "why")
     assert Outcome("Pending").condition == (False, "Pending", "Allocation in progress")
-
-
-# -- names -----------------------------------------------------------------------------------------------
 
 
 def test_subnet_names() -> None:

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from quarterdeck.api import Condition, Time
 from quarterdeck.operators.ipam.controllers.poolstatus import status_patch
 from quarterdeck.operators.ipam.logic.facts import pool_facts
-from quarterdeck.operators.ipam.logic.ledger import Ledger
 from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.occupancy import Occupancy, Rank
+from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 from quarterdeck.operators.ipam.logic.statuscalc import (
     LARGEST_COUNT,
     Limits,
@@ -24,7 +24,7 @@ from quarterdeck.operators.ipam.logic.statuscalc import (
 from quarterdeck.operators.ipam.types import SubnetPool
 
 from .ipamstrategy import POOLS, aligned, blocks_around, member, uncovered
-from .test_ipam_ledger import POOL, book_of, facts
+from .test_ipam_pooltable import POOL, book_of, facts
 
 NOW = Time("2030-01-01T00:00:00Z")
 
@@ -100,29 +100,26 @@ def test_size_keys_that_are_no_numbers_are_refused(key: str) -> None:
         normalize_size_key(key)
 
 
-# -- conditions ------------------------------------------------------------------------------------------
-
-
 def status_of(
-    ledger: Ledger,
+    table: PoolTable,
     present: tuple[Condition, ...] = (),
     *,
     has_parent: bool = True,
     limits: Limits | None = None,
 ) -> PoolStatus:
-    return pool_status(book_of(ledger), present, now=NOW, has_parent=has_parent, limits=limits or Limits())
+    return pool_status(book_of(table), present, now=NOW, has_parent=has_parent, limits=limits or Limits())
 
 
 def conditions(status: PoolStatus) -> dict[str, tuple[str, str]]:
     return {each.type: (each.status, each.reason) for each in status.conditions}
 
 
-def with_members(*cidrs: str, cidr: str = "10.0.0.0/26") -> Ledger:
-    ledger = Ledger()
-    ledger.put_pool(POOL, facts(cidr))
+def with_members(*cidrs: str, cidr: str = "10.0.0.0/26") -> PoolTable:
+    table = PoolTable()
+    table.put_pool(POOL, facts(cidr))
     for number, text in enumerate(cidrs):
-        ledger.put_subnet(f"u{number}", member(f"u{number}", parse(text)))
-    return ledger
+        table.put_subnet(f"u{number}", member(f"u{number}", parse(text)))
+    return table
 
 
 def test_a_healthy_pool() -> None:
@@ -153,10 +150,10 @@ def test_an_unreadable_range_is_said_and_nothing_is_guessed() -> None:
     pool = SubnetPool.from_dict(
         {"metadata": {"name": "p", "namespace": "default"}, "spec": {"cidr": "10.0.00.0/16"}}
     )
-    ledger = Ledger()
-    ledger.put_pool(POOL, pool_facts(pool))
-    ledger.put_subnet("a", member("a", parse("10.0.0.0/24")))
-    status = status_of(ledger)
+    table = PoolTable()
+    table.put_pool(POOL, pool_facts(pool))
+    table.put_subnet("a", member("a", parse("10.0.0.0/24")))
+    status = status_of(table)
     assert conditions(status) == {"Ready": ("False", "Error")}
     assert status.conditions[0].message.startswith("invalid pool CIDR format: ")
     assert (status.free, status.allocated) == (None, 1)
@@ -164,28 +161,28 @@ def test_an_unreadable_range_is_said_and_nothing_is_guessed() -> None:
 
 def test_the_list_of_members_goes_above_the_limit_and_comes_back_below_it() -> None:
     limits = Limits(omit_above=3, return_at=1)
-    ledger = with_members("10.0.0.0/30", "10.0.0.4/30", "10.0.0.8/30")
-    status = status_of(ledger, limits=limits)
+    table = with_members("10.0.0.0/30", "10.0.0.4/30", "10.0.0.8/30")
+    status = status_of(table, limits=limits)
     assert len(status.cidrs or {}) == 3
-    ledger.put_subnet("x", member("x", parse("10.0.0.12/30")))
-    status = status_of(ledger, status.conditions, limits=limits)
+    table.put_subnet("x", member("x", parse("10.0.0.12/30")))
+    status = status_of(table, status.conditions, limits=limits)
     assert status.cidrs is None
     assert conditions(status)["AllocatedCIDRsOmitted"] == ("True", "TooManyAllocations")
     for uid in ("x", "u0"):
-        ledger.drop_subnet(uid)
-    status = status_of(ledger, status.conditions, limits=limits)
+        table.drop_subnet(uid)
+    status = status_of(table, status.conditions, limits=limits)
     assert status.cidrs is None
-    ledger.drop_subnet("u1")
-    status = status_of(ledger, status.conditions, limits=limits)
+    table.drop_subnet("u1")
+    status = status_of(table, status.conditions, limits=limits)
     assert status.cidrs == {"10.0.0.8/30": "c-u2"}
     assert "AllocatedCIDRsOmitted" not in conditions(status)
 
 
 def test_of_equal_cidrs_the_older_member_is_listed() -> None:
-    ledger = with_members()
-    ledger.put_subnet("b", member("b", parse("10.0.0.0/28"), created="2030-02-01T00:00:00Z"))
-    ledger.put_subnet("a", member("a", parse("10.0.0.0/28"), created="2030-01-01T00:00:00Z"))
-    assert status_of(ledger).cidrs == {"10.0.0.0/28": "c-a"}
+    table = with_members()
+    table.put_subnet("b", member("b", parse("10.0.0.0/28"), created="2030-02-01T00:00:00Z"))
+    table.put_subnet("a", member("a", parse("10.0.0.0/28"), created="2030-01-01T00:00:00Z"))
+    assert status_of(table).cidrs == {"10.0.0.0/28": "c-a"}
 
 
 def test_a_patch_has_our_fields_only_and_removes_keys_with_null() -> None:
@@ -208,8 +205,8 @@ def test_a_patch_has_our_fields_only_and_removes_keys_with_null() -> None:
             },
         }
     )
-    ledger = with_members("10.0.0.16/28")
-    patch = status_patch(pool, status_of(ledger, pool.status.conditions))
+    table = with_members("10.0.0.16/28")
+    patch = status_patch(pool, status_of(table, pool.status.conditions))
     assert patch["metadata"] == {"resourceVersion": "7"}
     status = patch["status"]
     assert status["allocatedCIDRs"] == {"10.0.0.0/28": None, "10.0.0.16/28": "c-u0"}
@@ -219,10 +216,10 @@ def test_a_patch_has_our_fields_only_and_removes_keys_with_null() -> None:
 
 
 def test_nothing_is_sent_when_everything_is_right() -> None:
-    ledger = with_members("10.0.0.0/28")
+    table = with_members("10.0.0.0/28")
     pool = SubnetPool.from_dict(
         {"metadata": {"name": "p", "namespace": "default"}, "spec": {"cidr": "10.0.0.0/26"}}
     )
-    patch = status_patch(pool, status_of(ledger))
+    patch = status_patch(pool, status_of(table))
     settled = SubnetPool.from_dict({**pool.to_dict(), "status": patch["status"]})
-    assert status_patch(settled, status_of(ledger, settled.status.conditions)) == {}
+    assert status_patch(settled, status_of(table, settled.status.conditions)) == {}

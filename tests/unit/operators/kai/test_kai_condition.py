@@ -49,9 +49,6 @@ def written(
     return [(each.node_pool, each.transition_id, each.message) for each in found]
 
 
-# -- scheduling conditions -----------------------------------------------------------------------------
-
-
 def test_the_first_condition() -> None:
     (found,) = with_unschedulable((), node_pool="default", message="m", reasons=(), now=NOW) or ()
     assert to_dict(found) == {
@@ -134,9 +131,6 @@ def test_amounts() -> None:
     }
 
 
-# -- conditions of pods --------------------------------------------------------------------------------
-
-
 def with_condition(**fields: str) -> Pod:
     return Pod.from_dict({"metadata": {"name": "p"}, "status": {"conditions": [fields] if fields else []}})
 
@@ -155,9 +149,6 @@ def test_a_condition_is_set_once() -> None:
     other_text = with_condition(type="PodScheduled", status="False", reason="R", message="old")
     assert patched(other_text) == {"status": {"conditions": [change]}}
     assert patched(with_condition(**change)) is None
-
-
-# -- sums ----------------------------------------------------------------------------------------------
 
 
 def pod(phase: str, scheduled: bool = False, gpu: str = "1", **annotations: str) -> Json:

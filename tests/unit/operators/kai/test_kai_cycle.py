@@ -41,9 +41,6 @@ def condition(obj: Any, type: str) -> Any:
     return next((each for each in obj.status.conditions if each.type == type), None)
 
 
-# -- binding -------------------------------------------------------------------------------------------
-
-
 async def test_a_gang_that_fits_is_bound_as_a_whole() -> None:
     async with kai() as found:
         await found.add_nodes("n1", gpus=4)
@@ -142,9 +139,6 @@ async def test_the_cycle_waits_for_what_the_last_one_wrote() -> None:
         assert len(await found.requests()) == 2
 
 
-# -- what is told about those that wait ----------------------------------------------------------------
-
-
 async def test_a_gang_that_does_not_fit_is_told_why() -> None:
     async with kai() as found:
         await found.add_nodes("n1", gpus=1)
@@ -210,9 +204,6 @@ async def test_subgroups_that_make_no_tree_are_told() -> None:
         await found.schedule()
         (written,) = (await found.group("g")).status.scheduling_conditions
         assert "parent subgroup <a> of <b> not found" in written.message
-
-
-# -- eviction ------------------------------------------------------------------------------------------
 
 
 async def running(found: Kai, *names: str) -> None:
@@ -294,9 +285,6 @@ async def test_a_gang_that_is_whole_again_is_not_stale() -> None:
         await found.schedule()
         await found.schedule()
         assert names.STALE_ANNOTATION not in (await found.group("g")).metadata.annotations
-
-
-# -- trouble -------------------------------------------------------------------------------------------
 
 
 async def test_a_bind_that_fails_is_tried_again_later() -> None:

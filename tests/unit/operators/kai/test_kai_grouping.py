@@ -166,9 +166,6 @@ def test_topology_comes_from_the_annotations_of_the_owner() -> None:
     assert plan(pod(annotations=annotations), SET).constraint.topology == ""
 
 
-# -- Kubernetes' own kinds -----------------------------------------------------------------------------
-
-
 def test_each_pod_of_a_deployment_is_a_group() -> None:
     replicas = owner("apps/v1", "ReplicaSet", "rs")
     deployment = owner("apps/v1", "Deployment", "d", labels={QUEUE: "q9"})
@@ -190,9 +187,6 @@ def test_each_pod_of_a_job_is_a_group_of_the_job() -> None:
 
 def test_the_version_of_an_owner_does_not_matter() -> None:
     assert plan(pod("x"), owner("batch/v2", "Job", "j")).name == "pg-x-j-uid"
-
-
-# -- what is written -----------------------------------------------------------------------------------
 
 
 def test_a_new_group() -> None:

@@ -41,9 +41,6 @@ def grove(related: DynamicObject, given: Any = None, kind: str = "PodCliqueSet",
     return plan(given, CLIQUE, owner("grove.io/v1alpha1", kind, "pcs", **top), related=related)
 
 
-# -- Grove ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["PodCliqueSet", "PodGangSet"])
 def test_a_gang_is_a_group_with_a_subgroup_for_each_part(kind: str) -> None:
     found = grove(gang(part("a", 2, "a0", "a1"), part("b", 3, "b0")), kind=kind)
@@ -169,8 +166,6 @@ def test_an_unknown_preemptibility_of_the_set_is_an_error() -> None:
         grove(gang(), labels={names.PREEMPTIBILITY_LABEL: "maybe"})
 
 
-# -- JobSets -------------------------------------------------------------------------------------------
-
 JOB = owner("batch/v1", "Job", "job")
 
 
@@ -257,9 +252,6 @@ def test_a_pod_right_below_a_train_job_is_a_group_of_its_own() -> None:
     top = owner("trainer.kubeflow.org/v1alpha1", "TrainJob", "tj", labels={names.QUEUE_LABEL: "q"})
     found = plan(pod("p"), top)
     assert (found.name, found.owner.kind, found.queue) == ("pg-p-p-uid", "Pod", "q")
-
-
-# -- Kubeflow ------------------------------------------------------------------------------------------
 
 
 def torch(master: Any = 1, worker: Any = 4, **spec: Any) -> DynamicObject:

@@ -36,9 +36,6 @@ def made(kind: type[Resource], spec: Json, **more: Any) -> Any:
     return kind.from_dict({"metadata": metadata, "spec": spec, **more})
 
 
-# -- queues --------------------------------------------------------------------------------------------
-
-
 def test_a_queue_counts_memory_in_bytes() -> None:
     share = {"quota": 2, "limit": 3, "overQuotaWeight": 1}
     spec = {"displayName": "X", "parentQueue": "p", "priority": 7}
@@ -67,9 +64,6 @@ def test_runtimes_of_a_queue() -> None:
     assert queue_info(made(Queue, {})).preempt_min_runtime is None
     # one bad queue must not stop the scheduler
     assert queue_info(made(Queue, {"preemptMinRuntime": "soon"})).preempt_min_runtime is None
-
-
-# -- groups --------------------------------------------------------------------------------------------
 
 
 def test_a_group() -> None:
@@ -128,9 +122,6 @@ def test_annotations_that_are_no_times_count_as_none() -> None:
     assert (info.last_start, info.stale_since) == (None, None)
 
 
-# -- the others ----------------------------------------------------------------------------------------
-
-
 def test_a_bind_request() -> None:
     info = bind_request_info(
         made(
@@ -151,8 +142,6 @@ def test_a_topology_and_a_priority_class() -> None:
     assert priority_class_info(priority).value == 5
     assert priority_class_info(priority).is_global_default
 
-
-# -- volumes -------------------------------------------------------------------------------------------
 
 ZONE = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
 CLAIMS: dict[str, Json] = {

@@ -199,9 +199,6 @@ async def test_groups_of_one_name_in_two_namespaces_are_two() -> None:
         assert (await found.group("same", "b")).status.pending == 1
 
 
-# -- owners --------------------------------------------------------------------------------------------
-
-
 async def test_owners_are_followed_to_the_top_and_remembered() -> None:
     async with kai() as found:
         await found.cluster.install(definition("example.com", "Machine", "v1"))

@@ -158,9 +158,6 @@ async def test_requests_of_earlier_pods_are_told_apart() -> None:
         assert current.metadata.uid != "another"
 
 
-# -- own writes ----------------------------------------------------------------------------------------
-
-
 async def test_waiting_ends_when_the_cache_has_caught_up() -> None:
     async with kai() as found:
         await found.settle()
@@ -187,9 +184,6 @@ async def test_waiting_ends_when_it_takes_too_long() -> None:
         writes.deleted(stored)  # nobody did
         assert not await writes.wait_seen()
         assert await writes.wait_seen()
-
-
-# -- the clock -----------------------------------------------------------------------------------------
 
 
 class Cycle:
@@ -233,9 +227,6 @@ async def test_a_cycle_that_fails_does_not_end_the_others() -> None:
     assert len(cycle.started) == 5
     assert registry.value("quarterdeck_kai_cycles_total", "error") == 2
     assert registry.value("quarterdeck_kai_cycles_total", "success") == 3
-
-
-# -- saying things once --------------------------------------------------------------------------------
 
 
 async def test_the_same_is_said_again_only_after_a_while() -> None:

@@ -92,8 +92,6 @@ status: Json = {
 }
 checkpoint = some(lastTimestamp=stamps, checkSum=word)
 
-# -- v1 ------------------------------------------------------------------------------------------------
-
 v1_cri = st.one_of(
     some(
         {"type": st.sampled_from(names.CRI_TYPES)},
@@ -182,8 +180,6 @@ v1_status: Json = {
     ),
     "deckhouse": some(synced=st.just("True"), observed=checkpoint, processed=checkpoint),
 }
-
-# -- old versions --------------------------------------------------------------------------------------
 
 old_common: Json = {
     **shared,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.cli import convert
 from quarterdeck.cli.error import CommandError
+from quarterdeck.operators.nodegroup import command as convert
 
 MANIFEST = """\
 apiVersion: deckhouse.io/v1alpha2

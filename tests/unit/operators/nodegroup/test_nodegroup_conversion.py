@@ -134,9 +134,6 @@ def test_types_are_checked_before_the_wanted_version() -> None:
         convert(group(nodeType="Cloud"), "deckhouse.io/v9")
 
 
-# -- the protocol --------------------------------------------------------------------------------------
-
-
 def review(target: str, *objects: Any) -> Json:
     request = {"uid": "u-1", "desiredAPIVersion": target, "objects": list(objects)}
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}

@@ -73,9 +73,6 @@ def free_port() -> int:
         return port
 
 
-# -- before the cache is filled ------------------------------------------------------------------------
-
-
 async def test_state_comes_from_the_server_until_the_cache_is_filled_and_then_never_again() -> None:
     live = FakeCluster()
     live.configure("defaultCRI: ContainerdV2")
@@ -109,9 +106,6 @@ async def test_state_comes_from_the_server_until_the_cache_is_filled_and_then_ne
         assert live.reads == before
         running.cancel()
         await asyncio.wait([running])
-
-
-# -- while the operator restarts -----------------------------------------------------------------------
 
 
 def test_calls_during_a_restart_fail_or_are_answered_right() -> None:
@@ -173,9 +167,6 @@ async def write_docker(client: Client) -> str:
     return "a write was let through"
 
 
-# -- odd state in a real cluster -----------------------------------------------------------------------
-
-
 def test_no_secret_and_a_broken_one_on_a_server() -> None:
     async def story() -> None:
         async with embedded() as client, serving(client, free_port()) as program:
@@ -216,9 +207,6 @@ async def attempt(client: Client) -> str:
     except ApiError as error:
         return str(error)
     return ""
-
-
-# -- in bulk -------------------------------------------------------------------------------------------
 
 
 def whole_group(index: int) -> Json:

@@ -247,9 +247,6 @@ def test_the_version_of_the_cluster_is_that_of_the_group() -> None:
     assert status_of(group=group(status={"kubernetesVersion": "1.32"}))["kubernetesVersion"] == "1.32"
 
 
-# -- growing from nothing ------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("kind", "spec", "is_known"),
     [
@@ -282,9 +279,6 @@ def test_only_groups_that_may_be_empty_and_may_grow_start_from_zero(
     one = group(minPerZone=low, maxPerZone=high)
     assert starts_from_zero(one) is is_from_zero
     assert starts_from_zero(group("Static")) is False
-
-
-# -- simulated nodes -----------------------------------------------------------------------------------
 
 
 def nodes(zone: str, *numbers: int) -> list[SimulatedNode]:

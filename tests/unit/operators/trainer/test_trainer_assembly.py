@@ -111,9 +111,6 @@ def test_states_are_counted_anew_at_each_reading() -> None:
     end()
 
 
-# -- denials -------------------------------------------------------------------------------------------
-
-
 def test_one_finding_is_its_text_and_several_are_a_list() -> None:
     first = fielderror.invalid("a", "x", "no")
     second = fielderror.forbidden("b", "never")
@@ -139,8 +136,6 @@ def test_a_job_without_a_runtime_has_none() -> None:
         )
     )
 
-
-# -- dates of patches ----------------------------------------------------------------------------------
 
 NOW, BEFORE = Time("2030-01-02T00:00:00Z"), "2030-01-01T00:00:00Z"
 
@@ -190,9 +185,6 @@ def test_what_a_reference_leaves_empty_is_not_filled_in(reference: RuntimeRef, k
 def test_a_job_without_patches_is_left_alone() -> None:
     job = train_job()
     assert stamped(job, job, NOW) is job
-
-
-# -- examples ------------------------------------------------------------------------------------------
 
 
 def test_the_shipped_runtimes_are_all_there() -> None:

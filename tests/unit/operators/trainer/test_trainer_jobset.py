@@ -193,9 +193,6 @@ def test_rendering_changes_neither_the_job_nor_the_runtime() -> None:
     assert (to_dict(job), to_dict(made_of)) == before
 
 
-# -- the gate ------------------------------------------------------------------------------------------
-
-
 def live(job: Any, made_of: Any, *, suspend: bool) -> JobSet:
     jobset = rendered_jobset(job, made_of)
     return jobset.evolve(spec=jobset.spec.evolve(suspend=suspend))
@@ -226,8 +223,6 @@ def test_children_of_a_running_jobset_follow_it_and_not_the_job() -> None:
     assert found["PodGroup"]["spec"]["minMember"] == 3
     assert "JobSet" not in found
 
-
-# -- gangs ---------------------------------------------------------------------------------------------
 
 CPU: Json = {"resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
 
@@ -325,9 +320,6 @@ def test_init_containers_and_overhead_count() -> None:
     }
     info = info_of(train_job(), runtime(trainer(resources={"requests": {"cpu": "1"}}, pod=pod)))
     assert str(info.pod_sets[0].requests["cpu"]) == "3250m"
-
-
-# -- the framework -------------------------------------------------------------------------------------
 
 
 def test_there_is_one_source_of_status() -> None:

@@ -205,9 +205,6 @@ def test_reserved_variables_are_refused() -> None:
     assert text.endswith(f"must not have reserved envs: [{' '.join(sorted(names.MPI_RESERVED))}]")
 
 
-# -- JAX, XGBoost, PlainML -----------------------------------------------------------------------------
-
-
 def test_jax() -> None:
     jobset = render(train_job(trainer={"numNodes": 3}), runtime(policy={"jax": {}}))["JobSet"]
     assert env_of(jobset) == {

@@ -134,8 +134,6 @@ def test_one_word_for_how_a_job_is_doing(job: Any, state: str) -> None:
     assert state_of(job) == state
 
 
-# -- the audit -----------------------------------------------------------------------------------------
-
 TORCH = runtime(policy={"torch": {}})
 MPI = runtime(replicated("launcher"), trainer(), policy={"mpi": {}})
 XGBOOST = runtime(policy={"xgboost": {}})

@@ -139,9 +139,6 @@ def test_a_trainer_without_the_container_is_left_alone() -> None:
     assert env_of(jobset, name="main") == {}
 
 
-# -- validation ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("value", ["npu", "4", "", "AUTO"])
 def test_other_words_for_processes_are_refused(value: str) -> None:
     assert violations(train_job(trainer={"numProcPerNode": value}), runtime(policy=TORCH)) == [
@@ -170,8 +167,6 @@ def test_other_policies_do_not_reserve_them() -> None:
     env = [{"name": "PET_NNODES", "value": "1"}]
     assert violations(train_job(trainer={"env": env}), runtime()) == []
 
-
-# -- torchtune -----------------------------------------------------------------------------------------
 
 OWNED = [
     "output_dir=/out",

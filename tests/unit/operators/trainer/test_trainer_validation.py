@@ -31,9 +31,6 @@ from .trainerkit import (
 Json = dict[str, Any]
 
 
-# -- initializers --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("step", "key", "config"),
     [("dataset-initializer", "dataset", "datasetConfig"), ("model-initializer", "model", "modelConfig")],
@@ -55,8 +52,6 @@ def test_a_runtime_must_have_what_is_initialized(step: str, key: str, config: st
     )
     assert violations(job, runtime(initializer(step), trainer())) == []
 
-
-# -- overrides -----------------------------------------------------------------------------------------
 
 PREP = {"initContainers": [{"name": "prep", "image": "x"}]}
 
@@ -217,9 +212,6 @@ def test_pods_tell_what_a_late_status_does_not(pods: list[Pod], suspend: bool, a
     assert active_jobs(jobset(suspend=suspend), pods) == active
 
 
-# -- patches -------------------------------------------------------------------------------------------
-
-
 def patches(manager: str = "a.b/c", job: str = "node", **pod: Any) -> list[Json]:
     replicated_job = {"name": job, "template": {"spec": {"template": {"spec": pod}}}}
     template = {"spec": {"replicatedJobs": [replicated_job]}}
@@ -274,8 +266,6 @@ def test_parts_of_a_patch_are_for_ever() -> None:
     assert text.endswith("field is immutable")
 
 
-# -- gangs ---------------------------------------------------------------------------------------------
-
 QUEUE = names.VOLCANO_QUEUE
 
 
@@ -300,9 +290,6 @@ def test_a_priority_must_exist() -> None:
     last = trainer(pod={"priorityClassName": "system-node-critical"})
     (text,) = violations(train_job(), runtime(others, last, gang={"volcano": {}}), None, facts)
     assert text.endswith(detail)
-
-
-# -- runtimes ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("replicas", [0, 2])

@@ -181,9 +181,6 @@ async def test_a_client_authority_makes_client_certificates_mandatory(tmp_path: 
         ServingContext(client_ca=str(tmp_path / "missing"))
 
 
-# -- the policy of renewal ---------------------------------------------------------------------------
-
-
 class Calendar:
     """Steps through time with one Secret, as the replicas together would."""
 
@@ -312,9 +309,6 @@ def test_other_names_need_another_certificate() -> None:
     assert wanted is not None
     assert "more.example.io" in dns_names_of(certificates_in(wanted.certificate)[0])
     assert lifetime_used(calendar.leaf, calendar.now) < 0.01
-
-
-# -- in a cluster ------------------------------------------------------------------------------------
 
 
 class Replica:

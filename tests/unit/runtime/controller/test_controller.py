@@ -206,9 +206,6 @@ async def test_one_worker_per_key_with_a_manager_and_32_workers() -> None:
     assert 1 < spy.active_workers.highest <= 20
 
 
-# -- consistency -------------------------------------------------------------------------------------
-
-
 async def test_reconcile_after_own_write_never_sees_older_state() -> None:
     api, spy = widgets("a"), Spy()
     api.watch_delay = 2.0  # the cache is two seconds behind
@@ -351,9 +348,6 @@ async def test_name_conflict_forces_a_live_read() -> None:
 
     async with serving(manager_on(api), Builder(Widget).owns(ConfigMap).build(Script(create))):
         await until(lambda: found == ["somebody else"])
-
-
-# -- sources -----------------------------------------------------------------------------------------
 
 
 async def test_change_of_a_child_wakes_its_owner_and_a_moved_child_wakes_both() -> None:
@@ -549,9 +543,6 @@ async def test_metadata_only_watch_maps_without_bodies() -> None:
         assert manager.cache.informer(metadata_of(ConfigMap)).is_metadata_only
 
 
-# -- waiting -----------------------------------------------------------------------------------------
-
-
 async def test_wait_parks_the_key_until_a_condition_is_seen() -> None:
     api = widgets("a", "b")
 
@@ -593,9 +584,6 @@ async def test_wait_that_is_fulfilled_already_or_never_comes_back() -> None:
     assert answers[2] - answers[1] == pytest.approx(50, abs=0.1)
 
 
-# -- threads -----------------------------------------------------------------------------------------
-
-
 async def test_plain_function_runs_in_a_thread_and_can_use_the_context() -> None:
     api = widgets("a")
     threads: list[str] = []
@@ -613,9 +601,6 @@ async def test_plain_function_runs_in_a_thread_and_can_use_the_context() -> None
     async with serving(manager_on(api), Builder(Widget).build(Blocking())):
         await until(lambda: api.objects["widgets"]["ns", "a"].get("status", {}).get("ready") == 1)
     assert threads[0].startswith("quarterdeck")
-
-
-# -- builder -----------------------------------------------------------------------------------------
 
 
 def test_builder_refuses_what_does_not_fit() -> None:

@@ -46,9 +46,6 @@ def widget(name: str, color: str = "") -> Widget:
     return Widget(metadata=ObjectMeta(name=name, namespace="default"), spec=WidgetSpec(color=color))
 
 
-# -- cron --------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("schedule", "moment", "expected"),
     [
@@ -124,9 +121,6 @@ async def test_a_cron_source_wakes_its_keys_on_time(
     await clock.sleep(timedelta(days=3).total_seconds())
     assert runs == ["01 00:00:00", "01 06:30:00", "02 06:30:00", "03 06:30:00"]
     assert source.name == "cron source: 30 6 * * *"
-
-
-# -- queues and loggers -------------------------------------------------------------------------------------
 
 
 @pytest.mark.cluster(crds=[Widget])
@@ -275,9 +269,6 @@ async def test_the_span_of_a_reconcile_says_whose_it_is_and_how_long_the_key_wai
     assert (first["controller"], first["k8s.kind"], first["priority"]) == ("widget", "Widget", LOW_PRIORITY)
     assert first["queueWait"] < 1
     assert second["queueWait"] - first["queueWait"] == pytest.approx(2)
-
-
-# -- shards -------------------------------------------------------------------------------------------------
 
 
 class Replica:

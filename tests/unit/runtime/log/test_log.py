@@ -182,8 +182,6 @@ def test_the_same_error_is_written_once_then_once_a_minute_with_a_count() -> Non
     assert [fields.get("repeated", 0) for fields in written] == [0, 59, 59, 0, 0, 0]
 
 
-# -- secrets -----------------------------------------------------------------------------------------
-
 JWT = "eyJhbGciOiJSUzI1NiIsImtpZCI6IngifQ.eyJzdWIiOiJzeXN0ZW06c2VydmljZWFjY291bnQifQ.c2lnbmF0dXJl"
 
 

@@ -1,4 +1,4 @@
-"""All services on one manager: they fit its seams, start before controllers and stop after them."""
+"""All services on one manager: they fit its contracts, start before controllers and stop after them."""
 
 from __future__ import annotations
 

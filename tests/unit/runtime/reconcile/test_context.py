@@ -42,9 +42,6 @@ class Events:
         self.seen.append((type, reason, note))
 
 
-# -- status ------------------------------------------------------------------------------------------
-
-
 async def test_status_is_written_once_and_only_if_it_differs() -> None:
     api = widgets("a")
 
@@ -134,9 +131,6 @@ async def test_conditions_may_be_looked_at_while_they_are_edited() -> None:
         await until(lambda: len(found) >= 2)
     assert found[0] is None
     assert (found[1].status, found[1].reason) == ("False", "Waiting")
-
-
-# -- finalizers --------------------------------------------------------------------------------------
 
 
 async def test_declared_finalizer_is_added_runs_its_cleanup_and_is_removed() -> None:
@@ -258,9 +252,6 @@ async def test_finalizer_scope_adds_on_the_way_in_and_removes_on_the_way_out() -
     assert cleaned == ["begun", "done"]
 
 
-# -- apply -------------------------------------------------------------------------------------------
-
-
 def config(value: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name="c", namespace="ns"), data={"value": value})
 
@@ -370,9 +361,6 @@ async def test_prune_deletes_controlled_objects_that_are_not_kept() -> None:
         await until(lambda: pruned)
     assert pruned[0] == (Key("ns", "old"),)
     assert sorted(name for _, name in api.objects["configmaps"]) == ["foreign", "keep"]
-
-
-# -- upserts and children ----------------------------------------------------------------------------
 
 
 async def run_in_context(api: FakeApi, work: Any) -> list[Any]:

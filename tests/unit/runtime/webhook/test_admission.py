@@ -135,9 +135,6 @@ def json_documents() -> st.SearchStrategy[Any]:
     )
 
 
-# -- validating --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
 async def test_an_allowed_request_echoes_version_and_uid(version: str) -> None:
     answer = await ask(Validator(Gang, accept), review(document(), version=version))
@@ -341,9 +338,6 @@ async def test_a_handler_sees_the_whole_request_and_logs_with_its_keys() -> None
     assert seen["fields"]["resource"] == {"group": "example.io", "version": "v1", "resource": "gangs"}
 
 
-# -- defaulting --------------------------------------------------------------------------------------
-
-
 def default_queue(admission: Admission, gang: Gang) -> Gang:
     return gang if gang.spec.queue else gang.evolve(spec=gang.spec.evolve(queue="default"))
 
@@ -461,9 +455,6 @@ async def test_a_chain_feeds_each_the_object_of_the_one_before_and_sends_one_pat
     assert denied["response"]["allowed"] is False
     assert denied["response"]["warnings"] == ["scaled", "large"]
     assert "patch" not in denied["response"]
-
-
-# -- the server --------------------------------------------------------------------------------------
 
 
 @asynccontextmanager
@@ -648,9 +639,6 @@ async def test_requests_are_traced_when_there_is_a_tracer(tmp_path: Path) -> Non
 async def test_a_started_server_passes_its_own_check(tmp_path: Path) -> None:
     async with serving(tmp_path, Validator(Gang, accept)) as (server, _, _):
         await server.check()
-
-
-# -- through an API server ---------------------------------------------------------------------------
 
 
 async def test_generated_configurations_make_an_api_server_call_us(tmp_path: Path) -> None:

@@ -381,9 +381,6 @@ def test_versions_must_belong_together() -> None:
         endpoint.add(conversion())
 
 
-# -- there and back ----------------------------------------------------------------------------------
-
-
 def test_round_trips_lose_nothing() -> None:
     assert_roundtrip(conversion(), examples=200)
 
@@ -418,9 +415,6 @@ def test_a_stash_is_gone_after_it_was_taken_and_garbage_in_it_is_ignored() -> No
     spoiled = metadata.evolve(annotations={"quarterdeck.io/conversion-data": "{"})
     assert unstash(spoiled)[1] == {}
     assert "quarterdeck.io/conversion-data" not in stash(metadata, {"x": "y" * 300_000}).annotations
-
-
-# -- through an API server ---------------------------------------------------------------------------
 
 
 async def test_an_api_server_stores_the_hub_and_serves_the_spokes(tmp_path: Path) -> None:

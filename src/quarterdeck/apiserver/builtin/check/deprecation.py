@@ -6,13 +6,6 @@ from typing import Final
 
 from quarterdeck.apiserver.builtin.network.endpoints import ENDPOINTS_WARNING
 
-#: deleting a Job without saying what becomes of its pods
-JOB_DELETE_WARNING: Final = (
-    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove "
-    "them or set propagationPolicy=Orphan to suppress this warning"
-)
-
-
 _WARNINGS: Final = {
     "endpoints": ENDPOINTS_WARNING,
     "componentstatuses": "v1 ComponentStatus is deprecated in v1.19+",

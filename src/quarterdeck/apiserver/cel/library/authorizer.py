@@ -14,6 +14,7 @@ from quarterdeck.apiserver.cel.declaration import Function, Implementation, Over
 from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.types import BOOL, STRING, CelType, object_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.errors import QuarterdeckError
 
 AUTHORIZER: Final = object_type("kubernetes.authorization.Authorizer")
 PATH_CHECK: Final = object_type("kubernetes.authorization.PathCheck")
@@ -42,7 +43,7 @@ class Attributes:
     service_account: tuple[str, str] | None = None
 
 
-class AccessError(Exception):
+class AccessError(QuarterdeckError):
     """The host could not decide."""
 
 

@@ -19,6 +19,7 @@ from quarterdeck.apiserver.cel.value import (
     check_extent,
     type_name,
 )
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 
 _PRECISION: Final = 6
@@ -31,7 +32,7 @@ class Clause(NamedTuple):
     precision: int | None
 
 
-class FormatProblem(Exception):
+class FormatProblem(QuarterdeckError):
     """A malformed clause."""
 
 

@@ -8,6 +8,13 @@ import re
 from collections.abc import Callable, Iterable
 from typing import ClassVar, Final
 
+from quarterdeck.api.label import (
+    check_dns1035_label,
+    check_dns1123_label,
+    check_dns1123_subdomain,
+    check_label_value,
+    check_qualified_name,
+)
 from quarterdeck.apiserver.cel import gotime
 from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.library.url import request_problem
@@ -16,34 +23,8 @@ from quarterdeck.apiserver.cel.value import Opaque, OptionalValue
 
 FORMAT: Final = object_type("kubernetes.NamedFormat")
 
-_LABEL: Final = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
-_LABEL_1035: Final = "[a-z]([-a-z0-9]*[a-z0-9])?"
-_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE: Final = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?"
 _UUID: Final = re.compile(r"[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}", re.IGNORECASE)
 _BASE64: Final = re.compile(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})")
-
-_LABEL_TEXT: Final = (
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must "
-    "start and end with an alphanumeric character"
-)
-_SUBDOMAIN_TEXT: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
-    "must start and end with an alphanumeric character"
-)
-_LABEL_1035_TEXT: Final = (
-    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
-    "character, and end with an alphanumeric character"
-)
-_NAME_TEXT: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character"
-)
-_LABEL_VALUE_TEXT: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', "
-    "and must start and end with an alphanumeric character"
-)
 
 
 class FormatValue(Opaque):
@@ -62,73 +43,6 @@ class FormatValue(Opaque):
 
     def __hash__(self) -> int:
         return hash(self.name)
-
-
-def _too_long(text: str, limit: int) -> list[str]:
-    return (
-        [f"must be no more than {limit} bytes"] if len(text.encode("utf-8", "surrogatepass")) > limit else []
-    )
-
-
-def _regex_error(message: str, pattern: str, *examples: str) -> str:
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{message} (e.g. {shown}regex used for validation is '{pattern}')"
-
-
-def _label(text: str) -> list[str]:
-    problems = _too_long(text, 63)
-    if not re.fullmatch(_LABEL, text):
-        if re.fullmatch(_SUBDOMAIN, text):
-            problems.append("must not contain dots")
-        else:
-            problems.append(_regex_error(_LABEL_TEXT, _LABEL, "my-name", "123-abc"))
-    return problems
-
-
-def _subdomain(text: str) -> list[str]:
-    problems = _too_long(text, 253)
-    if not re.fullmatch(_SUBDOMAIN, text):
-        problems.append(_regex_error(_SUBDOMAIN_TEXT, _SUBDOMAIN, "example.com"))
-    return problems
-
-
-def _label_1035(text: str) -> list[str]:
-    problems = _too_long(text, 63)
-    if not re.fullmatch(_LABEL_1035, text):
-        problems.append(_regex_error(_LABEL_1035_TEXT, _LABEL_1035, "my-name", "abc-123"))
-    return problems
-
-
-def _qualified_name(text: str) -> list[str]:
-    parts = text.split("/")
-    problems: list[str] = []
-    name = parts[-1]
-    if len(parts) == 2:
-        prefix = parts[0]
-        if not prefix:
-            problems.append("prefix part must be non-empty")
-        else:
-            problems += [f"prefix part {problem}" for problem in _subdomain(prefix)]
-    elif len(parts) > 2:
-        return [
-            "a valid label key "
-            + _regex_error(_NAME_TEXT, _NAME, "MyName", "my.name", "123-abc")
-            + " with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    if not name:
-        problems.append("name part must be non-empty")
-    else:
-        problems += [f"name part {problem}" for problem in _too_long(name, 63)]
-    if not re.fullmatch(_NAME, name):
-        problems.append("name part " + _regex_error(_NAME_TEXT, _NAME, "MyName", "my.name", "123-abc"))
-    return problems
-
-
-def _label_value(text: str) -> list[str]:
-    problems = _too_long(text, 63)
-    if not re.fullmatch(_LABEL_VALUE, text):
-        problems.append(_regex_error(_LABEL_VALUE_TEXT, _LABEL_VALUE, "MyValue", "my_value", "12345"))
-    return problems
 
 
 def _prefix(check: Callable[[str], list[str]]) -> Callable[[str], list[str]]:
@@ -156,14 +70,14 @@ def _is_base64(text: str) -> bool:
 
 
 FORMATS: Final = {
-    "dns1123Label": FormatValue("DNS1123Label", _label, 30),
-    "dns1123Subdomain": FormatValue("DNS1123Subdomain", _subdomain, 60),
-    "dns1035Label": FormatValue("DNS1035Label", _label_1035, 30),
-    "qualifiedName": FormatValue("QualifiedName", _qualified_name, 60),
-    "dns1123LabelPrefix": FormatValue("DNS1123LabelPrefix", _prefix(_label), 30),
-    "dns1123SubdomainPrefix": FormatValue("DNS1123SubdomainPrefix", _prefix(_subdomain), 60),
-    "dns1035LabelPrefix": FormatValue("DNS1035LabelPrefix", _prefix(_label_1035), 30),
-    "labelValue": FormatValue("LabelValue", _label_value, 40),
+    "dns1123Label": FormatValue("DNS1123Label", check_dns1123_label, 30),
+    "dns1123Subdomain": FormatValue("DNS1123Subdomain", check_dns1123_subdomain, 60),
+    "dns1035Label": FormatValue("DNS1035Label", check_dns1035_label, 30),
+    "qualifiedName": FormatValue("QualifiedName", check_qualified_name, 60),
+    "dns1123LabelPrefix": FormatValue("DNS1123LabelPrefix", _prefix(check_dns1123_label), 30),
+    "dns1123SubdomainPrefix": FormatValue("DNS1123SubdomainPrefix", _prefix(check_dns1123_subdomain), 60),
+    "dns1035LabelPrefix": FormatValue("DNS1035LabelPrefix", _prefix(check_dns1035_label), 30),
+    "labelValue": FormatValue("LabelValue", check_label_value, 40),
     "uri": FormatValue("URI", _uri, 1103),
     "uuid": FormatValue(
         "uuid", _test(lambda s: _UUID.fullmatch(s) is not None, "does not match the UUID format"), 70

@@ -11,6 +11,7 @@ from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.operators import no_such_overload
 from quarterdeck.apiserver.cel.types import BOOL, INT, STRING, opaque_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 
 IP: Final = opaque_type("net.IP")
@@ -20,7 +21,7 @@ Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _HEX: Final = frozenset("0123456789abcdefABCDEF")
 
 
-class AddressError(ValueError):
+class AddressError(QuarterdeckError, ValueError):
     """Text that is no address, in the words of Go's netip."""
 
 
@@ -71,9 +72,6 @@ class CIDRValue(Opaque):
     def prefix(self, bits: int) -> int:
         """Leading bits as a number."""
         return int(self.address) >> (self.address.max_prefixlen - bits)
-
-
-# --- parsing
 
 
 def parse_address(text: str) -> tuple[Address, str]:
@@ -226,9 +224,6 @@ def parse_cidr(text: str) -> CIDRValue:
         raise EvalError(
             f"network address parse error during conversion from string: {problem.message}"
         ) from problem
-
-
-# --- functions
 
 
 def _is_ip(text: str) -> bool:

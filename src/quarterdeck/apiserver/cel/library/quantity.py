@@ -14,6 +14,7 @@ from quarterdeck.apiserver.cel.declaration import Function, Overload
 from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.types import BOOL, DOUBLE, INT, STRING, object_type
 from quarterdeck.apiserver.cel.value import MAX_INT, MIN_INT, Opaque
+from quarterdeck.errors import QuarterdeckError
 
 QUANTITY: Final = object_type("kubernetes.Quantity")
 
@@ -52,7 +53,7 @@ class Quantity(Opaque):
         return cls(Fraction(value) * Fraction(10) ** scale, (value, scale))
 
 
-class _Unparsable(Exception):
+class _Unparsable(QuarterdeckError):
     pass
 
 

@@ -55,9 +55,6 @@ def conversion_error(value: Value, target: str) -> EvalError:
     return EvalError(f"type conversion error from '{type_name(value)}' to '{target}'")
 
 
-# --- conversions
-
-
 def to_int(value: Value) -> int:
     """`int(value)`."""
     kind = type(value)
@@ -188,9 +185,6 @@ def _identity(value: Value) -> Value:
     return value
 
 
-# --- strings and sizes
-
-
 def size(value: Value) -> int:
     """`size(value)` in characters, bytes, elements or entries."""
     if not isinstance(value, (str, bytes, list, dict)):
@@ -212,9 +206,6 @@ def matches(text: Value, pattern: Value) -> bool:
     if type(text) is not str or type(pattern) is not str:
         no_such_overload()
     return compile_pattern(pattern).occurs_in(text)
-
-
-# --- time
 
 
 def _in_zone(timestamp: Timestamp, zone: str) -> datetime:
@@ -287,9 +278,6 @@ def _time_functions() -> Iterable[Function]:
         plain("getSeconds", "seconds", lambda t: t.second), "duration_to_seconds", _towards_zero(NANOS)
     )
     yield _with_duration(_milliseconds(), "duration_to_milliseconds", _towards_zero(1_000_000))
-
-
-# --- declarations
 
 
 def _operator(name: str, signatures: Iterable[tuple[str, tuple[CelType, ...], CelType]]) -> Function:

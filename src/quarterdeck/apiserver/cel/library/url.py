@@ -10,6 +10,7 @@ from quarterdeck.apiserver.cel.error import EvalError
 from quarterdeck.apiserver.cel.library.network import AddressError, parse_address
 from quarterdeck.apiserver.cel.types import BOOL, STRING, list_type, map_type, object_type
 from quarterdeck.apiserver.cel.value import Opaque
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 
 URL: Final = object_type("kubernetes.URL")
@@ -24,7 +25,7 @@ _PATH_ALSO: Final = frozenset(b"!$&'()*+,;=:@[]%")
 _USER: Final = _UNRESERVED | frozenset(b":!$&'()*+,;=%@")
 
 
-class UrlError(ValueError):
+class UrlError(QuarterdeckError, ValueError):
     """Text that is no URL, in the words of Go's net/url."""
 
 
@@ -49,9 +50,6 @@ class UrlValue(Opaque):
 
     def __str__(self) -> str:
         return self.text
-
-
-# --- parsing
 
 
 def _unescape(text: str, mode: str) -> bytes:
@@ -218,9 +216,6 @@ def to_url(text: str) -> UrlValue:
         raise EvalError(
             f"URL parse error during conversion from string: parse {quote(text)}: {problem}"
         ) from problem
-
-
-# --- functions
 
 
 def _split_port(host: str) -> tuple[str, str]:

@@ -105,8 +105,6 @@ class KaiBackend(Backend):
         if self._makes_groups:
             self._has_min_sub_group = await _knows_min_sub_group(self.client)
 
-    # -- pods ---------------------------------------------------------------------------------------------
-
     def prepare_pod(self, pod: PodDraft) -> None:
         """The scheduler's name, and the names of gang and clique where KAI looks for them."""
         labels = pod.metadata.labels
@@ -125,8 +123,6 @@ class KaiBackend(Backend):
             annotations[names.KAI_SKIP_GROUPER] = "true"
             annotations[names.KAI_GROUP_NAME] = gang
             labels[names.KAI_SUBGROUP] = clique
-
-    # -- gangs --------------------------------------------------------------------------------------------
 
     async def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
         """Make the PodGroup of a gang, or bring it up to date."""
@@ -165,8 +161,6 @@ class KaiBackend(Backend):
         """Refuse a set whose queue is not clear."""
         if self._makes_groups:
             queue_of(pcs, is_required=self._options.require_queue)
-
-    # -- topology -----------------------------------------------------------------------------------------
 
     @property
     def topology_gvk(self) -> GroupVersionKind:

@@ -56,8 +56,6 @@ class BackendManager:
         self.scheduler_name = ""
         """The configured name."""
 
-    # -- start --------------------------------------------------------------------------------------------
-
     async def initialize(
         self,
         client: Client,
@@ -156,8 +154,6 @@ class BackendManager:
             if self._report is not None:
                 self._report.retired(name)
 
-    # -- who is at work -----------------------------------------------------------------------------------
-
     def get(self) -> SchedulerBackend | None:
         """The active backend; none before the start, or if it failed."""
         return self._active
@@ -221,8 +217,6 @@ def version_of(backend: SchedulerBackend) -> str:
     """The version a backend says it has."""
     return backend.version if isinstance(backend, Versioned) else "unknown"
 
-
-# -- for programs with one operator ------------------------------------------------------------------------
 
 _default: Final = BackendManager()
 

@@ -96,8 +96,6 @@ class BackendRegistry:
             return [invalid(f"{path}{place.rstrip('`')}", dict(options), text)]
         return []
 
-    # -- entry points -------------------------------------------------------------------------------------
-
     def reload(self) -> None:
         """Look for entry points again; what is registered stays."""
         with self._lock:

@@ -55,8 +55,6 @@ class CliquePods:
         await self._update(ctx, pods)
         await self._open_gates(ctx, pods, sweep)
 
-    # -- number -------------------------------------------------------------------------------------------
-
     async def _resize(
         self, ctx: Context[PodClique], pcs: PodCliqueSet, pods: list[Pod], expected_hash: str
     ) -> None:
@@ -151,8 +149,6 @@ class CliquePods:
         self._expected.deleted(ctx.obj.metadata.uid, pod.metadata.uid)
         ctx.event("Normal", "PodDeleteSuccessful", f"Deleted Pod: {name}")
 
-    # -- update -------------------------------------------------------------------------------------------
-
     async def _update(self, ctx: Context[PodClique], pods: list[Pod]) -> None:
         pclq = ctx.obj
         progress = pclq.status.update_progress
@@ -168,8 +164,6 @@ class CliquePods:
                 # Written first: whoever continues after a crash must know which pod is being replaced.
                 await write_status(ctx, pclq.status.evolve(update_progress=taken.progress))
             await slow_start(taken.doomed, lambda pod: self._delete(ctx, pod))
-
-    # -- gates --------------------------------------------------------------------------------------------
 
     async def _open_gates(self, ctx: Context[PodClique], pods: list[Pod], sweep: Sweep) -> None:
         gated = [pod for pod in pods if has_our_gate(pod) and not pod.metadata.is_deleting]

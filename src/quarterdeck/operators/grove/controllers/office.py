@@ -59,8 +59,6 @@ class Office:
         self._hashes: OrderedDict[tuple[str, int], Hashes] = OrderedDict()
         self._synced: dict[str, int] = {}
 
-    # -- configuration ------------------------------------------------------------------------------------
-
     @property
     def has_topology(self) -> bool:
         """Topology-aware scheduling is on."""
@@ -72,8 +70,6 @@ class Office:
         given = self.configuration.topology_aware_scheduling.levels if self.has_topology else ()
         return configured_levels([ConfiguredLevel(each.domain, each.key) for each in given]) if given else ()
 
-    # -- hashes -------------------------------------------------------------------------------------------
-
     def hashes(self, pcs: PodCliqueSet) -> Hashes:
         """The hashes of a set, computed once for each generation of it."""
         key = (pcs.metadata.uid, pcs.metadata.generation)
@@ -83,8 +79,6 @@ class Office:
             if len(self._hashes) > _REMEMBERED:
                 self._hashes.popitem(last=False)
         return known
-
-    # -- gangs that backends have made something of ---------------------------------------------------------
 
     def synced(self, gang: PodGang) -> None:
         """The backend has taken the present spec of a gang over: its pods may go on."""

@@ -69,8 +69,6 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
         """A group goes, and its PodCliques with it."""
         return None
 
-    # -- PodCliques ---------------------------------------------------------------------------------------
-
     async def _steps(
         self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, hashes: Hashes, sweep: Sweep
     ) -> None:
@@ -116,8 +114,6 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
 
         await slow_start(plan_group_cliques(pcs, ctx.obj, hashes.cliques, known), create)
 
-    # -- update -------------------------------------------------------------------------------------------
-
     async def _begin_update(
         self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, hashes: Hashes
     ) -> None:
@@ -150,8 +146,6 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             await write_status(ctx, pcsg.status.evolve(update_progress=taken.progress))
         await _delete(ctx, [pclq for pclq in present if group_index_of(pclq) in taken.doomed])
 
-    # -- termination --------------------------------------------------------------------------------------
-
     async def _terminate(
         self,
         ctx: Context[PodCliqueScalingGroup],
@@ -179,8 +173,6 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             )
         if verdict.wait is not None:
             sweep.come_back(min(names.RETRY, verdict.wait), "a minimum is missed")
-
-    # -- status -------------------------------------------------------------------------------------------
 
     async def _report(self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, sweep: Sweep) -> None:
         pcsg, now = ctx.obj, ctx.now()

@@ -86,8 +86,6 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         self._children.forget(ctx.obj.metadata.uid)
         return None
 
-    # -- children -----------------------------------------------------------------------------------------
-
     async def _steps(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         with step("ERR_PROCESS_GENERATION_HASH", "failed to process the generation hash"):
             await self._process_hash(ctx, hashes)
@@ -151,8 +149,6 @@ class SetReconciler(Reconciler[PodCliqueSet]):
             labels=managed_labels(ctx.obj.metadata.name),
             keep={group.metadata.name for group in wanted},
         )
-
-    # -- status -------------------------------------------------------------------------------------------
 
     async def _report(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         pcs = ctx.obj

@@ -87,8 +87,6 @@ class GangReconciler(Reconciler[PodGang]):
         if known is not None:
             await self._clear(HookContext(ctx.client, ctx.log), known)
 
-    # -- whose it is --------------------------------------------------------------------------------------
-
     async def _backend(self, ctx: Context[PodGang]) -> SchedulerBackend:
         gang, office = ctx.obj, self._office
         label = gang.metadata.labels.get(names.SCHEDULER_NAME)
@@ -116,8 +114,6 @@ class GangReconciler(Reconciler[PodGang]):
                     continue
                 return pod.spec.scheduler_name
         return self._office.backends.scheduler_name
-
-    # -- hooks --------------------------------------------------------------------------------------------
 
     async def _tell_status(self, hook: HookContext, backend: SchedulerBackend, gang: PodGang) -> None:
         if not isinstance(backend, PodGangStatusObserver):

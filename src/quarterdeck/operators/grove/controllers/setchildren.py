@@ -65,8 +65,6 @@ class SetChildren:
         keep = {child.metadata.name for child in wanted}
         await ctx.prune(kind, labels=_of_set(ctx.obj), keep=keep)
 
-    # -- the token ----------------------------------------------------------------------------------------
-
     async def _sync_token(self, ctx: Context[PodCliqueSet]) -> None:
         pcs, wanted = ctx.obj, childplan.plan_token_secret(ctx.obj)
         if await self._is_filled(ctx, wanted.metadata.name):

@@ -46,8 +46,6 @@ class SetGangs:
     def __init__(self, office: Office) -> None:
         self._office: Final = office
 
-    # -- topology -----------------------------------------------------------------------------------------
-
     async def levels(self, ctx: Context[PodCliqueSet]) -> Sequence[TopologyLevel] | None:
         """The levels of the set's topology; nothing if it has none, or if that does not exist."""
         template = ctx.obj.spec.template
@@ -65,8 +63,6 @@ class SetGangs:
             return None
         name = topology_name_of(pcs.spec.template, has_default=bool(self._office.default_levels))
         return TopologyView(name, {level.domain: level.key for level in levels})
-
-    # -- making them --------------------------------------------------------------------------------------
 
     def plan(self, ctx: Context[PodCliqueSet], levels: Sequence[TopologyLevel] | None) -> list[GangPlan]:
         """The gangs that the set should have."""
@@ -141,8 +137,6 @@ class SetGangs:
     @staticmethod
     def _now(ctx: Context[PodCliqueSet]) -> Time:
         return ctx.now()
-
-    # -- filling them -------------------------------------------------------------------------------------
 
     async def fill(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan], sweep: Sweep) -> None:
         """List the pods of each gang; a gang whose pods are all there is initialized from then on."""

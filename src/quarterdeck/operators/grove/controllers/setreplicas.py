@@ -71,8 +71,6 @@ class SetReplicas:
                 sweep.come_back(min(names.RETRY, verdict.wait), "a minimum is missed")
         await self._update(ctx, hashes, verdicts, cliques, groups)
 
-    # -- termination --------------------------------------------------------------------------------------
-
     def _judge(
         self,
         pcs: PodCliqueSet,
@@ -116,8 +114,6 @@ class SetReplicas:
         for pcsg in groups:
             with ignore_not_found():
                 await retry_on_conflict(partial(_tell, ctx, pcsg.key, verdict), backoff=_RETRY)
-
-    # -- update -------------------------------------------------------------------------------------------
 
     async def _update(
         self,

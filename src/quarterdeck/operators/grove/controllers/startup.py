@@ -198,8 +198,6 @@ class Startup:
             with ignore_not_found():
                 await self._client.delete(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
 
-    # -- health -------------------------------------------------------------------------------------------
-
     async def _check_health(self) -> None:
         for name, backend in self._office.backends.backends.items():
             if not isinstance(backend, HealthChecked):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from quarterdeck.errors import QuarterdeckError
+
 __all__ = ["ArgumentError", "parse_arguments"]
 
 _FLAG: Final = "--podcliques"
 
 
-class ArgumentError(ValueError):
+class ArgumentError(QuarterdeckError, ValueError):
     """The arguments make no sense."""
 
 

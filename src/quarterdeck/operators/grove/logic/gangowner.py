@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from quarterdeck.api import OwnerReference, controller_of
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodGang
 
 __all__ = ["MappingError", "owning_set"]
 
 
-class MappingError(ValueError):
+class MappingError(QuarterdeckError, ValueError):
     """A gang cannot be told to a scheduler; the text is for its owner."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from quarterdeck.api.k8s import Pod
+from quarterdeck.errors import QuarterdeckError
 
 from . import naming
 from .podstate import is_active, is_ready, template_hash
@@ -12,7 +13,7 @@ from .podstate import is_active, is_ready, template_hash
 __all__ = ["PodIndexError", "choose_doomed", "free_indices"]
 
 
-class PodIndexError(ValueError):
+class PodIndexError(QuarterdeckError, ValueError):
     """The indices of existing pods make no sense."""
 
 

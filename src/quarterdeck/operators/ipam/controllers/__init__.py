@@ -2,10 +2,10 @@
 
 from .allocator import CidrAllocator, claim_controller
 from .audit import Auditor
-from .office import Office
 from .poolclaim import pool_claim_controller
 from .poolstatus import PoolStatusReconciler, pool_status_controller
 from .release import release_controller
+from .shared import SharedState
 from .strict import StrictReservations
 from .subnet import subnet_controller
 from .trigger import Trigger
@@ -13,8 +13,8 @@ from .trigger import Trigger
 __all__ = [
     "Auditor",
     "CidrAllocator",
-    "Office",
     "PoolStatusReconciler",
+    "SharedState",
     "StrictReservations",
     "Trigger",
     "claim_controller",

@@ -15,22 +15,22 @@ from quarterdeck.operators.ipam.types import Subnet, SubnetClaim
 from quarterdeck.runtime.cache import owned_by
 from quarterdeck.runtime.reconcile.context import Context
 
-from .office import Office
+from .shared import SharedState
 
 RETRY: Final = Backoff(steps=5, base=0.02, factor=2.0, jitter=0.1)
 
 
-async def adopt(ctx: Context[SubnetClaim], office: Office, member: Member) -> None:
+async def adopt(ctx: Context[SubnetClaim], shared: SharedState, member: Member) -> None:
     """Make the claim an owner of the Subnet it is bound to: the Subnet lives until its last claim goes.
 
     Subnets that were made by hand belong to no claim, and do not go with one; but if one of them goes, so
     that a claim is bound to nothing, the claim is looked at again.
     """
     uid = ctx.obj.metadata.uid
-    entry = office.subnet_entry(member.key)
+    entry = shared.subnet_entry(member.key)
     if entry is not None and any(owner.uid == uid for owner in entry.owner_references):
         return
-    office.use(member, ctx.key)
+    shared.use(member, ctx.key)
 
     async def add_owner() -> None:
         subnet = await ctx.client.get(Subnet, member.name, member.namespace)
@@ -53,18 +53,18 @@ def _is_made_for_claims(subnet: Subnet) -> bool:
     return by_claim or bool(subnet.spec and subnet.spec.claim_ref)
 
 
-async def give_up(ctx: Context[SubnetClaim], office: Office, member: Member) -> None:
+async def give_up(ctx: Context[SubnetClaim], shared: SharedState, member: Member) -> None:
     """Delete a Subnet that was made for this claim and cannot be used; others are left alone."""
     try:
         subnet = await ctx.client.get(Subnet, member.name, member.namespace)
     except NotFound:
-        office.ledger.drop_subnet(member.uid)
+        shared.table.drop_subnet(member.uid)
         return
     if is_made_for(subnet, ctx.obj):
-        await delete(ctx, office, subnet)
+        await delete(ctx, shared, subnet)
 
 
-async def drop_extras(ctx: Context[SubnetClaim], office: Office, bound: Network) -> None:
+async def drop_extras(ctx: Context[SubnetClaim], shared: SharedState, bound: Network) -> None:
     """Delete Subnets that were made for this claim beside the one it is bound to.
 
     They come from two allocators that were active at once. The claim is read again first: what is written
@@ -82,7 +82,7 @@ async def drop_extras(ctx: Context[SubnetClaim], office: Office, bound: Network)
     claim = await ctx.client.get(SubnetClaim, ctx.key.name, ctx.key.namespace)
     if claim.status.phase == names.BOUND and claim.status.allocated_cidr == str(bound):
         for subnet in extras:
-            await delete(ctx, office, subnet)
+            await delete(ctx, shared, subnet)
 
 
 def is_made_for(subnet: Subnet, claim: SubnetClaim) -> bool:
@@ -95,8 +95,8 @@ def is_made_for(subnet: Subnet, claim: SubnetClaim) -> bool:
     return controller is not None and controller.uid == claim.metadata.uid and member.name in made
 
 
-async def delete(ctx: Context[SubnetClaim], office: Office, subnet: Subnet) -> None:
+async def delete(ctx: Context[SubnetClaim], shared: SharedState, subnet: Subnet) -> None:
     """Delete exactly this Subnet."""
     with ignore_not_found():
         await ctx.delete(subnet)
-    office.ledger.drop_subnet(subnet.metadata.uid)
+    shared.table.drop_subnet(subnet.metadata.uid)

@@ -1,7 +1,7 @@
 """Claims: choose a block, make its Subnet, say so.
 
-A block is reserved in the ledger before its Subnet is created, between two awaits, so no two claims get
-the same addresses however many are under way. What was created is in the ledger before anything else
+A block is reserved in the table before its Subnet is created, between two awaits, so no two claims get
+the same addresses however many are under way. What was created is in the table before anything else
 happens. A crash at any point is harmless: the next process finds the Subnet by its cluster ID and binds
 the claim to it.
 
@@ -21,11 +21,11 @@ from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.errors import Requeue as ComeBack
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic import claim as words
-from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
 from quarterdeck.operators.ipam.logic.claim import Outcome, Refused, Request, Why, choose, read_request
 from quarterdeck.operators.ipam.logic.facts import Member, member_of
 from quarterdeck.operators.ipam.logic.naming import subnet_name
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, Network, parse
+from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetClaimSpec
 from quarterdeck.runtime.cache import owned_by
 from quarterdeck.runtime.contract import Recorder
@@ -43,7 +43,7 @@ from .adoption import adopt, drop_extras, give_up
 from .claimstatus import ClaimStatusWriter
 from .creation import SubnetMaker, Taken, Unsettled
 from .loading import TermSource
-from .office import LOADING_TIMEOUT, OWNER, POOL_REF, Office
+from .shared import LOADING_TIMEOUT, OWNER, POOL_REF, SharedState
 from .strict import StrictReservations
 
 ATTEMPTS: Final = 65
@@ -57,11 +57,13 @@ INDEXING: Final = 0.2
 class CidrAllocator(Reconciler[SubnetClaim]):
     """Grants and refuses claims."""
 
-    def __init__(self, office: Office, recorder: Recorder, strict: StrictReservations | None = None) -> None:
-        self._office: Final = office
+    def __init__(
+        self, shared: SharedState, recorder: Recorder, strict: StrictReservations | None = None
+    ) -> None:
+        self._shared: Final = shared
         self._recorder: Final = recorder
         self._strict: Final = strict
-        self._maker: Final = SubnetMaker(office.metrics)
+        self._maker: Final = SubnetMaker(shared.metrics)
         self._writer: Final = ClaimStatusWriter()
         self._unclear: Final[dict[Key, tuple[Key, Reservation]]] = {}
         """Reservations by claim whose creates had no clear answer."""
@@ -71,11 +73,11 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         try:
             return await self._look(ctx)
         finally:
-            self._office.looked_at(ctx.key)
+            self._shared.looked_at(ctx.key)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A claim is gone: its reservation is settled, and whoever waits behind it moves up."""
-        self._office.leave(ctx.key)
+        self._shared.leave(ctx.key)
         await self._settle(ctx.client, ctx.key)
         if self._strict is not None:
             await self._strict.tidy(ctx.client, ctx.key)
@@ -84,7 +86,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         claim = ctx.obj
         spec = claim.spec
         if not spec or claim.metadata.is_deleting:
-            self._office.leave(ctx.key)
+            self._shared.leave(ctx.key)
             await self._settle(ctx.client, ctx.key)
             return None
         pool = Key(ctx.key.namespace, spec.pool_ref)
@@ -98,7 +100,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             if not claim.status.allocated_cidr:
                 await self._writer.write(ctx, Outcome(names.PENDING))
             return Requeue(after=UNSETTLED, reason="unsettled")
-        self._office.leave(ctx.key)
+        self._shared.leave(ctx.key)
         if await self._writer.write(ctx, outcome):
             self._tell(ctx, "Normal", "SubnetAllocated", f"Successfully allocated Subnet {outcome.cidr}")
         if self._strict is not None and await self._strict.tidy(ctx.client, ctx.key):
@@ -110,21 +112,21 @@ class CidrAllocator(Reconciler[SubnetClaim]):
     ) -> None:
         outcome = Outcome(names.ERROR, cidr=ctx.obj.status.allocated_cidr, message=refusal.message)
         if refusal.why is not Why.NO_POOL:
-            self._office.metrics.allocation(pool, str(spec.block_size or 24), refusal.why.value)
+            self._shared.metrics.allocation(pool, str(spec.block_size or 24), refusal.why.value)
         if refusal.network is not None:
-            self._office.wait_for_space(ctx.obj, pool, refusal.network)
+            self._shared.wait_for_space(ctx.obj, pool, refusal.network)
         elif refusal.why is Why.EXHAUSTED:
-            self._office.wait_for_space(ctx.obj, pool, self._wanted_size(spec, pool))
+            self._shared.wait_for_space(ctx.obj, pool, self._wanted_size(spec, pool))
         else:
-            self._office.leave(ctx.key)
+            self._shared.leave(ctx.key)
         is_news = await self._writer.write(ctx, outcome)
         event = refusal.event(pool.name)
         if is_news and event is not None:
             self._tell(ctx, "Warning", *event)
 
     def _wanted_size(self, spec: SubnetClaimSpec, pool: Key) -> int:
-        book = self._office.ledger.book(pool)
-        return spec.block_size or (book.facts.usual_size if book is not None and book.facts else 24)
+        state = self._shared.table.state(pool)
+        return spec.block_size or (state.facts.usual_size if state is not None and state.facts else 24)
 
     def _tell(self, ctx: Context[SubnetClaim], kind: Any, reason: str, note: str) -> None:
         self._recorder.event(ctx.obj, kind, reason, "Allocate", note)
@@ -141,9 +143,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         try:
             return await self._allocate(ctx, spec, pool)
         finally:
-            self._office.metrics.allocation_latency.observe(perf_counter() - started)
-
-    # -- bound claims ---------------------------------------------------------------------------------
+            self._shared.metrics.allocation_latency.observe(perf_counter() - started)
 
     async def _keep(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
@@ -153,102 +153,98 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         member = self._member_of(ctx, spec, pool, network)
         if member is None:
             return await self._repair(ctx, spec, pool, network)
-        book = self._office.ledger.book(member.pool_key)
-        elder = book.elder(member) if book is not None else None
+        state = self._shared.table.state(member.pool_key)
+        elder = state.elder(member) if state is not None else None
         if elder is not None:
             raise words.outlived(cidr, elder.network, elder.network)
-        await adopt(ctx, self._office, member)
-        await drop_extras(ctx, self._office, network)
+        await adopt(ctx, self._shared, member)
+        await drop_extras(ctx, self._shared, network)
         return Outcome(names.BOUND, cidr)
 
     def _member_of(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
     ) -> Member | None:
-        ledger = self._office.ledger
-        book = ledger.book(pool)
-        found = book.of_cluster(spec.cluster_id) if book is not None else []
+        table = self._shared.table
+        state = table.state(pool)
+        found = state.of_cluster(spec.cluster_id) if state is not None else []
         # Pool or cluster ID of the claim may have been edited: then its Subnet is the one it owns.
-        owned = [ledger.member(subnet.metadata.uid) for subnet in ctx.index(Subnet, owned_by(ctx.obj))]
+        owned = [table.member(subnet.metadata.uid) for subnet in ctx.index(Subnet, owned_by(ctx.obj))]
         return next((each for each in [*found, *owned] if each is not None and each.network == network), None)
 
     async def _repair(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, network: Network
     ) -> Outcome:
         """The Subnet of a bound claim is gone: make it again if its block is still free."""
-        book, cidr = self._open(pool), ctx.obj.status.allocated_cidr
+        state, cidr = self._open(pool), ctx.obj.status.allocated_cidr
         claim = ctx.obj.metadata.uid
-        if claim not in book.reservations and (book.free is None or not _is_free(book, network)):
+        if claim not in state.reservations and (state.free is None or not _is_free(state, network)):
             raise words.lost(cidr, network)
         return await self._make(ctx, spec, pool, Request(network.prefix, network, cidr))
 
-    # -- new claims -----------------------------------------------------------------------------------
-
     async def _allocate(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
-        book = self._open(pool)
-        assert book.facts is not None
-        request = read_request(spec, book.facts)
+        state = self._open(pool)
+        assert state.facts is not None
+        request = read_request(spec, state.facts)
         self._check_name(ctx, spec, pool)
-        existing = await self._existing(ctx, spec, book, request)
+        existing = await self._existing(ctx, spec, state, request)
         if existing is not None:
             return existing
         outcome = await self._make(ctx, spec, pool, request)
         size = spec.block_size or parse(outcome.cidr).prefix
-        self._office.metrics.allocation(pool, str(size), "success")
+        self._shared.metrics.allocation(pool, str(size), "success")
         return outcome
 
-    def _open(self, pool: Key) -> PoolBook:
-        """The book of a pool that can be allocated from; raises ``Refused``, or asks to come back."""
-        book = self._office.ledger.book(pool)
-        if book is None or book.facts is None:
+    def _open(self, pool: Key) -> PoolState:
+        """The state of a pool that can be allocated from; raises ``Refused``, or asks to come back."""
+        state = self._shared.table.state(pool)
+        if state is None or state.facts is None:
             raise words.pool_missing(pool.name)
-        if book.facts.is_deleting:
+        if state.facts.is_deleting:
             raise words.pool_leaving(pool.name)
-        if book.facts.network is not None and not book.is_indexed:
+        if state.facts.network is not None and not state.is_indexed:
             raise ComeBack(after=INDEXING, reason="indexing")
-        return book
+        return state
 
     def _check_name(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> None:
         """Upstream once named Subnets after clusters: such a one in another pool is in the way."""
-        entry = self._office.subnet_entry(Key(ctx.key.namespace, spec.cluster_id))
-        known = self._office.ledger.member(entry.uid) if entry is not None else None
+        entry = self._shared.subnet_entry(Key(ctx.key.namespace, spec.cluster_id))
+        known = self._shared.table.member(entry.uid) if entry is not None else None
         if known is not None and known.cluster_id == spec.cluster_id and known.pool != pool.name:
             raise words.elsewhere(spec.cluster_id, known.pool)
 
     async def _existing(
-        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, book: PoolBook, request: Request
+        self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, state: PoolState, request: Request
     ) -> Outcome | None:
         """The block that the cluster has in this pool already."""
-        for member in book.of_cluster(spec.cluster_id):
-            if not book.is_good(member) or member.network is None:
-                await give_up(ctx, self._office, member)
+        for member in state.of_cluster(spec.cluster_id):
+            if not state.is_good(member) or member.network is None:
+                await give_up(ctx, self._shared, member)
                 continue
             if request.network not in (None, member.network) or request.size != member.network.prefix:
                 text = f"ClusterID {spec.cluster_id} already has {member.network} of this pool"
                 self._tell(ctx, "Warning", "ExistingAllocation", text)
-            await adopt(ctx, self._office, member)
+            await adopt(ctx, self._shared, member)
             return Outcome(names.BOUND, str(member.network))
         return None
-
-    # -- making Subnets -------------------------------------------------------------------------------
 
     async def _make(
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, request: Request
     ) -> Outcome:
-        office, uid = self._office, ctx.obj.metadata.uid
+        shared, uid = self._shared, ctx.obj.metadata.uid
         for attempt in range(1, ATTEMPTS + 1):
             reservation = await self._reserve(ctx, spec, pool, request)
             try:
                 subnet = await self._maker.make(ctx, reservation)
             except Taken as taken:
-                office.take_subnet(taken.subnet)
-                office.ledger.cancel(pool, uid)
-                office.metrics.allocation_retry(attempt)
+                shared.take_subnet(taken.subnet)
+                shared.table.cancel(pool, uid)
+                shared.metrics.allocation_retry(attempt)
                 continue
             except Unsettled:
                 self._unclear[ctx.key] = (pool, reservation)
                 raise
             except QuarterdeckError:
-                office.ledger.cancel(pool, uid)
+                shared.table.cancel(pool, uid)
                 raise
             return await self._confirm(ctx, pool, subnet)
         raise words.given_up(ATTEMPTS)
@@ -257,8 +253,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key, request: Request
     ) -> Reservation:
         """The claim's own reservation, if its outcome is still unclear; otherwise a new one."""
-        uid, book = ctx.obj.metadata.uid, self._open(pool)
-        pending = book.reservations.get(uid)
+        uid, state = ctx.obj.metadata.uid, self._open(pool)
+        pending = state.reservations.get(uid)
         if pending is not None and not pending.is_foreign:
             if pending.network == request.network or (
                 request.network is None and pending.network.prefix == request.size
@@ -267,8 +263,8 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             self._unclear[ctx.key] = (pool, pending)
             if await self._settle(ctx.client, ctx.key):
                 raise ComeBack(after=BUSY, reason="settled")
-            book = self._open(pool)
-        other = book.reservation_of_cluster(spec.cluster_id)
+            state = self._open(pool)
+        other = state.reservation_of_cluster(spec.cluster_id)
         if other is not None and other.claim != uid:
             raise ComeBack(after=BUSY, reason="same-cluster")
 
@@ -278,7 +274,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         if self._strict is not None:
             return await self._strict.reserve(ctx, pool, pick)
         reservation = pick()
-        self._office.ledger.reserve(pool, reservation)
+        self._shared.table.reserve(pool, reservation)
         return reservation
 
     async def _settle(self, client: Client, claim: Key) -> bool:
@@ -293,53 +289,55 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         del self._unclear[claim]
         member = member_of(subnet) if subnet is not None else None
         if member is None or (member.pool, member.network) != (pool.name, reservation.network):
-            self._office.ledger.cancel(pool, reservation.claim)
+            self._shared.table.cancel(pool, reservation.claim)
             return False
-        self._office.ledger.confirm(pool, reservation.claim, member)
+        self._shared.table.confirm(pool, reservation.claim, member)
         return True
 
     async def _confirm(self, ctx: Context[SubnetClaim], pool: Key, subnet: Subnet) -> Outcome:
-        office, member = self._office, member_of(subnet)
+        shared, member = self._shared, member_of(subnet)
         assert member is not None
         self._unclear.pop(ctx.key, None)
-        office.ledger.confirm(pool, ctx.obj.metadata.uid, member)
-        office.expect(member)
+        shared.table.confirm(pool, ctx.obj.metadata.uid, member)
+        shared.expect(member)
         if self._strict is not None:
             self._strict.created(ctx, pool, member)
-        book = office.ledger.book(pool)
-        if book is None or not book.is_good(member):
+        state = shared.table.state(pool)
+        if state is None or not state.is_good(member):
             # Another allocator was active and its Subnet is older: this one was never bound, so it goes.
-            await give_up(ctx, office, member)
+            await give_up(ctx, shared, member)
             raise ComeBack(after=BUSY, reason="outlived")
         if not any(owner.uid == ctx.obj.metadata.uid for owner in subnet.metadata.owner_references):
-            await adopt(ctx, office, member)
+            await adopt(ctx, shared, member)
         return Outcome(names.BOUND, str(member.network))
 
 
-def _is_free(book: PoolBook, network: Network) -> bool:
-    return book.free is not None and book.free.pool.contains(network) and book.free.is_free(network)
+def _is_free(state: PoolState, network: Network) -> bool:
+    return state.free is not None and state.free.pool.contains(network) and state.free.is_free(network)
 
 
-def claim_controller(office: Office, reconciler: CidrAllocator, *, client: Client) -> Controller[SubnetClaim]:
-    """The controller, for ``manager.add``; it starts to work when the ledger is up to date."""
+def claim_controller(
+    shared: SharedState, reconciler: CidrAllocator, *, client: Client
+) -> Controller[SubnetClaim]:
+    """The controller, for ``manager.add``; it starts to work when the table is up to date."""
     verbs = ("create", "delete", "patch")
     builder = (
         Builder(name=names.CLAIM_CONTROLLER)
         .for_(SubnetClaim, predicates=[generation_changed])
         .owns(Subnet, match_every_owner=True, predicates=[_SUBNET_LOST])
-        .watches(SubnetClaim, to=PhaseCounter(office))
-        .source(TermSource(office, client))
-        .source(office.claims)
+        .watches(SubnetClaim, to=PhaseCounter(shared))
+        .source(TermSource(shared, client))
+        .source(shared.claims)
         .indexes(SubnetClaim, POOL_REF)
         .indexes(Subnet, OWNER)
         .rbac(Rule(groups=(names.GROUP,), resources=("subnets",), verbs=verbs))
         .options(
-            max_concurrent_reconciles=office.settings.claim_workers,
+            max_concurrent_reconciles=shared.settings.claim_workers,
             cache_sync_timeout=LOADING_TIMEOUT,
             field_manager=names.FIELD_MANAGER,
         )
     )
-    if office.settings.strict_allocation:
+    if shared.settings.strict_allocation:
         builder.rbac(Rule(groups=(names.GROUP,), resources=("subnetpools",), verbs=("patch",)))
     return builder.build(reconciler)
 
@@ -355,8 +353,8 @@ _SUBNET_LOST: Final = Predicate(
 class PhaseCounter:
     """Counts claims by phase; enqueues nothing."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
         self._phases: Final[dict[Key, str]] = {}
 
     def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
@@ -367,5 +365,5 @@ class PhaseCounter:
         if after is not None:
             self._phases[key] = intern(after)
         if before != after:
-            self._office.metrics.claim_moved(key.namespace, before, after)
+            self._shared.metrics.claim_moved(key.namespace, before, after)
         return ()

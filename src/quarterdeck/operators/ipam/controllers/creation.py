@@ -19,9 +19,9 @@ from quarterdeck.errors import (
     TooManyRequests,
 )
 from quarterdeck.operators.ipam import names
-from quarterdeck.operators.ipam.logic.book import Reservation
 from quarterdeck.operators.ipam.logic.facts import member_of
 from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
+from quarterdeck.operators.ipam.logic.poolstate import Reservation
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import ClaimReference, Subnet, SubnetClaim, SubnetSpec
 from quarterdeck.runtime.reconcile.context import Context

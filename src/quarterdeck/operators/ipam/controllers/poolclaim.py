@@ -11,7 +11,7 @@ from typing import Final
 
 from quarterdeck.api import ObjectMeta, controller_of, set_controller_reference, to_dict
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, ignore_not_found
+from quarterdeck.errors import AlreadyExists, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.naming import owned_name
 from quarterdeck.operators.ipam.types import (
@@ -31,13 +31,13 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context
 
 from .claimstatus import status_changes
-from .office import OWNER, Office
+from .shared import OWNER, SharedState
 
 LEAVING: Final = 30.0
 """Seconds until another look at what should be gone; its events come before that."""
 
 
-class NameTaken(Exception):
+class NameTaken(QuarterdeckError):
     """Somebody else's object has the name."""
 
 
@@ -134,7 +134,7 @@ def _check_owner(obj: SubnetClaim | SubnetPool, claim: SubnetPoolClaim) -> None:
         raise NameTaken(f"{obj.kind} {obj.metadata.name} exists and belongs to somebody else")
 
 
-def pool_claim_controller(office: Office) -> Controller[SubnetPoolClaim]:
+def pool_claim_controller(shared: SharedState) -> Controller[SubnetPoolClaim]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=names.POOL_CLAIM_CONTROLLER)
@@ -145,7 +145,7 @@ def pool_claim_controller(office: Office) -> Controller[SubnetPoolClaim]:
         .indexes(SubnetPool, OWNER)
         .finalizer(names.FINALIZER, release)
         .options(
-            max_concurrent_reconciles=office.settings.pool_claim_workers,
+            max_concurrent_reconciles=shared.settings.pool_claim_workers,
             field_manager=names.FIELD_MANAGER,
         )
         .build(PoolClaimReconciler())

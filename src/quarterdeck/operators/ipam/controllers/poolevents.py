@@ -1,7 +1,7 @@
-"""From events of SubnetPools and Subnets to the ledger, and to the keys of the PoolStatus queue.
+"""From events of SubnetPools and Subnets to the table, and to the keys of the PoolStatus queue.
 
-An event goes into the ledger first and makes keys afterwards, in one handler: a reconcile that it causes
-never sees a ledger from before.
+An event goes into the table first and makes keys afterwards, in one handler: a reconcile that it causes
+never sees a table from before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from quarterdeck.runtime.controller.change import Change, ObjectEvent
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate, strict_generation_changed
 
-from .office import Office
+from .shared import SharedState
 from .subnet import ParentPoolMapper
 
 OWN_EVENTS: Final = strict_generation_changed
@@ -55,45 +55,45 @@ _EVENT_TYPES: Final = {
 
 
 class SubnetFeed:
-    """Subnets into the ledger; the keys are the mapper's."""
+    """Subnets into the table; the keys are the mapper's."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
-        self._mapper: Final = ParentPoolMapper(office.metrics)
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
+        self._mapper: Final = ParentPoolMapper(shared.metrics)
 
     def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
         """Pools whose members changed."""
         uid = _uid(event.entry)
         if event.change is Change.DELETED:
-            self._office.ledger.drop_subnet(uid)
+            self._shared.table.drop_subnet(uid)
         elif event.change is not Change.GENERIC:
             self._take(event)
         if event.change in (Change.DELETED, Change.UPDATED):
-            self._office.ring_users(uid)
+            self._shared.queue_users(uid)
         return self._mapper.keys(event, context)
 
     def _take(self, event: ObjectEvent[Any]) -> None:
-        office = self._office
-        member = office.take_subnet(event.object)
-        book = office.ledger.book(member.pool_key) if member is not None else None
-        if member is not None and book is not None and book.rivals(member):
+        shared = self._shared
+        member = shared.take_subnet(event.object)
+        state = shared.table.state(member.pool_key) if member is not None else None
+        if member is not None and state is not None and state.rivals(member):
             # Its claim may be bound to it already, by an allocator that did not know of the others.
-            office.ring_owners(event.entry)
+            shared.queue_owners(event.entry)
 
 
 class PoolFeed:
-    """Pools into the ledger, and from a child to its parent."""
+    """Pools into the table, and from a child to its parent."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
 
     def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
         """Parents that a child's change concerns, and children that wait for a parent."""
-        office, key = self._office, event.key
+        shared, key = self._shared, event.key
         if event.change is Change.DELETED:
-            office.ledger.drop_pool(key, _uid(event.entry))
+            shared.table.drop_pool(key, _uid(event.entry))
         elif event.change is not Change.GENERIC:
-            office.take_pool(event.object)
+            shared.take_pool(event.object)
         found = dict.fromkeys(self._parents(event))
         if event.change is Change.UPDATED and _label(event.old) != _label(event.new):
             found[key] = None
@@ -106,19 +106,19 @@ class PoolFeed:
             return ()
         labels = dict.fromkeys((_label(event.old), _label(event.new)))
         parents = [Key(event.key.namespace, name) for name in labels if name]
-        if self._office.settings.drop_idle_child_events:
+        if self._shared.settings.drop_idle_child_events:
             parents = [parent for parent in parents if not self._is_idle(parent)]
-        self._office.metrics.requeues.labelled(_EVENT_TYPES[event.change]).inc(len(parents))
+        self._shared.metrics.requeues.labelled(_EVENT_TYPES[event.change]).inc(len(parents))
         return parents
 
     def _is_idle(self, parent: Key) -> bool:
-        book = self._office.ledger.book(parent)
-        return book is None or book.facts is None or not book.has_news
+        state = self._shared.table.state(parent)
+        return state is None or state.facts is None or not state.has_news
 
     def _children(self, key: Key) -> Iterable[Key]:
-        book = self._office.ledger.book(key)
+        state = self._shared.table.state(key)
         return (
-            [Key(key.namespace, child.name) for child in book.children.values()] if book is not None else ()
+            [Key(key.namespace, child.name) for child in state.children.values()] if state is not None else ()
         )
 
 

@@ -2,7 +2,7 @@
 
 A pool is looked at when one of its Subnets comes, goes or changes its spec, when its own spec changes,
 when a child pool comes, goes or moves, when somebody asks for it over HTTP, and every ten minutes one
-pool in turn; after an error with the back-off of the design. The calculation reads the ledger, so a look
+pool in turn; after an error with the back-off of the design. The calculation reads the table, so a look
 costs the same for ten members and for a million.
 """
 
@@ -17,7 +17,7 @@ from quarterdeck.api import Key, to_dict
 from quarterdeck.client import Backoff, MergePatch, merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
-from quarterdeck.operators.ipam.logic.book import PoolBook
+from quarterdeck.operators.ipam.logic.poolstate import PoolState
 from quarterdeck.operators.ipam.logic.statuscalc import PoolStatus, pool_status
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 from quarterdeck.runtime.controller.builder import Builder
@@ -31,8 +31,8 @@ from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.wire.timeslice import TimeSlice
 
 from .audit import Auditor
-from .office import LOADING_TIMEOUT, PARENT, POOL_REF, Office
 from .poolevents import OWN_EVENTS, PoolFeed, SubnetFeed
+from .shared import LOADING_TIMEOUT, PARENT, POOL_REF, SharedState
 from .subnet import SUBNET_EVENTS
 
 TIMEOUT: Final = 90.0
@@ -43,69 +43,69 @@ RETRY: Final = Backoff(steps=5, base=0.05, factor=2.0, jitter=0.1)
 class PoolStatusReconciler(Reconciler[SubnetPool]):
     """Computes the status and writes it if it differs."""
 
-    def __init__(self, office: Office, auditor: Auditor) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState, auditor: Auditor) -> None:
+        self._shared: Final = shared
         self._auditor: Final = auditor
         self._random: Final = random.Random()  # noqa: S311  jitter, no secret
         self._written: Final[dict[Key, float]] = {}
 
     async def reconcile(self, ctx: Context[SubnetPool]) -> Result | None:
         """Look at one pool."""
-        with self._office.metrics.pool_reconcile():
-            office = self._office
-            office.take_pool(ctx.obj)
+        with self._shared.metrics.pool_reconcile():
+            shared = self._shared
+            shared.take_pool(ctx.obj)
             wait = self._remaining(ctx.key)
             if wait > 0:
                 return Requeue(after=wait, reason="interval")
-            book = office.ledger.book(ctx.key)
-            assert book is not None
+            state = shared.table.state(ctx.key)
+            assert state is not None
             has_status = False
-            if ctx.key in office.forced:
-                await self._auditor.audit(book)
-                office.forced.discard(ctx.key)
-                has_status = not book.has_news
-            if book.is_behind:
-                await self._rebuild(book)
+            if ctx.key in shared.forced:
+                await self._auditor.audit(state)
+                shared.forced.discard(ctx.key)
+                has_status = not state.has_news
+            if state.is_behind:
+                await self._rebuild(state)
             await self._write(ctx, has_status=has_status)
             return None
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a pool that is gone."""
-        with self._office.metrics.pool_reconcile():
-            self._office.ledger.drop_pool(ctx.key)
-            self._office.metrics.forget_pool(ctx.key)
-            self._office.forced.discard(ctx.key)
+        with self._shared.metrics.pool_reconcile():
+            self._shared.table.drop_pool(ctx.key)
+            self._shared.metrics.forget_pool(ctx.key)
+            self._shared.forced.discard(ctx.key)
             self._written.pop(ctx.key, None)
 
     def _remaining(self, key: Key) -> float:
-        interval = self._office.settings.status_interval
+        interval = self._shared.settings.status_interval
         last = self._written.get(key)
         if not interval or last is None:
             return 0.0
         return last + interval - asyncio.get_running_loop().time()
 
-    async def _rebuild(self, book: PoolBook) -> None:
+    async def _rebuild(self, state: PoolState) -> None:
         started, turn = perf_counter(), TimeSlice()
-        for _ in book.rebuild():
+        for _ in state.rebuild():
             await turn.end()
-        self._office.metrics.rebuilds.observe(perf_counter() - started)
-        self._office.indexed(book)
+        self._shared.metrics.rebuilds.observe(perf_counter() - started)
+        self._shared.indexed(state)
 
     async def _write(self, ctx: Context[SubnetPool], *, has_status: bool) -> None:
         """Write the status on what the pool is now; on a conflict read again, and compute again.
 
         ``has_status``: an audit expects it to be written already. If it is not, somebody else changed it.
         """
-        metrics, key, started = self._office.metrics, ctx.key, perf_counter()
+        metrics, key, started = self._shared.metrics, ctx.key, perf_counter()
         delays = RETRY.delays(self._random)
         pool, has_sent = ctx.obj, False
         try:
             while not pool.metadata.is_deleting:
-                book = self._office.ledger.book(key)
-                if book is None or book.facts is None:
+                state = self._shared.table.state(key)
+                if state is None or state.facts is None:
                     return
-                revision = book.revision
-                status = self._status(ctx, book, pool)
+                revision = state.revision
+                status = self._status(ctx, state, pool)
                 changes = status_patch(pool, status)
                 if changes:
                     has_sent = True
@@ -118,13 +118,13 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
                             raise
                         await asyncio.sleep(delay)
                         pool = await ctx.client.get(SubnetPool, key.name, key.namespace)
-                        self._office.take_pool(pool)
+                        self._shared.take_pool(pool)
                         continue
                     metrics.pool_status_written(key, "success", perf_counter() - started)
                     if has_status:
                         metrics.drift.labelled(key.namespace, key.name).inc()
                     self._written[key] = asyncio.get_running_loop().time()
-                book.confirmed = revision
+                state.confirmed = revision
                 self._show(ctx, status)
                 return
         except NotFound:
@@ -134,21 +134,21 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
                 metrics.pool_status_written(key, "failure", perf_counter() - started)
             raise
 
-    def _status(self, ctx: Context[SubnetPool], book: PoolBook, pool: SubnetPool) -> PoolStatus:
-        assert book.facts is not None
-        parent = book.facts.parent
-        above = self._office.ledger.book(Key(ctx.key.namespace, parent)) if parent else None
+    def _status(self, ctx: Context[SubnetPool], state: PoolState, pool: SubnetPool) -> PoolStatus:
+        assert state.facts is not None
+        parent = state.facts.parent
+        above = self._shared.table.state(Key(ctx.key.namespace, parent)) if parent else None
         return pool_status(
-            book,
+            state,
             pool.status.conditions,
             now=ctx.now(),
             has_parent=not parent or (above is not None and above.facts is not None),
-            limits=self._office.settings.limits,
+            limits=self._shared.settings.limits,
         )
 
     def _show(self, ctx: Context[SubnetPool], status: PoolStatus) -> None:
         taken = status.addresses - status.free_addresses
-        self._office.metrics.pool_measured(
+        self._shared.metrics.pool_measured(
             ctx.key,
             status.free or {},
             status.allocated,
@@ -185,11 +185,11 @@ def pool_status_limiter(clock: Clock | None = None) -> RateLimiter[Key]:
     )
 
 
-def pool_status_controller(office: Office, reconciler: Reconciler[SubnetPool]) -> Controller[SubnetPool]:
+def pool_status_controller(shared: SharedState, reconciler: Reconciler[SubnetPool]) -> Controller[SubnetPool]:
     """The controller, for ``manager.add``."""
 
     async def begin(context: SourceContext) -> None:
-        office.open()  # before the feeds, which start after this source
+        shared.open()  # before the feeds, which start after this source
         context.synced()
         await asyncio.get_running_loop().create_future()
 
@@ -197,16 +197,16 @@ def pool_status_controller(office: Office, reconciler: Reconciler[SubnetPool]) -
         Builder(name=names.POOL_STATUS_CONTROLLER)
         .for_(SubnetPool, predicates=[OWN_EVENTS])
         .source(FunctionSource(begin, name="begin"))
-        .watches(SubnetPool, to=PoolFeed(office))
-        .watches(Subnet, to=SubnetFeed(office), predicates=[SUBNET_EVENTS])
-        .source(ChannelSource(office.trigger, name="external trigger"))
-        .source(TimerSource(office.settings.audit_period, office.next_audit))
-        .source(office.pools)
+        .watches(SubnetPool, to=PoolFeed(shared))
+        .watches(Subnet, to=SubnetFeed(shared), predicates=[SUBNET_EVENTS])
+        .source(ChannelSource(shared.trigger, name="external trigger"))
+        .source(TimerSource(shared.settings.audit_period, shared.next_audit))
+        .source(shared.pools)
         .indexes(Subnet, POOL_REF)
         .indexes(SubnetPool, PARENT)
         .limiter(pool_status_limiter())
         .options(
-            max_concurrent_reconciles=office.settings.pool_status_workers,
+            max_concurrent_reconciles=shared.settings.pool_status_workers,
             reconcile_timeout=TIMEOUT,
             cache_sync_timeout=LOADING_TIMEOUT,
             enable_warmup=True,

@@ -22,19 +22,19 @@ from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
-from .office import LOADING_TIMEOUT, Office
+from .shared import LOADING_TIMEOUT, SharedState
 
 
 class PoolReleaser(Reconciler[SubnetPool]):
     """Puts the finalizer on child pools, and takes it off when nothing depends on them."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
 
     async def reconcile(self, ctx: Context[SubnetPool]) -> Result | None:
         """Look at one pool."""
         pool = ctx.obj
-        self._office.take_pool(pool)
+        self._shared.take_pool(pool)
         metadata = pool.metadata
         if pool.parent and (not metadata.is_deleting or self._is_used(ctx)):
             wanted = metadata if metadata.is_deleting else add_finalizer(metadata, names.FINALIZER)
@@ -49,20 +49,20 @@ class PoolReleaser(Reconciler[SubnetPool]):
         return None
 
     def _is_used(self, ctx: Context[SubnetPool]) -> bool:
-        book = self._office.ledger.book(ctx.key)
-        return book is not None and bool(book.members or book.children or book.reservations)
+        state = self._shared.table.state(ctx.key)
+        return state is not None and bool(state.members or state.children or state.reservations)
 
 
-def release_controller(office: Office) -> Controller[SubnetPool]:
+def release_controller(shared: SharedState) -> Controller[SubnetPool]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=names.POOL_RELEASE_CONTROLLER)
         .for_(SubnetPool, predicates=[generation_changed | labels_changed])
-        .source(office.releases)
+        .source(shared.releases)
         .rbac(
             Rule(groups=(names.GROUP,), resources=("subnetpools",), verbs=("patch",)),
             Rule(groups=(names.GROUP,), resources=("subnetpools/finalizers",), verbs=("update",)),
         )
         .options(cache_sync_timeout=LOADING_TIMEOUT, field_manager=names.FIELD_MANAGER)
-        .build(PoolReleaser(office))
+        .build(PoolReleaser(shared))
     )

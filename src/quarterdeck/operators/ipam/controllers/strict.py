@@ -24,16 +24,16 @@ from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.errors import Requeue as ComeBack
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic import claim as words
-from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
 from quarterdeck.operators.ipam.logic.claim import Refused
 from quarterdeck.operators.ipam.logic.facts import Member, version_number
 from quarterdeck.operators.ipam.logic.naming import collision_name, subnet_name
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
+from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.reconcile.context import Context
 
-from .office import Office
+from .shared import SharedState
 
 ATTEMPTS: Final = 20
 CATCH_UP: Final = 10.0
@@ -55,7 +55,7 @@ class InFlight(msgspec.Struct, frozen=True, rename="camel"):
     """When it was made, Unix time."""
 
 
-class Desk(msgspec.Struct, frozen=True, rename="camel"):
+class ReservationList(msgspec.Struct, frozen=True, rename="camel"):
     """What the annotation holds."""
 
     in_flight: tuple[InFlight, ...] = ()
@@ -66,8 +66,8 @@ class Desk(msgspec.Struct, frozen=True, rename="camel"):
 class StrictReservations:
     """Reserves blocks on pool objects."""
 
-    def __init__(self, office: Office, cache: Cache) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState, cache: Cache) -> None:
+        self._shared: Final = shared
         self._cache: Final = cache
         self._locks: Final[dict[Key, asyncio.Lock]] = {}
         self._made: Final[dict[Key, tuple[Key, str, int]]] = {}
@@ -79,18 +79,18 @@ class StrictReservations:
         """Pick a block and have it reserved; raises ``Refused`` as ``pick`` does."""
         async with self._locks.setdefault(pool, asyncio.Lock()):
             for _ in range(ATTEMPTS):
-                obj, desk = await self._read(ctx.client, pool)
-                await self._catch_up(pool, desk.settled)
-                book = self._office.ledger.book(pool)
-                if book is None:
+                obj, listed = await self._read(ctx.client, pool)
+                await self._catch_up(pool, listed.settled)
+                state = self._shared.table.state(pool)
+                if state is None:
                     raise words.pool_missing(pool.name)
-                desk = await self._without_abandoned(ctx, pool, self._without_settled(book, desk))
-                self._take_over(ctx, book, desk)
-                chosen = self._own(ctx, book, desk) or pick()
-                if not await self._write(ctx.client, obj, self._with(ctx, desk, chosen)):
+                listed = await self._without_abandoned(ctx, pool, self._without_settled(state, listed))
+                self._take_over(ctx, state, listed)
+                chosen = self._own(ctx, state, listed) or pick()
+                if not await self._write(ctx.client, obj, self._with(ctx, listed, chosen)):
                     continue
-                self._office.ledger.cancel(pool, chosen.claim)
-                self._office.ledger.reserve(pool, chosen)
+                self._shared.table.cancel(pool, chosen.claim)
+                self._shared.table.reserve(pool, chosen)
                 return chosen
         raise ComeBack(after=0.1, reason="busy-pool")
 
@@ -108,28 +108,28 @@ class StrictReservations:
         pool, uid, _ = self._made[claim]
         async with self._locks.setdefault(pool, asyncio.Lock()):
             try:
-                obj, desk = await self._read(client, pool)
+                obj, listed = await self._read(client, pool)
             except Refused:
-                desk = Desk()
-            book = self._office.ledger.book(pool)
-            left = self._without_settled(book, desk) if book is not None else desk
-            if left != desk and not await self._write(client, obj, left):
+                listed = ReservationList()
+            state = self._shared.table.state(pool)
+            left = self._without_settled(state, listed) if state is not None else listed
+            if left != listed and not await self._write(client, obj, left):
                 return True
             if any(each.claim == uid for each in left.in_flight):
                 return True
             self._made.pop(claim, None)
             return False
 
-    async def _read(self, client: Client, pool: Key) -> tuple[SubnetPool, Desk]:
+    async def _read(self, client: Client, pool: Key) -> tuple[SubnetPool, ReservationList]:
         try:
             obj = await client.get(SubnetPool, pool.name, pool.namespace)
         except NotFound as error:
             raise words.pool_missing(pool.name) from error
-        self._office.take_pool(obj)
-        return obj, _desk(obj)
+        self._shared.take_pool(obj)
+        return obj, _listed(obj)
 
-    async def _write(self, client: Client, obj: SubnetPool, desk: Desk) -> bool:
-        text = msgspec.json.encode(desk).decode()
+    async def _write(self, client: Client, obj: SubnetPool, listed: ReservationList) -> bool:
+        text = msgspec.json.encode(listed).decode()
         head = {
             "resourceVersion": obj.metadata.resource_version,
             "annotations": {names.RESERVATIONS: text},
@@ -141,7 +141,7 @@ class StrictReservations:
         return True
 
     async def _catch_up(self, pool: Key, version: str) -> None:
-        """Wait until everything up to a version is not only in the cache but in the ledger."""
+        """Wait until everything up to a version is not only in the cache but in the table."""
         informer = self._cache.informer(Subnet)
         shard = informer.shard_for(pool.namespace)
         if not version or shard is None:
@@ -158,36 +158,38 @@ class StrictReservations:
         finally:
             cancel()
 
-    def _without_settled(self, book: PoolBook, desk: Desk) -> Desk:
+    def _without_settled(self, state: PoolState, listed: ReservationList) -> ReservationList:
         """Without the entries whose Subnets are known, or were made here and may be gone again."""
-        made = {uid: version for pool, uid, version in self._made.values() if pool == book.key}
-        settled, left = version_number(desk.settled), []
-        for each in desk.in_flight:
+        made = {uid: version for pool, uid, version in self._made.values() if pool == state.key}
+        settled, left = version_number(listed.settled), []
+        for each in listed.in_flight:
             network = parse(each.cidr)
-            member = book.overlapping_member(network)
+            member = state.overlapping_member(network)
             if member is not None and member.network == network:
                 settled = max(settled, member.version)
             elif each.claim in made:
                 settled = max(settled, made[each.claim])
             else:
                 left.append(each)
-        return Desk(tuple(left), str(settled) if settled else "")
+        return ReservationList(tuple(left), str(settled) if settled else "")
 
-    def _take_over(self, ctx: Context[SubnetClaim], book: PoolBook, desk: Desk) -> None:
-        """Hold in the ledger what others have reserved, and nothing else of theirs."""
-        foreign = {each.claim: each for each in desk.in_flight if each.claim != ctx.obj.metadata.uid}
-        for claim, known in list(book.reservations.items()):
+    def _take_over(self, ctx: Context[SubnetClaim], state: PoolState, listed: ReservationList) -> None:
+        """Hold in the table what others have reserved, and nothing else of theirs."""
+        foreign = {each.claim: each for each in listed.in_flight if each.claim != ctx.obj.metadata.uid}
+        for claim, known in list(state.reservations.items()):
             if known.is_foreign and claim not in foreign:
-                self._office.ledger.cancel(book.key, claim)
+                self._shared.table.cancel(state.key, claim)
         for claim, each in foreign.items():
-            if claim not in book.reservations:
+            if claim not in state.reservations:
                 network = parse(each.cidr)
-                self._office.ledger.reserve(book.key, Reservation(claim, "", network, is_foreign=True))
+                self._shared.table.reserve(state.key, Reservation(claim, "", network, is_foreign=True))
 
-    def _own(self, ctx: Context[SubnetClaim], book: PoolBook, desk: Desk) -> Reservation | None:
+    def _own(
+        self, ctx: Context[SubnetClaim], state: PoolState, listed: ReservationList
+    ) -> Reservation | None:
         """What this claim has reserved already, before a crash or by another allocator, if it is of use."""
-        claim, free = ctx.obj, book.free
-        for each in desk.in_flight:
+        claim, free = ctx.obj, state.free
+        for each in listed.in_flight:
             if each.claim != claim.metadata.uid or not claim.spec or free is None:
                 continue
             network = parse(each.cidr)
@@ -195,16 +197,20 @@ class StrictReservations:
                 return Reservation(each.claim, claim.spec.cluster_id, network)
         return None
 
-    def _with(self, ctx: Context[SubnetClaim], desk: Desk, chosen: Reservation) -> Desk:
-        others = tuple(each for each in desk.in_flight if each.claim != chosen.claim)
+    def _with(
+        self, ctx: Context[SubnetClaim], listed: ReservationList, chosen: Reservation
+    ) -> ReservationList:
+        others = tuple(each for each in listed.in_flight if each.claim != chosen.claim)
         now = int(ctx.now().timestamp())
         entry = InFlight(str(chosen.network), chosen.claim, ctx.key.name, now)
-        return Desk((*others, entry), desk.settled)
+        return ReservationList((*others, entry), listed.settled)
 
-    async def _without_abandoned(self, ctx: Context[SubnetClaim], pool: Key, desk: Desk) -> Desk:
+    async def _without_abandoned(
+        self, ctx: Context[SubnetClaim], pool: Key, listed: ReservationList
+    ) -> ReservationList:
         """Without entries that nobody will ever use: an allocator died, and the claim is gone."""
-        left = [each for each in desk.in_flight if not await self._is_abandoned(ctx, pool, each)]
-        return Desk(tuple(left), desk.settled)
+        left = [each for each in listed.in_flight if not await self._is_abandoned(ctx, pool, each)]
+        return ReservationList(tuple(left), listed.settled)
 
     async def _is_abandoned(self, ctx: Context[SubnetClaim], pool: Key, entry: InFlight) -> bool:
         if ctx.now().timestamp() - entry.at < ABANDONED:
@@ -225,14 +231,14 @@ class StrictReservations:
         return True
 
 
-def _desk(pool: SubnetPool) -> Desk:
+def _listed(pool: SubnetPool) -> ReservationList:
     """What the annotation says; what cannot be read there is nobody's reservation."""
     text = pool.metadata.annotations.get(names.RESERVATIONS, "")
     try:
-        desk = msgspec.json.decode(text, type=Desk) if text else Desk()
+        listed = msgspec.json.decode(text, type=ReservationList) if text else ReservationList()
     except msgspec.DecodeError:
-        return Desk()
-    return Desk(tuple(each for each in desk.in_flight if _is_cidr(each.cidr)), desk.settled)
+        return ReservationList()
+    return ReservationList(tuple(each for each in listed.in_flight if _is_cidr(each.cidr)), listed.settled)
 
 
 def _is_cidr(text: str) -> bool:

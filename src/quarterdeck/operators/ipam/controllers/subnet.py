@@ -30,7 +30,7 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
 
-from .office import LOADING_TIMEOUT, POOL_REF, Office
+from .shared import LOADING_TIMEOUT, POOL_REF, SharedState
 
 RETRY: Final = Backoff(steps=6, base=0.05, factor=2.0, jitter=0.1)
 INDEXING: Final = 0.2
@@ -49,9 +49,9 @@ _EVENT_TYPES: Final = {
 class SubnetReconciler(Reconciler[Subnet]):
     """Keeps the phase."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
-        self._writer: Final = PhaseWriter(office.metrics)
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
+        self._writer: Final = PhaseWriter(shared.metrics)
 
     async def reconcile(self, ctx: Context[Subnet]) -> Result | None:
         """Look at one Subnet."""
@@ -63,18 +63,18 @@ class SubnetReconciler(Reconciler[Subnet]):
 
     def _phase(self, subnet: Subnet) -> str | None:
         """The phase it should have; ``None`` while that cannot be told."""
-        self._office.take_subnet(subnet)
-        member = self._office.ledger.member(subnet.metadata.uid)
+        self._shared.take_subnet(subnet)
+        member = self._shared.table.member(subnet.metadata.uid)
         if member is None:
             return names.FAILED
-        book = self._office.ledger.book(member.pool_key)
-        if book is None or book.facts is None:
+        state = self._shared.table.state(member.pool_key)
+        if state is None or state.facts is None:
             return names.FAILED
-        if book.facts.network is None:
+        if state.facts.network is None:
             return names.ALLOCATED  # outside of what, nobody can say
-        if not book.is_indexed:
+        if not state.is_indexed:
             return None
-        return names.ALLOCATED if book.is_good(member) else names.FAILED
+        return names.ALLOCATED if state.is_good(member) else names.FAILED
 
 
 class PhaseWriter:
@@ -124,23 +124,20 @@ def _with_phase(status: SubnetStatus, phase: str, now: Time) -> SubnetStatus:
     return status.evolve(phase=phase, allocated_at=now if first else status.allocated_at or UNSET)
 
 
-def subnet_controller(office: Office) -> Controller[Subnet]:
+def subnet_controller(shared: SharedState) -> Controller[Subnet]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=names.SUBNET_CONTROLLER)
         .for_(Subnet, predicates=[SUBNET_EVENTS])
-        .source(office.subnets)
+        .source(shared.subnets)
         .indexes(Subnet, POOL_REF)
         .options(
-            max_concurrent_reconciles=office.settings.subnet_workers,
+            max_concurrent_reconciles=shared.settings.subnet_workers,
             cache_sync_timeout=LOADING_TIMEOUT,
             field_manager=names.FIELD_MANAGER,
         )
-        .build(SubnetReconciler(office))
+        .build(SubnetReconciler(shared))
     )
-
-
-# -- from a Subnet to its pool ---------------------------------------------------------------------------
 
 
 def parent_of(subnet: object) -> Key | None:

@@ -15,14 +15,14 @@ from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
 from quarterdeck.wire.http import Request, Response, text
 
-from .office import Office
+from .shared import SharedState
 
 
 class Trigger:
     """Takes requests and puts them on the PoolStatus controller's channel."""
 
-    def __init__(self, office: Office, *, is_leading: Callable[[], bool]) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState, *, is_leading: Callable[[], bool]) -> None:
+        self._shared: Final = shared
         self._is_leading: Final = is_leading
 
     def handle(self, request: Request) -> Response:
@@ -32,12 +32,12 @@ class Trigger:
         key = _pool_of(request.path)
         if key is None:
             return text(404, "no such path: name a namespace and a pool\n")
-        if not self._is_leading() or not self._office.trigger.has_consumers:
+        if not self._is_leading() or not self._shared.trigger.has_consumers:
             return text(503, "this replica does not look after pools now\n")
-        if not self._office.trigger.offer(key):
+        if not self._shared.trigger.offer(key):
             return text(429, "too many requests are waiting\n")
-        self._office.forced.add(key)
-        self._office.metrics.requeues.labelled("external").inc()
+        self._shared.forced.add(key)
+        self._shared.metrics.requeues.labelled("external").inc()
         answer = {"queued": True, "namespace": key.namespace, "name": key.name}
         return Response(202, msgspec.json.encode(answer))
 

@@ -1,6 +1,6 @@
-"""The ledger of one pool against a list of what exists, and its index against one built anew.
+"""The state of one pool against a list of what exists, and its index against one built anew.
 
-A list and the ledger are never of the same moment: what one of them does not have may just be late. So a
+A list and the table are never of the same moment: what one of them does not have may just be late. So a
 difference counts only if it is still there when another list was taken.
 """
 
@@ -10,48 +10,48 @@ from collections.abc import Generator, Iterable
 
 import msgspec
 
-from .book import PoolBook
 from .facts import Member
+from .poolstate import PoolState
 
 __all__ = ["Difference", "differences", "rebuilding"]
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """A Subnet that the ledger has otherwise than the list."""
+    """A Subnet that the table has otherwise than the list."""
 
     uid: str
     listed: Member | None
     """As the list has it; ``None`` if it is not in the list."""
 
 
-def differences(book: PoolBook, listed: Iterable[Member], version: int) -> set[Difference]:
-    """What a list of this version has otherwise than the book; what is younger does not count."""
+def differences(state: PoolState, listed: Iterable[Member], version: int) -> set[Difference]:
+    """What a list of this version has otherwise than the state; what is younger does not count."""
     found: set[Difference] = set()
     seen: set[str] = set()
     for member in listed:
         seen.add(member.uid)
-        known = book.members.get(member.uid)
+        known = state.members.get(member.uid)
         if known is None or (known.version <= member.version and known.network != member.network):
             found.add(Difference(member.uid, member))
-    for uid, known in book.members.items():
+    for uid, known in state.members.items():
         if uid not in seen and known.version <= version:
             found.add(Difference(uid, None))
     return found
 
 
-def rebuilding(book: PoolBook) -> Generator[None, None, PoolBook]:
-    """Build a book of the same contents from scratch, in steps; the book may change meanwhile."""
-    fresh = PoolBook(book.key)
-    fresh.facts = book.facts
-    for member in list(book.members.values()):
+def rebuilding(state: PoolState) -> Generator[None, None, PoolState]:
+    """Build a state of the same contents from scratch, in steps; the state may change meanwhile."""
+    fresh = PoolState(state.key)
+    fresh.facts = state.facts
+    for member in list(state.members.values()):
         fresh.add_member(member)
     yield from fresh.rebuild()
-    for uid in [uid for uid, member in fresh.members.items() if book.members.get(uid) is not member]:
+    for uid in [uid for uid, member in fresh.members.items() if state.members.get(uid) is not member]:
         fresh.remove_member(uid)
-    for member in [member for uid, member in book.members.items() if uid not in fresh.members]:
+    for member in [member for uid, member in state.members.items() if uid not in fresh.members]:
         fresh.add_member(member)
-    for child in book.children.values():
+    for child in state.children.values():
         fresh.put_child(child)
-    for reservation in book.reservations.values():
+    for reservation in state.reservations.values():
         fresh.reserve(reservation)
     return fresh

@@ -7,12 +7,13 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import SubnetClaimSpec
 
-from .book import PoolBook, Reservation
 from .facts import PoolFacts
 from .network import InvalidCidr, Network, parse
+from .poolstate import PoolState, Reservation
 
 __all__ = ["Outcome", "Refused", "Request", "Why", "choose", "read_request"]
 
@@ -35,7 +36,7 @@ _EVENTS: Final = {
 }
 
 
-class Refused(Exception):
+class Refused(QuarterdeckError):
     """A claim cannot be granted as things are; the message is what its status says."""
 
     def __init__(self, why: Why, message: str, *, network: Network | None = None) -> None:
@@ -150,16 +151,16 @@ def _read_requested(text: str, pool: PoolFacts, range_: Network) -> Request:
     return Request(prefix, network, text)
 
 
-def choose(request: Request, book: PoolBook, *, claim: str, cluster_id: str) -> Reservation:
+def choose(request: Request, state: PoolState, *, claim: str, cluster_id: str) -> Reservation:
     """The block to take from an indexed pool; raises ``Refused`` if there is none."""
-    facts, free = book.facts, book.free
+    facts, free = state.facts, state.free
     assert facts is not None
     assert free is not None
     if request.network is None:
         found = free.best_fit if facts.strategy == names.BUDDY else free.lowest
         block = found(request.size)
         if block is None:
-            raise exhausted(book.key.name, request.size)
+            raise exhausted(state.key.name, request.size)
         return Reservation(claim, cluster_id, block)
     network = request.network
     if not free.pool.contains(network):
@@ -170,7 +171,7 @@ def choose(request: Request, book: PoolBook, *, claim: str, cluster_id: str) -> 
     if not free.is_free(network):
         raise Refused(
             Why.CONFLICT,
-            f"requested CIDR {request.text} overlaps with existing allocation {book.conflict(network)}",
+            f"requested CIDR {request.text} overlaps with existing allocation {state.conflict(network)}",
             network=network,
         )
     return Reservation(claim, cluster_id, network)

@@ -1,4 +1,4 @@
-"""What the ledger keeps of an object: a few fields, already read."""
+"""What the table keeps of an object: a few fields, already read."""
 
 from __future__ import annotations
 

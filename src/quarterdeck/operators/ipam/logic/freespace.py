@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from heapq import heapify, heappop, heappush
 from typing import Final
 
+from quarterdeck.errors import QuarterdeckError
+
 from .network import Network
 
 __all__ = ["FreeSpace", "Occupied"]
@@ -27,7 +29,7 @@ _STALE_LIMIT: Final = 64
 """Stale heap entries that are not worth rebuilding a heap for."""
 
 
-class Occupied(ValueError):
+class Occupied(QuarterdeckError, ValueError):
     """The block, or a part of it, is not free."""
 
 
@@ -46,8 +48,6 @@ class FreeSpace:
         self._levels = 0
         """Bit ``p - top`` is set while there is a free block of prefix ``p``."""
         self._add(pool.address, 0)
-
-    # -- questions ------------------------------------------------------------------------------------
 
     def is_free(self, block: Network) -> bool:
         """Whether every address of a block inside the pool is free."""
@@ -122,8 +122,6 @@ class FreeSpace:
     def _sets(self) -> list[set[int]]:
         return [blocks or set() for blocks in self._free]
 
-    # -- changes --------------------------------------------------------------------------------------
-
     def carve(self, block: Network) -> None:
         """Take a block; raises ``Occupied`` if a part of it is not free, and changes nothing then."""
         address, depth = block.address, block.prefix - self._top
@@ -155,8 +153,6 @@ class FreeSpace:
             bit <<= 1
             depth -= 1
         self._add(address, depth)
-
-    # -- inside ---------------------------------------------------------------------------------------
 
     def _holder(self, address: int, depth: int) -> int | None:
         """The level of the free block around a block."""

@@ -13,6 +13,8 @@ from __future__ import annotations
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
 from typing import Final, NamedTuple
 
+from quarterdeck.errors import QuarterdeckError
+
 __all__ = ["IPV4", "IPV6", "InvalidCidr", "Network", "canonical", "last_address", "overlaps", "parse"]
 
 IPV4: Final = 32
@@ -20,7 +22,7 @@ IPV6: Final = 128
 _MAPPED: Final = 0xFFFF << 32
 
 
-class InvalidCidr(ValueError):
+class InvalidCidr(QuarterdeckError, ValueError):
     """A text that is no CIDR; the message says why."""
 
 

@@ -10,10 +10,10 @@ import msgspec
 from quarterdeck.api import Condition, Conditions, ConditionStatus, Time
 from quarterdeck.operators.ipam import names
 
-from .book import PoolBook
 from .facts import Member, PoolFacts
 from .network import IPV4, Network, parse
 from .occupancy import Occupancy, Rank
+from .poolstate import PoolState
 
 __all__ = ["Limits", "PoolStatus", "calculate", "free_by_size", "normalize_size_key", "pool_status"]
 
@@ -44,14 +44,14 @@ class PoolStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def pool_status(
-    book: PoolBook, present: Iterable[Condition], *, now: Time, has_parent: bool, limits: Limits
+    state: PoolState, present: Iterable[Condition], *, now: Time, has_parent: bool, limits: Limits
 ) -> PoolStatus:
     """The status of an existing pool; ``present`` are its conditions as they are now."""
-    facts = book.facts
+    facts = state.facts
     assert facts is not None
     conditions = Conditions(present)
-    omitted = _is_omitted(len(book.members), conditions, limits)
-    measure = book.measure()
+    omitted = _is_omitted(len(state.members), conditions, limits)
+    measure = state.measure()
     network = facts.network
     edit = _Edit(conditions, now, facts.generation)
     _judge_readiness(edit, facts, has_parent=has_parent)
@@ -60,7 +60,7 @@ def pool_status(
             conditions.remove(kind)
     else:
         _judge_space(edit, full=not measure.free_addresses)
-        _judge_consistency(edit, book, overlaps=measure.has_overlaps)
+        _judge_consistency(edit, state, overlaps=measure.has_overlaps)
     if omitted:
         text = f"more than {limits.omit_above} Subnets are not listed here"
         edit.set(names.CIDRS_OMITTED, True, "TooManyAllocations", text)
@@ -68,9 +68,9 @@ def pool_status(
         conditions.remove(names.CIDRS_OMITTED)
     return PoolStatus(
         generation=facts.generation,
-        allocated=len(book.members),
+        allocated=len(state.members),
         free=None if measure is None or network is None else _free(measure.counts, facts, network),
-        cidrs=None if omitted else allocated_cidrs(book.members.values()),
+        cidrs=None if omitted else allocated_cidrs(state.members.values()),
         conditions=conditions.frozen(),
         free_addresses=measure.free_addresses if measure is not None else 0,
         addresses=1 << (network.width - network.prefix) if network is not None else 0,
@@ -177,11 +177,11 @@ def _judge_space(edit: _Edit, *, full: bool) -> None:
         edit.set(names.EXHAUSTED, False, "FreeBlocksAvailable", "")
 
 
-def _judge_consistency(edit: _Edit, book: PoolBook, *, overlaps: bool) -> None:
+def _judge_consistency(edit: _Edit, state: PoolState, *, overlaps: bool) -> None:
     if overlaps:
         edit.set(names.CONSISTENT, False, "OverlappingSubnets", "Subnets of this pool overlap each other")
-    elif book.outside:
-        text = f"{len(book.outside)} Subnets are outside of the pool"
+    elif state.outside:
+        text = f"{len(state.outside)} Subnets are outside of the pool"
         edit.set(names.CONSISTENT, False, "SubnetsOutsidePool", text)
     else:
         edit.set(names.CONSISTENT, True, "OK", "")

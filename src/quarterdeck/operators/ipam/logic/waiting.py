@@ -18,7 +18,7 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Rank
 
-__all__ = ["WaitingRoom"]
+__all__ = ["WaitingClaims"]
 
 
 class _Queue:
@@ -52,7 +52,7 @@ class _Queue:
         return None
 
 
-class WaitingRoom:
+class WaitingClaims:
     """The claims that wait for one pool."""
 
     def __init__(self) -> None:

@@ -1,7 +1,7 @@
 """The admission hook: a guard for people who write Subnets and pools by hand.
 
-It looks at the ledger, which is a moment behind the API server: two people at the same moment get past
-it, and the controllers sort that out. While the ledger is not filled, and for Subnets of pools that do
+It looks at the table, which is a moment behind the API server: two people at the same moment get past
+it, and the controllers sort that out. While the table is not filled, and for Subnets of pools that do
 not exist, it allows.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 from quarterdeck.api import Key
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.ipam.logic.facts import member_of
-from quarterdeck.operators.ipam.logic.ledger import Ledger
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
+from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 from quarterdeck.operators.ipam.settings import IpamSettings
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
@@ -26,8 +26,8 @@ IMMUTABLE: Final = "Subnet Spec fields are immutable"
 class IpamGuard:
     """Judges single requests."""
 
-    def __init__(self, ledger: Ledger, *, is_filled: Callable[[], bool], settings: IpamSettings) -> None:
-        self._ledger: Final = ledger
+    def __init__(self, table: PoolTable, *, is_filled: Callable[[], bool], settings: IpamSettings) -> None:
+        self._table: Final = table
         self._is_filled: Final = is_filled
         self._settings: Final = settings
 
@@ -47,14 +47,14 @@ class IpamGuard:
     def check_subnet(self, admission: Admission, subnet: Subnet) -> None:
         """A Subnet must be inside its pool, and over no other."""
         member = member_of(subnet)
-        book = self._ledger.book(member.pool_key) if member is not None else None
-        if member is None or member.network is None or book is None or not self._is_filled():
+        state = self._table.state(member.pool_key) if member is not None else None
+        if member is None or member.network is None or state is None or not self._is_filled():
             return
-        if book.facts is None or book.facts.network is None or not book.is_indexed:
+        if state.facts is None or state.facts.network is None or not state.is_indexed:
             return
-        if not book.facts.network.contains(member.network):
-            raise Forbidden(f"subnet {member.network} is outside pool {book.facts.cidr}")
-        other = book.overlapping_member(member.network, but=member.uid)
+        if not state.facts.network.contains(member.network):
+            raise Forbidden(f"subnet {member.network} is outside pool {state.facts.cidr}")
+        other = state.overlapping_member(member.network, but=member.uid)
         if other is not None and other.name != member.name:
             raise Forbidden(f"subnet {member.network} overlaps with existing allocation {other.network}")
 
@@ -65,22 +65,22 @@ class IpamGuard:
 
     def check_range(self, admission: Admission, old: SubnetPool, new: SubnetPool) -> None:
         """A pool may not shrink under its Subnets."""
-        book = self._ledger.book(Key(new.metadata.namespace, new.metadata.name))
+        state = self._table.state(Key(new.metadata.namespace, new.metadata.name))
         before, after = (old.spec and old.spec.cidr) or "", (new.spec and new.spec.cidr) or ""
-        if before == after or book is None or not self._is_filled():
+        if before == after or state is None or not self._is_filled():
             return
         try:
             network = parse(after)
         except InvalidCidr:
             return
-        inside = (member for uid, member in book.members.items() if uid not in book.outside)
+        inside = (member for uid, member in state.members.items() if uid not in state.outside)
         if any(member.network is not None and not network.contains(member.network) for member in inside):
             raise Forbidden(f"pool {new.metadata.name} has allocations outside {after}")
 
     def check_delete(self, admission: Admission, pool: SubnetPool) -> None:
         """A pool stays as long as it has child pools."""
-        book = self._ledger.book(Key(pool.metadata.namespace, pool.metadata.name))
-        if book is None or not book.children or not self._is_filled():
+        state = self._table.state(Key(pool.metadata.namespace, pool.metadata.name))
+        if state is None or not state.children or not self._is_filled():
             return
-        children = ", ".join(sorted(child.name for child in book.children.values()))
+        children = ", ".join(sorted(child.name for child in state.children.values()))
         raise Forbidden(f"pool {pool.metadata.name} has child pools: {children}")

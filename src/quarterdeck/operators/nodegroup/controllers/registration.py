@@ -8,7 +8,6 @@ Existing objects that are right are left alone.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -118,13 +117,3 @@ def registration_controller(
 
 def _own_secret(_: MapContext, secret: Secret) -> Iterable[Key]:
     return (_KEY,) if secret.key == _KEY else ()
-
-
-def authority_secret(pem: bytes) -> dict[str, Any]:
-    """The Secret that this controller waits for, holding nothing but the authority."""
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": _KEY.name, "namespace": _KEY.namespace},
-        "data": {names.CA_KEY: base64.b64encode(pem).decode()},
-    }

@@ -63,9 +63,6 @@ def _carrier(version: str, root: str) -> Any:
     return structure_of(schema(version)["properties"][root], strict=False, beside=others)
 
 
-# -- what old versions cannot hold -----------------------------------------------------------------------
-
-
 def read_memory(version: str, text: str) -> list[Any]:
     """The entries of a group's conversion-data annotation, if it is of the usual kind.
 

@@ -89,9 +89,6 @@ def express(raw: msgspec.Raw | bytes, source: str, target: str) -> bytes | Open 
     return None
 
 
-# -- v1 to an old version --------------------------------------------------------------------------------
-
-
 def _down(group: Any, target: str) -> bytes | None:
     metadata, spec = group.metadata, group.spec
     annotations = metadata.annotations
@@ -148,9 +145,6 @@ def _old_cri(cri: Any, target: str, lost: list[Entry]) -> bool:
         cri.type = names.CONTAINERD
     cri.containerd, cri.containerdV2 = settings, UNSET
     return True
-
-
-# -- an old version to v1 --------------------------------------------------------------------------------
 
 
 def _up(group: Any, source: str) -> bytes | Open | None:

@@ -132,9 +132,6 @@ def _needed(part: Known[T]) -> T:
     return part
 
 
-# -- fields --------------------------------------------------------------------------------------------
-
-
 def _zones(spec: Document) -> Sequence[str]:
     return (spec.get("cloudInstances") or _EMPTY).get("zones") or ()
 
@@ -158,9 +155,6 @@ def _is_cri_changed(change: Change, configuration: ClusterConfiguration) -> bool
 
 def _wants_swap(spec: Document) -> bool:
     return (_kubelet(spec).get("memorySwap") or _EMPTY).get("swapBehavior") == "LimitedSwap"
-
-
-# -- checks, in order ----------------------------------------------------------------------------------
 
 
 def _name_length(change: Change, state: ClusterState) -> Findings:

@@ -85,9 +85,6 @@ def _parse(value: Any) -> Memory:
     return memory
 
 
-# -- remembering ---------------------------------------------------------------------------------------
-
-
 def differences(truth: Document, returned: Document) -> list[Entry]:
     """Where a plain round trip (``returned``) differs from the object it started with, by path."""
     entries: list[Entry] = []
@@ -125,9 +122,6 @@ def _compare(path: str, truth: Any, returned: Any, entries: list[Entry]) -> None
 
 def _path_of(entry: Entry) -> str:
     return entry.path
-
-
-# -- restoring -----------------------------------------------------------------------------------------
 
 
 def restore(document: Document, entries: list[Entry]) -> Document:
@@ -197,9 +191,6 @@ class _Tree:
             part.pop(steps[-1], None)
         else:
             part[steps[-1]] = value
-
-
-# -- paths and values ----------------------------------------------------------------------------------
 
 
 def _cri(document: Document) -> Document:

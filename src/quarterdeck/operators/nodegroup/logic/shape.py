@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import schema_of
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.nodegroup.types import VERSIONS
 
 from .structure import structure_of
@@ -32,7 +33,7 @@ _TYPES: Final[Mapping[str, type]] = {"string": str, "integer": int, "boolean": b
 _NAMES: Final = {dict: "object", list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-class ShapeError(ValueError):
+class ShapeError(QuarterdeckError, ValueError):
     """A value of the wrong JSON type; ``path`` grows while the error travels up."""
 
     def __init__(self, wanted: str, value: object) -> None:

@@ -98,8 +98,6 @@ class Children:
             self._reporter.drift(ctx.obj, finding.variables, "recreated")
         return waits
 
-    # -- what is there --------------------------------------------------------------------------------
-
     async def _jobset(self, ctx: Context[TrainJob]) -> JobSet | None:
         """The JobSet; read from the server unless it runs, because then it is about to be written.
 
@@ -153,8 +151,6 @@ class Children:
             group = await read(ctx, VolcanoPodGroup, ctx.key.name)
         return Present(jobset=jobset, ssh_secret=secret, has_pod_group=group is not None)
 
-    # -- what users are told --------------------------------------------------------------------------
-
     def _report_ignored(self, job: TrainJob, runtime: AnyRuntime) -> None:
         owner = self._framework.env_owner(runtime)
         ignored = reserved_in(job, owner.reserved) if owner is not None else []
@@ -170,8 +166,6 @@ class Children:
         public = secret.data.get(names.SSH_PUBLIC_KEY, b"")
         if expected is not None and expected != sshkey.digest(public) and active_jobs(jobset):
             self._reporter.key_replaced(job)
-
-    # -- writing --------------------------------------------------------------------------------------
 
     async def _write(self, ctx: Context[TrainJob], runtime: AnyRuntime, present: Present) -> Result | None:
         for component in self._framework.render(ctx.obj, runtime, present):

@@ -60,8 +60,6 @@ class Framework:
             raise ConfigError("no TrainJobStatus plugin is registered")
         self._status: Final = sources[0]
 
-    # -- rendering ------------------------------------------------------------------------------------
-
     def info(self, job: TrainJob, runtime: AnyRuntime) -> Info:
         """The TrainJob merged with its runtime, before any plugin."""
         owner = self.env_owner(runtime)
@@ -86,8 +84,6 @@ class Framework:
             network.identify_pods(info)
         made = [component for builder in self._builders for component in builder.build(info, job, present)]
         return sorted(made, key=lambda component: _ORDER.index(component.obj.kind))
-
-    # -- the rest -------------------------------------------------------------------------------------
 
     def env_owner(self, runtime: AnyRuntime) -> EnvOwner | None:
         """The plugin whose variables nobody else may set, if the runtime has such a policy."""

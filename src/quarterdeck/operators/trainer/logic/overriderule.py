@@ -45,9 +45,6 @@ def validate_overrides(
     ]
 
 
-# -- content -------------------------------------------------------------------------------------------
-
-
 def _validate_content(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
     for override in spec.pod_template_overrides:
         pod = to_dict(override.spec) if override.spec else {}
@@ -92,9 +89,6 @@ def _patched_pod(job: Json) -> Json:
     template = ((job.get("template") or {}).get("spec") or {}).get("template") or {}
     pod: Json = template.get("spec") or {}
     return pod
-
-
-# -- change --------------------------------------------------------------------------------------------
 
 
 def have_overrides_changed(old: TrainJobSpec, new: TrainJobSpec) -> bool:

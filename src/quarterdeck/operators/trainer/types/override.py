@@ -88,9 +88,6 @@ class PodTemplateOverride(Model):
     spec: Maybe[PodTemplateSpecOverride] = UNSET
 
 
-# -- runtimePatches ------------------------------------------------------------------------------------
-
-
 class ContainerPatch(Model):
     """What is changed of a container that the runtime has."""
 

@@ -84,8 +84,6 @@ class TrainJobGuard:
         facts = await self._facts(info, old, new)
         deny(self._framework.validate(info, old, new, facts))
 
-    # -- what the cluster has -------------------------------------------------------------------------
-
     async def _facts(self, info: Info, old: TrainJob | None, new: TrainJob) -> ClusterFacts:
         jobset: JobSet | Exception | None = None
         pods: list[Pod] = []

@@ -32,8 +32,6 @@ class JobSetPlugin:
 
     name: Final = "JobSet"
 
-    # -- rendering ------------------------------------------------------------------------------------
-
     def identify_pods(self, info: Info) -> None:
         """One address for each pod."""
         for pods in info.pod_sets:
@@ -72,8 +70,6 @@ class JobSetPlugin:
     def watches(self) -> list[Watch]:
         """The JobSet."""
         return [Watch(JobSet, is_optional=True)]
-
-    # -- status and validation ------------------------------------------------------------------------
 
     def status(self, job: TrainJob, jobset: JobSet) -> TrainJobStatus:
         """Conditions and counters of the JobSet."""

@@ -54,8 +54,6 @@ class Mpi:
         """Whether the runtime is one for MPI."""
         return bool(policy.mpi)
 
-    # -- rendering ------------------------------------------------------------------------------------
-
     def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
         """Set nodes and slots, mount keys and hostfile; raises ``ReconcileError`` for another MPI."""
         mpi = info.ml_policy.mpi
@@ -120,8 +118,6 @@ class Mpi:
     def watches(self) -> list[Watch]:
         """The Secret and the ConfigMap; that of the cluster's Secrets only the metadata is kept."""
         return [Watch(Secret, is_metadata_enough=True), Watch(ConfigMap, is_metadata_enough=True)]
-
-    # -- validation -----------------------------------------------------------------------------------
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts

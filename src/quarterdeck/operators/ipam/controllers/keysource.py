@@ -1,4 +1,4 @@
-"""Sources that this program itself rings: one controller learns something that another should look at."""
+"""Sources that this program itself feeds: one controller learns something that another should look at."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ PAGE: Final = 1000
 """Keys queued at once when there are many."""
 
 
-class Bell:
+class KeySource:
     """Puts keys on the queue of the controller it belongs to; silent while that does not run.
 
     ``ready`` holds the workers of its controller back until it is set.
     """
 
     def __init__(self, name: str, *, ready: asyncio.Event | None = None) -> None:
-        self.name: Final = f"bell: {name}"
+        self.name: Final = f"keys: {name}"
         self._ready: Final = ready
         self._context: SourceContext | None = None
         self._pages: Final[deque[Iterable[Key]]] = deque()
         self._filled: Final = asyncio.Event()
 
-    def ring(self, key: Key) -> None:
+    def queue(self, key: Key) -> None:
         """Queue a key."""
         if self._context is not None:
             self._context.enqueue(key, 0)
 
-    def ring_all(self, keys: Iterable[Key]) -> None:
+    def queue_all(self, keys: Iterable[Key]) -> None:
         """Queue many keys behind everything else, in pages."""
         if self._context is not None:
             self._pages.append(keys)
             self._filled.set()
 
     async def run(self, context: SourceContext) -> None:
-        """Ring until cancelled."""
+        """Queue until cancelled."""
         self._context = context
         try:
             if self._ready is not None:

@@ -1,4 +1,4 @@
-"""The book of one pool: its members, child pools and reservations, and what they leave free.
+"""The state of one pool: its members, child pools and reservations, and what they leave free.
 
 Two views of the space. ``status`` is what the pool's status shows: members only (reservations are in it
 too and are put aside while it is measured). Where the pool has child pools, ``_guarded`` also has their
@@ -23,7 +23,7 @@ from .freespace import FreeSpace
 from .network import Network
 from .occupancy import Occupancy, Rank
 
-__all__ = ["Measure", "PoolBook", "Reservation"]
+__all__ = ["Measure", "PoolState", "Reservation"]
 
 STEP: Final = 1000
 """Members indexed between two pauses of a rebuild."""
@@ -55,7 +55,7 @@ class Measure(NamedTuple):
     has_overlaps: bool
 
 
-class PoolBook:
+class PoolState:
     """Everything about one pool; also of one that does not exist (yet, or any more) but has members."""
 
     def __init__(self, key: Key) -> None:
@@ -96,8 +96,6 @@ class PoolBook:
     def has_news(self) -> bool:
         """Whether the stored status may be out of date."""
         return self.revision != self.confirmed
-
-    # -- members --------------------------------------------------------------------------------------
 
     def add_member(self, member: Member) -> None:
         """Count a Subnet."""
@@ -149,8 +147,6 @@ class PoolBook:
     def is_good(self, member: Member) -> bool:
         """Whether a member is where it may be: inside, and over no older one."""
         return member.uid not in self.outside and self.elder(member) is None
-
-    # -- space ----------------------------------------------------------------------------------------
 
     @property
     def free(self) -> FreeSpace | None:
@@ -234,8 +230,6 @@ class PoolBook:
             view.add(reservation.holder, reservation.network, Rank(_YOUNGEST, reservation.claim))
         return found
 
-    # -- indexing -------------------------------------------------------------------------------------
-
     def describe(self, facts: PoolFacts | None) -> None:
         """Take over what the pool says; a new range needs ``rebuild``."""
         old = self.facts.network if self.facts is not None else None
@@ -275,8 +269,8 @@ class PoolBook:
                     self._guarded.add(_child(child.uid), child.network, Rank(child.created, child.name))
         self.revision += 1
 
-    def is_sound(self, fresh: PoolBook) -> bool:
-        """Whether both views equal those of a book that was built from scratch."""
+    def is_sound(self, fresh: PoolState) -> bool:
+        """Whether both views equal those of a state that was built from scratch."""
         return (
             self.outside == fresh.outside
             and (self._status and self._status.space) == (fresh._status and fresh._status.space)

@@ -24,7 +24,7 @@ from quarterdeck.scheduler.placement.affinity import PodAffinities, has_pod_affi
 from quarterdeck.scheduler.placement.predicate import Predicates
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
-__all__ = ["Board"]
+__all__ = ["PlacementState"]
 
 _NO_NODES: Final = "no nodes available to schedule pods"
 _WORDS: Final = {
@@ -36,7 +36,7 @@ _WORDS: Final = {
 _Ranking = list[tuple[float, int, NodeState]]
 
 
-class Board:
+class PlacementState:
     """The cluster while pods are placed."""
 
     def __init__(
@@ -85,8 +85,6 @@ class Board:
         if not self._predicates.depends_on_pods(task):
             self._refusals[task.shape] = text
         return text
-
-    # -- looking for a node ---------------------------------------------------------------------------
 
     def _best(self, pod: PodInfo) -> NodeState | None:
         task = self._task(pod)
@@ -147,8 +145,6 @@ class Board:
             return lacking
         conflict = self._predicates.conflict(task, node, is_now=True)
         return [conflict] if conflict else []
-
-    # -- accounts -------------------------------------------------------------------------------------
 
     def _hold(self, pod: PodInfo, node: NodeState, hold: Hold) -> None:
         node.hold(self._shape(pod), (), hold, 1)

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .error import CommandError
-
 if TYPE_CHECKING:
     from quarterdeck.client import Client
     from quarterdeck.operators.ipam.logic.tree import PoolView
@@ -38,17 +36,13 @@ def add_command(commands: Any) -> None:
 
 def run_tree(arguments: argparse.Namespace) -> int:
     from quarterdeck.client import Client, Config
-    from quarterdeck.errors import QuarterdeckError
 
     async def show() -> None:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
         async with Client.connect(config) as client:
             await _tree(client, arguments)
 
-    try:
-        asyncio.run(show())
-    except QuarterdeckError as error:
-        raise CommandError(str(error)) from error
+    asyncio.run(show())
     return 0
 
 

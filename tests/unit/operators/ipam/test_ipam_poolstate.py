@@ -1,13 +1,13 @@
-"""The book of one pool: what overlaps what, and when there is news for its status."""
+"""The state of one pool: what overlaps what, and when there is news for its status."""
 
 from __future__ import annotations
 
 import msgspec
 
 from quarterdeck.api import Key
-from quarterdeck.operators.ipam.logic.book import PoolBook, Reservation
 from quarterdeck.operators.ipam.logic.facts import Child, PoolFacts
 from quarterdeck.operators.ipam.logic.network import parse
+from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
 
 from .ipamstrategy import member
 
@@ -33,8 +33,8 @@ def facts(cidr: str = "10.0.0.0/24") -> PoolFacts:
     )
 
 
-def book(*, indexed: bool = True) -> PoolBook:
-    made = PoolBook(Key("default", "p"))
+def state(*, indexed: bool = True) -> PoolState:
+    made = PoolState(Key("default", "p"))
     made.describe(facts())
     if indexed:
         for _ in made.rebuild():
@@ -43,7 +43,7 @@ def book(*, indexed: bool = True) -> PoolBook:
 
 
 def test_a_member_that_overlaps_is_found_unless_it_is_excepted() -> None:
-    made = book()
+    made = state()
     one = member("a", ONE)
     made.add_member(one)
     assert made.overlapping_member(BOTH) is one
@@ -52,7 +52,7 @@ def test_a_member_that_overlaps_is_found_unless_it_is_excepted() -> None:
 
 
 def test_a_reservation_is_a_conflict_but_no_member() -> None:
-    made = book()
+    made = state()
     made.reserve(Reservation("ns/claim", "c", ONE))
     assert made.overlapping_member(ONE) is None
     assert made.conflict(ONE) == ONE
@@ -62,7 +62,7 @@ def test_a_reservation_is_a_conflict_but_no_member() -> None:
 
 
 def test_a_child_pool_is_a_conflict_until_it_is_gone() -> None:
-    made = book()
+    made = state()
     child = Child("k", "k", ONE, "2030-01-01T00:00:00Z")
     made.put_child(child)
     assert made.conflict(BOTH) == ONE
@@ -73,7 +73,7 @@ def test_a_child_pool_is_a_conflict_until_it_is_gone() -> None:
 
 
 def test_of_two_child_pools_the_other_one_stays_guarded() -> None:
-    made = book()
+    made = state()
     made.put_child(Child("k", "k", ONE, "1"))
     made.put_child(Child("l", "l", TWO, "2"))
     made.drop_child("k")
@@ -81,14 +81,14 @@ def test_of_two_child_pools_the_other_one_stays_guarded() -> None:
 
 
 def test_a_child_pool_that_moves_frees_its_old_range() -> None:
-    made = book()
+    made = state()
     made.put_child(Child("k", "k", ONE, "1"))
     made.put_child(Child("k", "k", TWO, "1"))
     assert (made.conflict(ONE), made.conflict(TWO)) == (None, TWO)
 
 
 def test_a_child_pool_that_says_the_same_again_is_no_news() -> None:
-    made = book()
+    made = state()
     made.put_child(Child("k", "k", ONE, "1"))
     made.confirmed = made.revision
     made.put_child(Child("k", "k", ONE, "1"))
@@ -96,7 +96,7 @@ def test_a_child_pool_that_says_the_same_again_is_no_news() -> None:
 
 
 def test_every_change_that_the_status_shows_is_news() -> None:
-    made = book()
+    made = state()
     for change in (
         lambda: made.add_member(member("a", ONE)),
         lambda: made.remove_member("a"),
@@ -112,7 +112,7 @@ def test_every_change_that_the_status_shows_is_news() -> None:
 
 
 def test_without_an_index_nothing_is_known_to_overlap() -> None:
-    made = book(indexed=False)
+    made = state(indexed=False)
     made.add_member(member("a", ONE))
     assert (made.is_indexed, made.is_behind) == (False, True)
     assert made.overlapping_member(ONE) is None
@@ -122,7 +122,7 @@ def test_without_an_index_nothing_is_known_to_overlap() -> None:
 
 
 def test_another_range_puts_the_index_behind() -> None:
-    made = book()
+    made = state()
     assert (made.is_indexed, made.is_behind) == (True, False)
     made.describe(facts())
     assert made.is_indexed
@@ -133,7 +133,7 @@ def test_another_range_puts_the_index_behind() -> None:
 
 
 def test_members_of_a_cluster_come_oldest_first_and_go_one_by_one() -> None:
-    made = book()
+    made = state()
     members = [
         msgspec.structs.replace(member(uid, network, created=created), cluster_id="shared")
         for uid, network, created in (
@@ -152,7 +152,7 @@ def test_members_of_a_cluster_come_oldest_first_and_go_one_by_one() -> None:
 
 
 def test_a_book_is_empty_when_nothing_is_left_in_it() -> None:
-    made = PoolBook(Key("default", "p"))
+    made = PoolState(Key("default", "p"))
     assert made.is_empty
     made.reserve(Reservation("ns/claim", "c", ONE))
     assert not made.is_empty

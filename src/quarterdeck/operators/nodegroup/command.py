@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from .error import CommandError
+from quarterdeck.errors import ConfigError
 
 DESCRIPTION = """\
 Convert NodeGroup manifests to another version, without a cluster and without losing anything: what the
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     target = arguments.to if "/" in arguments.to else f"{names.GROUP}/{arguments.to}"
     if target not in names.VERSIONS:
         known = ", ".join(version.partition("/")[2] for version in names.VERSIONS)
-        raise CommandError(f"unknown version {arguments.to}: choose one of {known}")
+        raise ConfigError(f"unknown version {arguments.to}: choose one of {known}")
 
     def listed() -> frozenset[str]:
         if arguments.provider_config is None:
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
             try:
                 results.append(convert_with(document, target, listed))
             except QuarterdeckError as error:
-                raise CommandError(f"{file}: document {place}: {error}") from error
+                raise ConfigError(f"{file}: document {place}: {error}") from error
     _write(results, arguments.output)
     return 0
 
@@ -85,7 +85,7 @@ def _documents(file: str) -> Iterable[Any]:
     try:
         documents = list(load_documents(_content(file)))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise CommandError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"{file}: not YAML: {' '.join(str(error).split())}") from error
     for document in documents:
         is_list = isinstance(document, dict) and str(document.get("kind", "")).endswith("List")
         if is_list and isinstance(document.get("items"), list):
@@ -98,7 +98,7 @@ def _content(file: str) -> bytes:
     try:
         return sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise CommandError(f"{file}: {error.strerror}") from error
+        raise ConfigError(f"{file}: {error.strerror}") from error
 
 
 def _write(documents: list[Any], form: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
-from .error import CommandError
+from quarterdeck.errors import ConfigError
 
 RUN = """\
 Run the operator alone, with the OperatorConfiguration of a file. Exit codes: 1 the arguments, 2 the
@@ -63,7 +63,6 @@ def add_command(commands: Any) -> None:
 def run_operator(arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from quarterdeck.errors import ConfigError
     from quarterdeck.operators.grove.program import GroveProgram, RunOptions, exit_code_of
     from quarterdeck.runtime.log import configure
 
@@ -104,5 +103,5 @@ def reload_backends(arguments: argparse.Namespace) -> int:
     try:
         os.kill(arguments.pid, signal.SIGHUP)
     except OSError as error:
-        raise CommandError(f"process {arguments.pid}: {error.strerror}") from error
+        raise ConfigError(f"process {arguments.pid}: {error.strerror}") from error
     return 0

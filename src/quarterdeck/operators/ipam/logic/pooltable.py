@@ -1,6 +1,6 @@
 """All pools: what the controllers know of them, ahead of any cache.
 
-The ledger is told about Subnets and SubnetPools: by watch events, by lists, and by the allocator about
+The table is told about Subnets and SubnetPools: by watch events, by lists, and by the allocator about
 what it has just created. It takes each state once, by UID and resource version: what is late, or told
 twice, changes nothing, and what was deleted does not come back. So the allocator's own creates are in it
 before the watch brings them, and their echo is no news.
@@ -19,11 +19,11 @@ import msgspec
 
 from quarterdeck.api import Key
 
-from .book import PoolBook, Reservation
 from .facts import Member, PoolFacts, child_of
 from .network import Network
+from .poolstate import PoolState, Reservation
 
-__all__ = ["Ledger", "Listener"]
+__all__ = ["Listener", "PoolTable"]
 
 REBUILD_AT_ONCE: Final = 5000
 """Members up to which a pool is indexed without giving way."""
@@ -65,43 +65,39 @@ class Silent:
     def range_changed(self, pool: Key) -> None: ...
 
 
-class Ledger:
+class PoolTable:
     """Books of all pools, by namespace and name."""
 
     def __init__(self, listener: Listener | None = None) -> None:
         self._listener: Final[Listener] = listener if listener is not None else Silent()
-        self._books: Final[dict[Key, PoolBook]] = {}
+        self._states: Final[dict[Key, PoolState]] = {}
         self._pools_of: Final[dict[str, Key]] = {}
         """UID of a Subnet → its pool."""
         self._gone: Final[OrderedDict[str, None]] = OrderedDict()
 
     def clear(self) -> None:
         """Forget everything."""
-        self._books.clear()
+        self._states.clear()
         self._pools_of.clear()
         self._gone.clear()
 
-    # -- questions ------------------------------------------------------------------------------------
-
-    def book(self, pool: Key) -> PoolBook | None:
-        """The book of a pool, if anything is known about it."""
-        return self._books.get(pool)
+    def state(self, pool: Key) -> PoolState | None:
+        """The state of a pool, if anything is known about it."""
+        return self._states.get(pool)
 
     def pools(self) -> Iterator[Key]:
         """Pools that exist."""
-        return (key for key, book in self._books.items() if book.facts is not None)
+        return (key for key, state in self._states.items() if state.facts is not None)
 
     def member(self, uid: str) -> Member | None:
         """A Subnet that is known."""
         key = self._pools_of.get(uid)
-        return self._books[key].members[uid] if key is not None else None
+        return self._states[key].members[uid] if key is not None else None
 
     def members(self) -> Iterator[Member]:
         """All Subnets that are known."""
-        for book in self._books.values():
-            yield from book.members.values()
-
-    # -- Subnets --------------------------------------------------------------------------------------
+        for state in self._states.values():
+            yield from state.members.values()
 
     def put_subnet(self, uid: str, member: Member | None) -> None:
         """A Subnet is like this; ``None`` if it names no pool (any more)."""
@@ -116,7 +112,7 @@ class Ledger:
             if member.version and member.version <= known.version:
                 return
             if _is_same(member, known):
-                self._books[known.pool_key].members[uid] = member
+                self._states[known.pool_key].members[uid] = member
                 return
             self._leave(known)
         self._join(member)
@@ -137,42 +133,40 @@ class Ledger:
 
     def _join(self, member: Member) -> None:
         key = member.pool_key
-        book = self._open(key)
-        book.add_member(member)
+        state = self._open(key)
+        state.add_member(member)
         self._pools_of[member.uid] = key
-        for rival in book.rivals(member):
+        for rival in state.rivals(member):
             self._listener.contested(rival.key)
         self._listener.pool_changed(key)
 
     def _leave(self, member: Member) -> None:
         key = self._pools_of.pop(member.uid)
-        book = self._books[key]
-        rivals = book.rivals(member)
-        book.remove_member(member.uid)
+        state = self._states[key]
+        rivals = state.rivals(member)
+        state.remove_member(member.uid)
         for rival in rivals:
             self._listener.contested(rival.key)
         self._listener.pool_changed(key)
         self._listener.space_returned(key, member.network)
         self._close(key)
 
-    # -- pools ----------------------------------------------------------------------------------------
-
     def put_pool(self, key: Key, facts: PoolFacts) -> None:
         """A pool is like this."""
-        book = self._open(key)
-        old = book.facts
+        state = self._open(key)
+        old = state.facts
         if old is not None and old.uid == facts.uid and facts.version and facts.version <= old.version:
             return
         if old is not None and old == msgspec.structs.replace(facts, version=old.version):
-            book.facts = facts  # somebody wrote the status, or labels that do not matter here
+            state.facts = facts  # somebody wrote the status, or labels that do not matter here
             return
         if old is not None and (old.parent, old.uid) != (facts.parent, facts.uid):
             self._leave_parent(key, old)
-        book.describe(facts)
+        state.describe(facts)
         if facts.parent:
             self._join_parent(key, facts)
-        if book.is_behind and len(book.members) <= REBUILD_AT_ONCE:
-            for _ in book.rebuild():
+        if state.is_behind and len(state.members) <= REBUILD_AT_ONCE:
+            for _ in state.rebuild():
                 pass
         self._listener.pool_changed(key)
         if old is None or old.network != facts.network:
@@ -182,11 +176,11 @@ class Ledger:
 
     def drop_pool(self, key: Key, uid: str = "") -> None:
         """A pool is gone; with ``uid``, unless it is another one by now."""
-        book = self._books.get(key)
-        if book is None or book.facts is None or (uid and book.facts.uid != uid):
+        state = self._states.get(key)
+        if state is None or state.facts is None or (uid and state.facts.uid != uid):
             return
-        old = book.facts
-        book.describe(None)
+        old = state.facts
+        state.describe(None)
         self._leave_parent(key, old)
         self._listener.pool_changed(key)
         self._listener.range_changed(key)
@@ -200,7 +194,7 @@ class Ledger:
             self._listener.space_returned(parent.key, known.network)
 
     def _leave_parent(self, key: Key, facts: PoolFacts) -> None:
-        parent = self._books.get(Key(key.namespace, facts.parent))
+        parent = self._states.get(Key(key.namespace, facts.parent))
         if parent is None:
             return
         child = parent.drop_child(facts.uid)
@@ -208,41 +202,37 @@ class Ledger:
             self._listener.space_returned(parent.key, child.network)
             self._close(parent.key)
 
-    # -- reservations ---------------------------------------------------------------------------------
-
     def reserve(self, pool: Key, reservation: Reservation) -> None:
         """Hold a block for a claim."""
-        self._books[pool].reserve(reservation)
+        self._states[pool].reserve(reservation)
 
     def cancel(self, pool: Key, claim: str) -> None:
         """Give a claim's reservation back: it became a Subnet, or will not."""
-        book = self._books.get(pool)
-        reservation = book.cancel(claim) if book is not None else None
+        state = self._states.get(pool)
+        reservation = state.cancel(claim) if state is not None else None
         if reservation is not None:
             self._listener.space_returned(pool, reservation.network)
             self._close(pool)
 
     def confirm(self, pool: Key, claim: str, member: Member) -> None:
         """A reservation has become a Subnet."""
-        book = self._books.get(pool)
-        if book is not None:
-            book.cancel(claim)
+        state = self._states.get(pool)
+        if state is not None:
+            state.cancel(claim)
         self.put_subnet(member.uid, member)
 
-    # -- books ----------------------------------------------------------------------------------------
-
-    def _open(self, key: Key) -> PoolBook:
-        book = self._books.get(key)
-        if book is None:
-            book = self._books[key] = PoolBook(key)
-        return book
+    def _open(self, key: Key) -> PoolState:
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = PoolState(key)
+        return state
 
     def _close(self, key: Key) -> None:
-        book = self._books[key]
-        if not (book.members or book.children or book.reservations):
+        state = self._states[key]
+        if not (state.members or state.children or state.reservations):
             self._listener.pool_emptied(key)
-        if book.is_empty:
-            del self._books[key]
+        if state.is_empty:
+            del self._states[key]
 
 
 def _is_same(one: Member, other: Member) -> bool:
