@@ -150,8 +150,6 @@ class Log:
     def _set_meta(self, key: str, value: str) -> None:
         self._db.execute("INSERT OR REPLACE INTO meta (k, v) VALUES (?, ?)", (key, value))
 
-    # -- writing ---------------------------------------------------------------------------
-
     def append(self, rows: Sequence[Row]) -> None:
         """Write one batch in one transaction; durable when this returns. Blocks for the fsync."""
         db = self._db
@@ -259,8 +257,6 @@ class Log:
         # as a script: `execute` takes one step of it, which frees one page
         self._db.executescript(f"PRAGMA incremental_vacuum({min(free - _SPARE_PAGES, 200)})")
         return True
-
-    # -- reading ---------------------------------------------------------------------------
 
     def take_live(self) -> list[Row]:
         """Every object that exists, in key order; once."""
