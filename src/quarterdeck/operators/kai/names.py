@@ -56,8 +56,9 @@ GPU_RESOURCE: Final = "nvidia.com/gpu"
 DEFAULT_QUEUE: Final = "default-queue"
 DEFAULT_PARENT_QUEUE: Final = "default-parent-queue"
 TRAIN: Final = "train"
+BUILD: Final = "build"
 INFERENCE: Final = "inference"
-PRIORITY_CLASSES: Final = {TRAIN: 50, "build-preemptible": 75, "build": 100, INFERENCE: 125}
+PRIORITY_CLASSES: Final = {TRAIN: 50, "build-preemptible": 75, BUILD: 100, INFERENCE: 125}
 
 
 WEBHOOK_CONFIGURATION: Final = "kai-scheduler"

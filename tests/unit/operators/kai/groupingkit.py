@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai.logic.grouping import (
@@ -44,14 +46,8 @@ def plan(given: Pod, *owners: DynamicObject, related: DynamicObject | None = Non
     workload = Workload(pod=given, owners=owners, **known)
     grouper, workload = default_registry().resolve(workload)
     if grouper.related is not None:
-        grouper.related(given)
-        workload = Workload(
-            pod=workload.pod,
-            owners=workload.owners,
-            related=related,
-            priority_classes=workload.priority_classes,
-            kind_defaults=workload.kind_defaults,
-        )
+        grouper.related(workload)
+        workload = replace(workload, related=related)
     return grouper.plan(workload)
 
 

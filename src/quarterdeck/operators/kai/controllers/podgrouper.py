@@ -64,19 +64,7 @@ CONFLICT_DELAY: Final = 0.05
 DEFAULTS_KEY: Final = "types"
 _CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 
-_OWNER_KINDS: Final = {
-    "apps": ("daemonsets", "deployments", "replicasets", "statefulsets"),
-    "batch": ("cronjobs", "jobs"),
-    "grove.io": ("podcliques", "podcliquescalinggroups", "podcliquesets", "podgangsets"),
-    "jobset.x-k8s.io": ("jobsets",),
-    "kubeflow.org": ("jaxjobs", "mpijobs", "pytorchjobs", "tfjobs", "xgboostjobs"),
-    "leaderworkerset.x-k8s.io": ("leaderworkersets",),
-    "ray.io": ("rayclusters", "rayjobs", "rayservices"),
-    "trainer.kubeflow.org": ("trainjobs",),
-}
-"""Resources that may own pods; an owner that may not be read counts as if it were not there."""
 _RULES: Final = (
-    *(Rule(groups=(group,), resources=plurals, verbs=("get",)) for group, plurals in _OWNER_KINDS.items()),
     Rule(groups=(POD_GANG.group,), resources=("podgangs",), verbs=("get", "list", "watch")),
     Rule(groups=("",), resources=("pods",), verbs=("patch",)),
     Rule(groups=(names.GROUP,), resources=("podgroups",), verbs=("create", "get", "list", "update", "watch")),
@@ -140,9 +128,24 @@ class PodGrouper(Reconciler[Pod]):
         )
         grouper, workload = self._registry.resolve(workload)
         if grouper.related is not None:
-            related = await _read(ctx, grouper.related(pod))
+            related = await self._read(ctx, grouper.related(workload))
             workload = msgspec.structs.replace(workload, related=related)
+        labels = grouper.companions(workload) if grouper.companions is not None else {}
+        if labels:
+            companions = await ctx.list(Pod, namespace=pod.metadata.namespace, labels=labels)
+            workload = msgspec.structs.replace(workload, companions=tuple(companions))
         return grouper.plan(workload)
+
+    async def _read(self, ctx: Context[Pod], reference: Reference) -> DynamicObject:
+        """An object that a grouper wants."""
+        if reference.is_watched:
+            return await _read_watched(ctx, reference)
+        kind, namespace = reference.kind, ctx.obj.metadata.namespace
+        try:
+            return await self._reader.get(kind, reference.name, namespace)
+        except (ApiError, NoKindMatch) as error:
+            what = f"{kind.kind} {namespace}/{reference.name}"
+            raise GroupingError(f"failed to get {what}. Err: {error}") from error
 
     async def _kind_defaults(self, ctx: Context[Pod]) -> tuple[KindDefault, ...]:
         namespace, _, name = self._settings.default_priorities_config_map.partition("/")
@@ -169,8 +172,8 @@ class PodGrouper(Reconciler[Pod]):
             await ctx.update(changed)
 
 
-async def _read(ctx: Context[Pod], reference: Reference) -> DynamicObject:
-    """An object that a grouper wants; asks the server before it says that there is none."""
+async def _read_watched(ctx: Context[Pod], reference: Reference) -> DynamicObject:
+    """An object of a kind that is watched; asks the server before it says that there is none."""
     kind, name, namespace = reference.kind, reference.name, ctx.obj.metadata.namespace
     try:
         return await ctx.get(kind, name, namespace)
@@ -185,7 +188,8 @@ def pod_grouper_controller(
     reader: RememberingReader, settings: KaiSettings, registry: GrouperRegistry | None = None
 ) -> Controller[Pod]:
     """The controller, for ``manager.add``."""
-    reconciler = PodGrouper(reader, settings, registry if registry is not None else default_registry())
+    registry = registry if registry is not None else default_registry()
+    reconciler = PodGrouper(reader, settings, registry)
     relevant = [
         labels_changed | annotations_changed | _owners_changed,
         object_matches(reconciler.concerns, "grouped_here"),
@@ -195,7 +199,7 @@ def pod_grouper_controller(
         .for_(Pod, predicates=relevant)
         .watches(POD_GANG, to=_pods_of_gang, optional=True)
         .indexes(Pod, PODS_BY_GANG)
-        .rbac(*_RULES, *_default_rules(settings))
+        .rbac(*_owner_rules(registry), *_RULES, *_default_rules(settings))
         .options(
             max_concurrent_reconciles=settings.pod_grouper_workers,
             backoff_base=BACKOFF_BASE,
@@ -204,6 +208,12 @@ def pod_grouper_controller(
         )
         .build(reconciler)
     )
+
+
+def _owner_rules(registry: GrouperRegistry) -> Iterable[Rule]:
+    """The right to follow owners; one that may not be read counts as if it were not there."""
+    for group, resources in registry.resources().items():
+        yield Rule(groups=(group,), resources=resources, verbs=("get",))
 
 
 def _default_rules(settings: KaiSettings) -> tuple[Rule, ...]:

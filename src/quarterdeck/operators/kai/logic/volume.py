@@ -79,9 +79,8 @@ def volume_demands(
 
 def is_bound(claim: Document) -> bool:
     """Whether a claim has its volume for good."""
-    return bool((claim.get("spec") or {}).get("volumeName")) and (
-        (claim.get("status") or {}).get("phase") == "Bound"
-    )
+    bound = (claim.get("spec") or {}).get("volumeName")
+    return bool(bound and (claim.get("status") or {}).get("phase") == "Bound")
 
 
 def can_provision(storage_class: Document) -> bool:
@@ -170,7 +169,7 @@ def _is_for(claim: Document, volume: Document) -> bool:
     mine = claim["metadata"]
     if (holder.get("namespace"), holder.get("name")) != (mine.get("namespace"), mine["name"]):
         return False
-    return holder.get("uid") in (None, "", mine.get("uid"))
+    return bool(holder.get("uid") in (None, "", mine.get("uid")))
 
 
 def _class_of(claim: Document) -> str:

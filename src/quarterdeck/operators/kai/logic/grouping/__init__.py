@@ -6,7 +6,7 @@
 
 from .plan import GroupingError, GroupPlan, SubGroupPlan
 from .podgroup import changed_pod_group, new_pod_group, pod_patch
-from .registry import Grouper, GrouperRegistry, default_registry
+from .registry import Grouper, GrouperRegistry, Known, default_registry
 from .workload import KindDefault, Reference, Workload, parse_kind_defaults
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "GrouperRegistry",
     "GroupingError",
     "KindDefault",
+    "Known",
     "Reference",
     "SubGroupPlan",
     "Workload",

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from quarterdeck.api import owner_reference
 from quarterdeck.operators.kai import names
 
 from .default import default_plan, group_name
-from .plan import GroupPlan
+from .plan import GroupingError, GroupPlan
 from .workload import Workload
 
-__all__ = ["group_deployment", "group_job"]
+__all__ = ["group_cron_job", "group_deployment", "group_job", "group_pod"]
+
+SPARK_APP_LABEL: Final = "spark-app-name"
+SPARK_SELECTOR_LABEL: Final = "spark-app-selector"
 
 
 def group_deployment(workload: Workload) -> GroupPlan:
@@ -28,3 +33,20 @@ def group_job(workload: Workload) -> GroupPlan:
     job = workload.top_owner
     plan = default_plan(workload, job)
     return msgspec.structs.replace(plan, name=group_name(workload.pod.metadata.name, job.metadata.uid))
+
+
+def group_cron_job(workload: Workload) -> GroupPlan:
+    """One group for each run: the Job that the pod is of."""
+    job = next((owner for owner in workload.owners if owner.gvk.kind == "Job"), None)
+    if job is None:
+        raise GroupingError("no owner reference of type 'Job'")
+    return default_plan(workload, job)
+
+
+def group_pod(workload: Workload) -> GroupPlan:
+    """One group for a pod without an owner; pods of a Spark application, which the driver owns, share one."""
+    plan = default_plan(workload, workload.top_owner)
+    labels = workload.pod.metadata.labels
+    if SPARK_APP_LABEL not in labels or SPARK_SELECTOR_LABEL not in labels:
+        return plan
+    return msgspec.structs.replace(plan, name=labels[SPARK_SELECTOR_LABEL])

@@ -7,7 +7,7 @@ from typing import Any
 
 from .plan import GroupingError
 
-__all__ = ["items_at", "object_at", "text_at", "whole_at"]
+__all__ = ["flag_at", "items_at", "object_at", "text_at", "whole_at"]
 
 
 def object_at(document: Any, *path: str) -> Mapping[str, Any] | None:
@@ -40,6 +40,14 @@ def whole_at(document: Any, *path: str) -> int | None:
     if found is not None and (not isinstance(found, int) or isinstance(found, bool)):
         raise _wrong(path, "a whole number")
     return found
+
+
+def flag_at(document: Any, *path: str) -> bool:
+    """The truth at a path; false if it is not there."""
+    found = _at(document, path)
+    if found is not None and not isinstance(found, bool):
+        raise _wrong(path, "true or false")
+    return bool(found)
 
 
 def _at(document: Any, path: tuple[str, ...]) -> Any:

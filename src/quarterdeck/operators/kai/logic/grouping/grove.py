@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import DynamicObject, GroupVersionKind
-from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import TopologyConstraint
 
@@ -29,15 +28,16 @@ POD_GANG_LABEL: Final = "grove.io/podgang"
 TOPOLOGY_NAME_ANNOTATION: Final = "grove.io/topology-name"
 
 
-def related_gang(pod: Pod) -> Reference:
+def related_gang(workload: Workload) -> Reference:
     """The PodGang of a pod; raises ``GroupingError`` if the pod does not say."""
+    pod = workload.pod
     name = pod.metadata.labels.get(POD_GANG_LABEL)
     if name is None:
         raise GroupingError(
             f"label for podgang name (key: {POD_GANG_LABEL}) not found in pod "
             f"{pod.metadata.namespace}/{pod.metadata.name}"
         )
-    return Reference(POD_GANG, name)
+    return Reference(POD_GANG, name, is_watched=True)
 
 
 def group_gang(workload: Workload) -> GroupPlan:

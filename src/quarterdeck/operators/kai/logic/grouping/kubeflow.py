@@ -19,7 +19,7 @@ from .field import object_at, text_at, whole_at
 from .plan import GroupingError, GroupPlan, SubGroupPlan
 from .workload import Workload
 
-__all__ = ["REPLICA_SPECS", "group_distributed", "group_pytorch"]
+__all__ = ["REPLICA_SPECS", "group_distributed", "group_mpi", "group_pytorch", "launchers"]
 
 REPLICA_SPECS: Final = {
     "TFJob": "tfReplicaSpecs",
@@ -31,6 +31,9 @@ REPLICA_SPECS: Final = {
 """Where each kind keeps its replicas."""
 REPLICA_TYPE_LABEL: Final = "training.kubeflow.org/replica-type"
 REPLICA_INDEX_LABEL: Final = "training.kubeflow.org/replica-index"
+JOB_NAME_LABEL: Final = "training.kubeflow.org/job-name"
+JOB_ROLE_LABEL: Final = "training.kubeflow.org/job-role"
+WAIT_FOR_WORKERS: Final = "WaitForWorkersReady"
 MASTER: Final = "master"
 WORKER: Final = "worker"
 MAX_SEGMENTS: Final = 10_000
@@ -46,6 +49,24 @@ def group_distributed(workload: Workload) -> GroupPlan:
         elastic = whole_at(job, "spec", "elasticPolicy", "minReplicas")
         minimum = elastic if elastic is not None else minimum
     return msgspec.structs.replace(default_plan(workload, job), min_member=minimum)
+
+
+def launchers(workload: Workload) -> Mapping[str, str]:
+    """The labels of the launcher of an MPIJob, where it matters whether it is there."""
+    job = workload.top_owner
+    if text_at(job, "spec", "launcherCreationPolicy") != WAIT_FOR_WORKERS:
+        return {}
+    return {JOB_NAME_LABEL: job.metadata.name, JOB_ROLE_LABEL: "launcher"}
+
+
+def group_mpi(workload: Workload) -> GroupPlan:
+    """One group for the job; a launcher that is made when the workers run does not count before."""
+    plan = group_distributed(workload)
+    if not launchers(workload) or any(not pod.metadata.is_deleting for pod in workload.companions):
+        return plan
+    launcher = _replicas(workload.top_owner).get("Launcher")
+    count = _count(launcher) if launcher is not None else 0
+    return msgspec.structs.replace(plan, min_member=max(plan.min_member - count, 1))
 
 
 def group_pytorch(workload: Workload) -> GroupPlan:

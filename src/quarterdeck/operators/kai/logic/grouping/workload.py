@@ -37,6 +37,8 @@ class Reference(msgspec.Struct, frozen=True):
 
     kind: GroupVersionKind
     name: str
+    is_watched: bool = False
+    """Whether the operator watches the kind; others are read when they are asked for."""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """From the pod's own owner up to the top; empty for a pod without owner."""
     related: DynamicObject | None = None
     """What the grouper asked for."""
+    companions: tuple[Pod, ...] = ()
+    """Other pods that the grouper asked for."""
     priority_classes: frozenset[str] = frozenset()
     """Names of the PriorityClasses that exist."""
     kind_defaults: Sequence[KindDefault] = ()
