@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from nodegroupkit import Hand, embedded_cluster
 
 from parity.runner import Kubectl
+
+from .nodegroupkit import Hand, embedded_cluster
 
 PATIENCE = 60.0
 TIMEOUT = f"--timeout={PATIENCE:.0f}s"

@@ -18,7 +18,6 @@ from pathlib import Path
 
 import pytest
 import uvloop
-from setstory import STORIES, Record, tell_all
 
 from kube.server import is_built
 from parity import server as servers
@@ -30,6 +29,8 @@ from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.testing import TestCluster, eventually, run
+
+from .setstory import STORIES, Record, tell_all
 
 Records = dict[str, list[Record]]
 

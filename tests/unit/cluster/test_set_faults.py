@@ -6,8 +6,6 @@ import asyncio
 from collections import Counter
 
 import pytest
-from setkit import made, pods, template, until
-from workloadkit import NAMESPACE, pod_spec
 
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import (
@@ -25,6 +23,9 @@ from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing import FaultPlan, TestCluster, eventually
+
+from .setkit import made, pods, template, until
+from .workloadkit import NAMESPACE, pod_spec
 
 SEEDS = [1, 2, 3]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from setkit import made, pods, template, until
-from workloadkit import NAMESPACE, verdicts
 
 from quarterdeck.api import DynamicObject, GroupVersionKind
 from quarterdeck.api.k8s import Deployment, HorizontalPodAutoscaler
@@ -16,6 +14,8 @@ from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
+from tests.unit.cluster.setkit import made, pods, template, until
+from tests.unit.cluster.workloadkit import NAMESPACE, verdicts
 
 METRICS = GroupVersionKind("metrics.k8s.io", "v1beta1", "PodMetrics")
 
