@@ -12,10 +12,8 @@ from typing import Any, Final
 from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import StorageFull, Store, WriteConflict, encode_value
 from quarterdeck.apiserver.uid import new_uid
-
-from .storage import StorageFull
 
 Json = dict[str, Any]
 _AUTOMANAGED: Final = "kube-aggregator.kubernetes.io/automanaged"

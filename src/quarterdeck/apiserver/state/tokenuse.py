@@ -15,8 +15,7 @@ from quarterdeck.apiserver.registry.write import Writer
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError
-
-from .storage import StorageError
+from quarterdeck.apiserver.storage import StorageError
 
 
 class TokenUse:
