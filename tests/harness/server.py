@@ -11,7 +11,7 @@ from typing import Final
 
 from .wire import Target, WireError, load_kubeconfig
 
-_START_TIMEOUT: Final = 30.0
+_START_TIMEOUT: Final = 120.0
 _STOP_TIMEOUT: Final = 10.0
 
 
@@ -40,7 +40,7 @@ def start_embedded() -> EmbeddedServer:
     """Start `quarterdeck up` on a free port and wait until it is ready.
 
     Without operators: the cases of an operator bring it along, with settings of their own.
-    Raises RuntimeError with the end of the server's output when it does not come up in 30 seconds.
+    Raises RuntimeError with the end of the server's output when it does not come up in two minutes.
     """
     directory = tempfile.TemporaryDirectory(prefix="quarterdeck-cases-")
     kubeconfig = Path(directory.name) / "kubeconfig"

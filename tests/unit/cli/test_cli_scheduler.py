@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "operators" / "kai"))
-from kaikit import group, kai, pod, queue
-
 from quarterdeck.cli.main import main
 from quarterdeck.operators.kai.live import read_snapshot
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.scheduler import schedule
 from quarterdeck.scheduler.plan import Recorded, decisions_text, dump
+from tests.unit.operators.kai.kaikit import group, kai, pod, queue
 
 SECRET = "hunter2"
 

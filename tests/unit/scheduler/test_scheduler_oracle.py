@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compactcase import differences, outcomes, read_cases, settings_of, snapshot_of, standing
-from settling import after, changes, cycles
 
 from quarterdeck.scheduler import Settings, Snapshot, schedule
+
+from .compactcase import differences, outcomes, read_cases, settings_of, snapshot_of, standing
+from .settling import after, changes, cycles
 
 Json = dict[str, Any]
 

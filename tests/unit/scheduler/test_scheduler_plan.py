@@ -1,8 +1,6 @@
 """Asking the scheduler: recorded snapshots, explanations, simulations."""
 
 import pytest
-from randomcluster import picky_cluster, random_cluster, uniform_cluster
-from schedulerscene import NS, Scene, near, topology
 
 from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
@@ -21,6 +19,9 @@ from quarterdeck.scheduler.plan import (
     submit_gang,
 )
 from quarterdeck.scheduler.snapshot import TopologyConstraint
+
+from .randomcluster import picky_cluster, random_cluster, uniform_cluster
+from .schedulerscene import NS, Scene, near, topology
 
 ONE_GPU = Resources(1000, 1 << 30, 1)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from kaikit import claim, mounts, storage_class, volume
 
 from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s import Node, PriorityClass
@@ -22,7 +21,7 @@ from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import EventLog, FaultPlan, Refuse, TestCluster, eventually, run_until_idle
 
-from .kaikit import NS, Kai, group, pod, queue
+from .kaikit import NS, Kai, claim, group, mounts, pod, queue, storage_class, volume
 
 USER = "kai-operator"
 GROUP = "rbac.authorization.k8s.io"

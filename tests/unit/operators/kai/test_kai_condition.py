@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import Time, decode_json, from_dict, to_dict
+from quarterdeck.api import Time, from_dict, to_dict
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.kai.logic.amount import resource_list
 from quarterdeck.operators.kai.logic.condition import explanations, with_unschedulable
@@ -136,8 +136,7 @@ def with_condition(**fields: str) -> Pod:
 
 
 def patched(pod: Pod) -> Any:
-    patch = condition_patch(pod, "PodScheduled", is_true=False, reason="R", message="m", now=NOW)
-    return None if patch is None else decode_json(patch.body(pod))
+    return condition_patch(pod, "PodScheduled", is_true=False, reason="R", message="m", now=NOW)
 
 
 def test_a_condition_is_set_once() -> None:

@@ -6,7 +6,6 @@ import importlib.metadata
 from typing import Any, ClassVar
 
 import pytest
-from groupingkit import owner, plan, pod, sub_groups
 
 from quarterdeck.api import DynamicObject, GroupKind
 from quarterdeck.errors import ConfigError
@@ -20,6 +19,8 @@ from quarterdeck.operators.kai.logic.grouping import (
     default_registry,
 )
 from quarterdeck.operators.kai.logic.grouping.registry import ENTRY_POINTS, KNOWN
+
+from .groupingkit import owner, plan, pod, sub_groups
 
 Json = dict[str, Any]
 

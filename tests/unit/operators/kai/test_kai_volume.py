@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from kaikit import NS, Json, Kai, claim, group, kai, mounts, pod, queue, storage_class, volume
 
 from quarterdeck.api.k8s import PersistentVolume, PersistentVolumeClaim
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.configmap import required_config_maps
 from quarterdeck.operators.kai.logic.volume import VolumeDemands, suitable_volumes, volume_demands
+
+from .kaikit import NS, Json, Kai, claim, group, kai, mounts, pod, queue, storage_class, volume
 
 
 async def finish(found: Kai, name: str, holder: str) -> None:

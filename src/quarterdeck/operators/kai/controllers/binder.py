@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from quarterdeck.api import ObjectMeta, Time, value_or
 from quarterdeck.api.k8s import Binding, ObjectReference, Pod
-from quarterdeck.client import MergePatch
+from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
@@ -123,7 +123,7 @@ class Binder(Reconciler[BindRequest]):
         patch = condition_patch(pod, names.POD_BOUND, is_true=is_bound, reason=reason, message=note, now=now)
         if patch is not None:
             try:
-                await ctx.client.status.patch(pod, patch)
+                await ctx.client.status.patch(pod, StrategicMergePatch(patch))
             except NotFound:
                 return
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from quarterdeck.api import Key, ObjectMeta, Resource, Time, check_label_value, owner_reference, to_dict
 from quarterdeck.api.k8s import Pod
-from quarterdeck.client import Client, MergePatch
+from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.condition import explanations, with_unschedulable
@@ -252,7 +252,7 @@ class Committer:
         patch = condition_patch(pod, type, is_true=is_true, reason=reason, message=message, now=now)
         if patch is not None:
             async with self._at_once:
-                self.writes.wrote(await self._client.status.patch(pod, patch))
+                self.writes.wrote(await self._client.status.patch(pod, StrategicMergePatch(patch)))
 
     async def _annotate(self, key: Key, annotation: str, time: float | None) -> None:
         group = self._cached(PodGroup, key)

@@ -6,15 +6,14 @@ from typing import Any
 
 from quarterdeck.api import Time
 from quarterdeck.api.k8s import Pod
-from quarterdeck.client import StrategicMergePatch
 
 __all__ = ["condition_patch"]
 
 
 def condition_patch(
     pod: Pod, type: str, *, is_true: bool, reason: str, message: str, now: Time
-) -> StrategicMergePatch | None:
-    """The patch of the pod's status that sets a condition; nothing if the condition is there."""
+) -> dict[str, Any] | None:
+    """The strategic merge patch of the pod's status that sets a condition; nothing if it is there."""
     status = "True" if is_true else "False"
     known = next((each for each in pod.status.conditions if each.type == type), None)
     if known is not None and (known.status, known.reason, known.message) == (status, reason, message):
@@ -22,4 +21,4 @@ def condition_patch(
     changed: dict[str, Any] = {"type": type, "status": status, "reason": reason, "message": message}
     if known is None or known.status != status:
         changed["lastTransitionTime"] = str(now)
-    return StrategicMergePatch({"status": {"conditions": [changed]}})
+    return {"status": {"conditions": [changed]}}
