@@ -165,7 +165,7 @@ def _is_for(claim: Document, volume: Document) -> bool:
     """Whether a volume is nobody's, or this claim's."""
     holder = volume["spec"].get("claimRef")
     if not holder:
-        return (volume.get("status") or {}).get("phase", "Available") == "Available"
+        return bool((volume.get("status") or {}).get("phase", "Available") == "Available")
     mine = claim["metadata"]
     if (holder.get("namespace"), holder.get("name")) != (mine.get("namespace"), mine["name"]):
         return False
