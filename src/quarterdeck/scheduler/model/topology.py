@@ -7,12 +7,15 @@ their nodes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import TopologyInfo
+
+if TYPE_CHECKING:
+    from quarterdeck.scheduler.model.task import Shape
 
 __all__ = ["ROOT", "Domain", "Topologies", "TopologyTree"]
 
@@ -23,7 +26,9 @@ class Domain:
     """Nodes with the same labels down to some level."""
 
     __slots__ = (
+        "_copies",
         "_nodes",
+        "_version",
         "children",
         "cpu",
         "depth",
@@ -48,6 +53,9 @@ class Domain:
         self.memory = 0
         self.gpu = 0.0
         self.scalars: dict[str, int] = {}
+        self._version = 0
+        """Changes with what is free."""
+        self._copies: dict[Shape, tuple[int, int]] = {}
 
     def add(self, node: NodeState) -> None:
         """Count a node in."""
@@ -67,13 +75,27 @@ class Domain:
 
     def freed(self, node: NodeState, cpu: int, memory: int, gpu: float) -> None:
         """Keep the sums."""
+        self._version += 1
         self.cpu -= cpu
         self.memory -= memory
         self.gpu -= gpu
 
     def freed_scalar(self, name: str, amount: int) -> None:
         """Keep the sums."""
+        self._version += 1
         self.scalars[name] = self.scalars.get(name, 0) - amount
+
+    def copies(self, shape: Shape) -> int:
+        """How many pods of a shape will fit on its nodes; remembered as long as nothing changes here."""
+        known = self._copies.get(shape)
+        if known is not None and known[0] == self._version:
+            return known[1]
+        if self.children:
+            count = sum(child.copies(shape) for child in self.children.values())
+        else:
+            count = sum(node.copies(shape) for node in self._nodes)
+        self._copies[shape] = (self._version, count)
+        return count
 
     @property
     def free(self) -> Resources:
@@ -106,7 +128,7 @@ _NEVER: Final = float("inf")
 class TopologyTree:
     """All domains of a topology."""
 
-    __slots__ = ("_lowest", "levels", "name", "root")
+    __slots__ = ("_common", "_lowest", "levels", "name", "root")
 
     def __init__(self, info: TopologyInfo, nodes: Iterable[NodeState]) -> None:
         self.name: Final = info.name
@@ -114,6 +136,7 @@ class TopologyTree:
         """Names of the levels by depth."""
         self.root: Final = Domain(ROOT, ROOT, None)
         self._lowest: dict[NodeState, Domain] = {}
+        self._common: dict[tuple[NodeSet, int], Domain] = {}
         for node in nodes:
             if all(level in node.info.labels for level in info.levels):
                 self._add(node, info.levels)
@@ -138,6 +161,14 @@ class TopologyTree:
 
     def common(self, nodes: NodeSet, deepest: int) -> Domain:
         """The lowest domain that has all nodes of the set, not below a depth."""
+        if not nodes.is_lasting:
+            return self._find_common(nodes, deepest)
+        known = self._common.get((nodes, deepest))
+        if known is None:
+            known = self._common[nodes, deepest] = self._find_common(nodes, deepest)
+        return known
+
+    def _find_common(self, nodes: NodeSet, deepest: int) -> Domain:
         found: Domain | None = None
         for node in nodes.nodes:
             domain = self._lowest.get(node)

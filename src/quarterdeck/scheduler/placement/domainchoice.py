@@ -7,8 +7,9 @@ scores by their domain.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -31,16 +32,33 @@ from quarterdeck.scheduler.snapshot import PodConstraints, TopologyConstraint
 
 __all__ = ["Choice", "Scores", "choose_node_sets"]
 
-Scores = Mapping[NodeState, int]
-
 _SCORE: Final = 10000
 _NO_CONSTRAINTS: Final = PodConstraints()
+
+
+class Scores:
+    """Scores of nodes by their domain: the later in the list, the better."""
+
+    __slots__ = ("_depth", "_of_domains", "_tree")
+
+    def __init__(self, tree: TopologyTree, depth: int, domains: Sequence[Domain]) -> None:
+        count = len(domains)
+        self._tree: Final = tree
+        self._depth: Final = depth
+        self._of_domains: Final = {
+            domain: _SCORE * math.floor((index + 1) / count * 10) for index, domain in enumerate(domains)
+        }
+
+    def of(self, node: NodeState) -> int:
+        """The score of a node; 0 outside the domains."""
+        domain = self._tree.lowest(node)
+        return self._of_domains.get(domain.above(self._depth), 0) if domain is not None else 0
 
 
 class Choice(msgspec.Struct):
     """Node sets to try in order, scores of nodes if the constraint has a preference, and what was wrong."""
 
-    node_sets: list[NodeSet]
+    node_sets: Iterable[NodeSet]
     scores: Scores | None = None
     errors: tuple[FitError, ...] = ()
 
@@ -92,7 +110,6 @@ class _Search:
         self._tasks = tasks
         self._needed = _total(tasks)
         self._sample = _sample(tasks)
-        self._copies: dict[Domain, int] = {}
 
     def run(self) -> Choice:
         constraint, tree = self._constraint, self._tree
@@ -107,12 +124,15 @@ class _Search:
             return _refuse(problem)
         deepest = max(preferred or 0, required or 0)
         by_depth = self._levels(start, deepest)
-        scores = self._scores(by_depth[preferred]) if preferred is not None else None
+        scores = Scores(tree, preferred, by_depth[preferred]) if preferred is not None else None
         highest = required if required is not None else 0
+        # One after the other: mostly the first will do.
         candidates = self._candidates(by_depth, range(deepest, highest - 1, -1), required)
-        if not candidates:
+        first = next(candidates, None)
+        if first is None:
             return Choice([], scores, self._too_small(by_depth[highest]))
-        return Choice([tree.nodes_in(domain, self._nodes) for domain in candidates], scores)
+        found = itertools.chain([first], candidates)
+        return Choice((tree.nodes_in(domain, self._nodes) for domain in found), scores)
 
     def _level_problem(self, required: int | None, preferred: int | None) -> str:
         constraint = self._constraint
@@ -153,24 +173,14 @@ class _Search:
     def _tightest_first(self, domain: Domain) -> list[Domain]:
         return sorted(domain.children.values(), key=lambda child: (-child.pressure(self._needed), child.id))
 
-    def _scores(self, domains: Sequence[Domain]) -> Scores:
-        count = len(domains)
-        return {
-            node: _SCORE * math.floor((index + 1) / count * 10)
-            for index, domain in enumerate(domains)
-            for node in domain.set.nodes
-        }
-
     def _candidates(
         self, by_depth: Sequence[Sequence[Domain]], depths: range, required: int | None
-    ) -> list[Domain]:
+    ) -> Iterator[Domain]:
         allowed = self._occupied(required) if required is not None else None
-        return [
-            domain
-            for depth in depths
-            for domain in by_depth[depth]
-            if (allowed is None or domain.above(required or 0) in allowed) and self._fits(domain)
-        ]
+        for depth in depths:
+            for domain in by_depth[depth]:
+                if (allowed is None or domain.above(required or 0) in allowed) and self._fits(domain):
+                    yield domain
 
     def _occupied(self, required: int) -> set[Domain | None] | None:
         """The domains of the required level that have active pods of the group; none if it has no such pods.
@@ -196,16 +206,8 @@ class _Search:
 
     def _count_copies(self, domain: Domain) -> int:
         """How many pods as large as the largest of each resource fit on the nodes of a domain."""
-        known = self._copies.get(domain)
-        if known is None:
-            sample = self._sample
-            assert sample is not None
-            if domain.children:
-                known = sum(self._count_copies(child) for child in domain.children.values())
-            else:
-                known = sum(node.copies(sample) for node in domain.set.nodes)
-            self._copies[domain] = known
-        return known
+        assert self._sample is not None
+        return domain.copies(self._sample)
 
     def _too_small(self, domains: Sequence[Domain]) -> tuple[FitError, ...]:
         small = [domain for domain in domains if not self._fits(domain)]

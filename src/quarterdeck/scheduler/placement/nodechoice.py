@@ -33,7 +33,7 @@ def by_score(nodes: NodeSet, scores: Scores | None) -> Sequence[NodeSet]:
         return (nodes,)
     groups: dict[int, list[NodeState]] = {}
     for node in nodes.nodes:
-        groups.setdefault(scores.get(node, 0), []).append(node)
+        groups.setdefault(scores.of(node), []).append(node)
     if len(groups) <= 1:
         return (nodes,)
     return [nodes.view(groups[score]) for score in sorted(groups, reverse=True)]

@@ -38,7 +38,7 @@ def scores(scene: Scene) -> dict[str, int]:
     (job,) = cluster.jobs.values()
     choice = choose_node_sets(cluster.topologies, job, job.root, cluster.all_nodes, job.tasks_to_allocate())
     assert choice.scores is not None
-    return {node.name: score for node, score in choice.scores.items()}
+    return {node.name: choice.scores.of(node) for node in cluster.all_nodes.nodes}
 
 
 def nodes_of(scene: Scene, job: str = "a") -> list[str]:
