@@ -34,29 +34,8 @@ def _uuid(third: str = "[0-9a-f]{4}", fourth: str = "[0-9a-f]{4}") -> Callable[[
     return _matcher(f"[0-9a-f]{{8}}-?[0-9a-f]{{4}}-?{third}-?{fourth}-?[0-9a-f]{{12}}", re.IGNORECASE)
 
 
-_date = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
-_DAYS: Final = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
-
-
 def is_date(value: str) -> bool:
-    match = _date.fullmatch(value)
-    if match is None:
-        return False
-    year, month, day = map(int, match.groups())
-    if not 1 <= month <= 12 or not 1 <= day <= _DAYS[month - 1]:
-        return False
-    return (month, day) != (2, 29) or (year % 4 == 0 and (year % 100 != 0 or year % 400 == 0))
-
-
-_time = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
-
-
-def is_date_time(value: str) -> bool:
-    parts = value.lower().split("t")
-    if len(parts) < 2 or not is_date(parts[0]):
-        return False
-    match = _time.fullmatch(parts[1])
-    return match is not None and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
+    return gotime.parse_date(value) is not None
 
 
 def is_duration(value: str) -> bool:
@@ -180,7 +159,7 @@ CHECKERS: Final[dict[str, Callable[[str], bool]]] = {
     "cidr": is_cidr,
     "creditcard": is_credit_card,
     "date": is_date,
-    "datetime": is_date_time,
+    "datetime": gotime.is_date_time,
     "duration": is_duration,
     "email": mailaddress.is_address,
     "hexcolor": _matcher("#?(?:[0-9a-fA-F]{3}|[0-9a-fA-F]{6})"),
