@@ -68,3 +68,11 @@ def test_ranges_go_to_the_oldest_of_those_that_cover_them() -> None:
     view.remove("old", parse("10.0.0.0/26"))
     assert not view.has_overlaps
     assert not view.space.is_free(parse("10.0.0.0/26"))
+
+
+def test_a_holder_is_told_whether_it_has_its_block_for_itself() -> None:
+    view = Occupancy(parse("10.0.0.0/26"))
+    assert view.add("first", parse("10.0.0.0/28"), Rank("1", "first")) is True
+    assert view.add("outside", parse("10.1.0.0/28"), Rank("2", "outside")) is True
+    assert view.add("beside", parse("10.0.0.16/28"), Rank("3", "beside")) is True
+    assert view.add("over", parse("10.0.0.0/27"), Rank("4", "over")) is False
