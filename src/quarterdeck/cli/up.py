@@ -42,7 +42,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--detach", action="store_true", help="run in the background; `quarterdeck down` stops it"
     )
-    parser.add_argument("--log-file", default="", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--log-file", default="", metavar="FILE", help="what `quarterdeck logs` shows; --detach sets it"
+    )
     parser.add_argument(
         "--controllers",
         metavar="NAMES",
