@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 __all__ = ["USUAL_PORT", "LineParser", "add_log_level", "log_level", "port_number", "usual_port"]
 
 USUAL_PORT: Final = 6443
-_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR")
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 class LineParser(argparse.ArgumentParser):

@@ -82,9 +82,12 @@ async def _up(arguments: argparse.Namespace) -> int:
         controllers=arguments.controllers,
         log_level=arguments.log_level,
     ) as server:
-        path = arguments.kubeconfig or default_path()
-        async with announced(server, name=arguments.name, kubeconfig=path, log=arguments.log_file) as lines:
-            print(lines, flush=True)
-            await stopping.wait()
+        if not stopping.is_set():  # by a signal during the start
+            path = arguments.kubeconfig or default_path()
+            async with announced(
+                server, name=arguments.name, kubeconfig=path, log=arguments.log_file
+            ) as lines:
+                print(lines, flush=True)
+                await stopping.wait()
     print("stopped", file=sys.stderr, flush=True)
     return 0

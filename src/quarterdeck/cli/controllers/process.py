@@ -31,21 +31,24 @@ def main() -> int:
     import uvloop
 
     from quarterdeck.cli.collector import relax_collector
-    from quarterdeck.runtime.log import configure
 
     # Ctrl-C reaches the whole process group; the server decides when the controllers stop.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    assignment = msgspec.json.decode(sys.stdin.buffer.readline(_ASSIGNMENT_LIMIT), type=Assignment)
-    configure(level=assignment.log_level)
     relax_collector()
-    return uvloop.run(_run(assignment))
+    return uvloop.run(_run())
 
 
-async def _run(assignment: Assignment) -> int:
+async def _run() -> int:
     from quarterdeck.errors import QuarterdeckError
+    from quarterdeck.runtime.log import configure
     from quarterdeck.runtime.loop.taskerror import unwrapped
 
     reader, writer = await _pipes()
+    line = await reader.readline()
+    if not line:
+        return _SERVER_GONE
+    assignment = msgspec.json.decode(line, type=Assignment)
+    configure(level=assignment.log_level)
     try:
         program = _program(assignment)
         with unwrapped():
