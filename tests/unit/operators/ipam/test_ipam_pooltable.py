@@ -7,13 +7,13 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from quarterdeck.operators.ipam.logic.state import PoolState, Reservation
-from quarterdeck.operators.ipam.logic.table import PoolTable
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic.audit import differences, rebuilding
 from quarterdeck.operators.ipam.logic.facts import Member, PoolFacts
 from quarterdeck.operators.ipam.logic.network import Network, parse
+from quarterdeck.operators.ipam.logic.poolstate import PoolState, Reservation
+from quarterdeck.operators.ipam.logic.pooltable import PoolTable
 
 from .ipamstrategy import blocks_of, member
 
