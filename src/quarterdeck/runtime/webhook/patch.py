@@ -9,17 +9,10 @@ Fields the class does not know are never touched: they are in the received docum
 
 from typing import Any
 
-from quarterdeck.client import json_patch
-
-__all__ = ["carry_over", "patch_between"]
+__all__ = ["carry_over"]
 
 Doc = Any
 _MISSING: Any = object()
-
-
-def patch_between(received: Doc, before: Doc, after: Doc) -> list[dict[str, Any]]:
-    """RFC 6902 operations for ``received`` that do what was done from ``before`` to ``after``."""
-    return json_patch(received, carry_over(received, before, after))
 
 
 def carry_over(received: Doc, before: Doc, after: Doc) -> Doc:

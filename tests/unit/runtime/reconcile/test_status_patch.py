@@ -1,0 +1,123 @@
+"""The patch of a status: what differs and nothing else."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import UNSET, Condition, Int64, Maybe, Model, ObjectMeta, Resource, Seq, Time, omitempty
+from quarterdeck.runtime.reconcile.statusedit import StatusEdit
+
+NOW = Time("2030-01-01T00:00:00Z")
+
+
+class BoxStatus(Model):
+    color: str = omitempty("")
+    count: Maybe[int] = UNSET
+    conditions: Seq[Condition] = omitempty(())
+    observed_generation: Annotated[Maybe[int], Int64] = UNSET
+
+
+class Box(Resource, group="example.com", version="v1", status=True):
+    status: Maybe[BoxStatus] = UNSET
+
+
+class PlainStatus(Model):
+    color: str = omitempty("")
+
+
+class Plain(Resource, group="example.com", version="v1", status=True):
+    status: PlainStatus = omitempty(PlainStatus())
+
+
+def box(status: BoxStatus | None = None, generation: int = 3) -> StatusEdit[Box]:
+    metadata = ObjectMeta(name="b", generation=generation)
+    return StatusEdit(Box(metadata=metadata, status=UNSET if status is None else status), now=lambda: NOW)
+
+
+def test_nobody_looked_is_nothing_to_write() -> None:
+    edit = box()
+    assert edit.is_touched is False
+    assert edit.patch() == {}
+
+
+def test_looked_at_and_left_alone_is_nothing_to_write() -> None:
+    edit = box(BoxStatus(color="red", observed_generation=3))
+    assert edit.draft.color == "red"
+    assert edit.is_touched is True
+    assert edit.patch() == {}
+
+
+def test_set_to_what_it_was_is_nothing_to_write() -> None:
+    edit = box(BoxStatus(color="red", observed_generation=3))
+    edit.draft.color = "blue"
+    edit.draft.color = "red"
+    assert edit.patch() == {}
+
+
+def test_only_what_differs_is_written_with_the_generation_it_was_made_for() -> None:
+    edit = box(BoxStatus(color="red", count=1, observed_generation=2))
+    edit.draft.color = "blue"
+    assert edit.patch() == {"status": {"color": "blue", "observedGeneration": 3}}
+
+
+def test_what_is_gone_is_written_as_null() -> None:
+    edit = box(BoxStatus(color="red", count=1, observed_generation=3))
+    edit.draft.count = UNSET
+    assert edit.patch() == {"status": {"count": None}}
+
+
+def test_the_first_status_of_an_object_is_written_whole() -> None:
+    edit = box()
+    edit.draft.count = 0
+    assert edit.patch() == {"status": {"count": 0, "observedGeneration": 3}}
+
+
+def test_an_object_without_generation_observes_none() -> None:
+    edit = box(generation=0)
+    edit.draft.count = 1
+    assert edit.patch() == {"status": {"count": 1}}
+
+
+def test_a_status_without_that_field_is_left_without_it() -> None:
+    edit = StatusEdit(Plain(metadata=ObjectMeta(name="p", generation=3)), now=lambda: NOW)
+    edit.draft.color = "blue"
+    assert edit.patch() == {"status": {"color": "blue"}}
+
+
+def test_a_condition_carries_time_and_generation_of_its_change() -> None:
+    edit = box(BoxStatus(observed_generation=3))
+    assert edit.conditions.set("Ready", True, reason="Done", message="all well") is True
+    assert edit.conditions.is_true("Ready")
+    assert not edit.conditions.is_false("Ready")
+    assert edit.patch() == {
+        "status": {
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "observedGeneration": 3,
+                    "lastTransitionTime": "2030-01-01T00:00:00Z",
+                    "reason": "Done",
+                    "message": "all well",
+                }
+            ]
+        }
+    }
+
+
+def test_a_condition_said_again_is_nothing_to_write() -> None:
+    ready = Condition(
+        type="Ready", status="True", reason="Done", last_transition_time=NOW, observed_generation=3
+    )
+    edit = box(BoxStatus(conditions=(ready,), observed_generation=3))
+    assert edit.conditions.set("Ready", True, reason="Done") is False
+    assert edit.conditions.find("Ready") == ready
+    assert edit.patch() == {}
+
+
+def test_a_condition_that_is_removed_is_gone() -> None:
+    ready = Condition(type="Ready", status="True", reason="Done", last_transition_time=NOW)
+    edit = box(BoxStatus(conditions=(ready,), observed_generation=3))
+    assert edit.conditions.remove("Ready") is True
+    assert edit.conditions.remove("Ready") is False
+    assert edit.patch() == {"status": {"conditions": None}}
