@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import gc
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 from quarterdeck.scheduler.action import Actions
 from quarterdeck.scheduler.decision import (
@@ -29,7 +31,24 @@ __all__ = ["schedule"]
 
 def schedule(snapshot: Snapshot, settings: Settings | None = None) -> CycleResult:
     """Decide what to do about a cluster; equal snapshots give equal decisions."""
-    cluster = Cluster(snapshot, settings or Settings())
+    with _no_collection():
+        return _schedule(snapshot, settings or Settings())
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Keep the collector of cycles from walking the cluster again and again while it is being built."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _schedule(snapshot: Snapshot, settings: Settings) -> CycleResult:
+    cluster = Cluster(snapshot, settings)
     transaction = Transaction(cluster)
     placer = Placer(cluster, transaction)
     actions = Actions(cluster, transaction, placer)

@@ -102,8 +102,10 @@ def set_up(
         committer,
         take=taker.take if revise is None else lambda: revise(taker.take()),
         left_over=taker.left_over_requests,
+        version=taker.version if revise is None else None,
         settings=settings.for_cycle(),
         metrics=metrics,
+        clock=clock,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
@@ -12,7 +13,7 @@ from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.job import Job, priority_of
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
-from quarterdeck.scheduler.model.queue import build_queues, set_fair_shares
+from quarterdeck.scheduler.model.queue import QueueState, build_queues, set_fair_shares, times
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.state import HOLDING, USED, state_of
 from quarterdeck.scheduler.model.task import Amounts, Shape, Task
@@ -48,7 +49,11 @@ class Cluster:
         self.tasks: Final[dict[Key, Task]] = {}
         """The pods of jobs."""
         self._foreign: list[float] = [0, 0, 0]
+        self._jobs_by_name: Final = {(key.namespace, key.name): job for key, job in self.jobs.items()}
+        self._held: Final[Counter[tuple[QueueState, Amounts, bool]]] = Counter()
+        self._asked: Final[Counter[tuple[QueueState, Amounts]]] = Counter()
         self._add_pods(snapshot)
+        self._charge_queues()
         for job in self.jobs.values():
             job.seal()
         self.total: Final = self._total()
@@ -65,7 +70,7 @@ class Cluster:
     def _add_pods(self, snapshot: Snapshot) -> None:
         requests = self._bind_requests(snapshot.bind_requests)
         for pod in sorted(snapshot.pods, key=lambda pod: (pod.name, pod.namespace)):
-            request = requests.get(pod.key)
+            request = requests.get(pod.key) if requests else None
             state = state_of(pod, request is not None)
             task = Task(pod, self._shape(pod), state, self._wanted(pod))
             if pod.node:
@@ -133,7 +138,7 @@ class Cluster:
 
     def _enlist(self, task: Task) -> None:
         pod = task.info
-        job = self.jobs.get(Key(pod.namespace, pod.pod_group)) if pod.pod_group else None
+        job = self._jobs_by_name.get((pod.namespace, pod.pod_group)) if pod.pod_group else None
         if job is None or pod.scheduler_name != self.settings.scheduler_name:
             return
         if not job.add(task):
@@ -145,10 +150,18 @@ class Cluster:
             return
         if task.state in HOLDING:
             task.charge = task.node.charge(task.shape) if task.node is not None else task.wanted
-            queue.charge(task.charge, job.is_preemptible, 1)
-            queue.request(task.charge)
+            self._held[queue, task.charge, job.is_preemptible] += 1
         elif task.state is PodState.PENDING:
-            queue.request(task.wanted)
+            self._asked[queue, task.wanted] += 1
+
+    def _charge_queues(self) -> None:
+        """What pods hold and ask for, equal amounts at once: queues have long chains and pods are many."""
+        for (queue, amounts, is_preemptible), count in self._held.items():
+            total = times(amounts, count)
+            queue.charge(total, is_preemptible, 1)
+            queue.request(total)
+        for (queue, amounts), count in self._asked.items():
+            queue.request(times(amounts, count))
 
     @cached_property
     def largest(self) -> Resources:

@@ -13,7 +13,7 @@ from quarterdeck.scheduler.model.task import Amounts
 from quarterdeck.scheduler.order.fairshare import Claim, divide
 from quarterdeck.scheduler.snapshot import UNLIMITED, QueueInfo, QueueResource
 
-__all__ = ["NO_AMOUNTS", "QueueState", "at_most", "build_queues", "plus", "set_fair_shares"]
+__all__ = ["NO_AMOUNTS", "QueueState", "at_most", "build_queues", "plus", "set_fair_shares", "times"]
 
 NO_AMOUNTS: Final[Amounts] = (0, 0, 0)
 _RESOURCES: Final = (0, 1, 2)
@@ -105,6 +105,12 @@ def plus(left: Iterable[float], right: Amounts) -> Amounts:
     """The sum of two amounts."""
     cpu, memory, gpu = left
     return (cpu + right[0], memory + right[1], gpu + right[2])
+
+
+def times(amounts: Amounts, count: int) -> Amounts:
+    """The same amounts so many times."""
+    cpu, memory, gpu = amounts
+    return (cpu * count, memory * count, gpu * count)
 
 
 def at_most(left: Iterable[float], right: Iterable[float]) -> bool:

@@ -101,6 +101,8 @@ class Task:
 def task_order(pod: PodInfo) -> tuple[object, ...]:
     """Sort key inside a leaf: which pod is placed first, and evicted last."""
     labels = pod.labels
+    if not labels:
+        return (True, True, 2, 0, pod.created, pod.uid, pod.name)
     return (
         labels.get(_ROLE_LABEL) not in _LEADING_ROLES,
         labels.get(_RAY_LABEL) != "head",

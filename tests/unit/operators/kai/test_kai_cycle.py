@@ -387,3 +387,35 @@ async def test_a_storm_of_faults_ends_well(seed: int) -> None:
         assert await nodes_of(found, *(f"big-{n}" for n in range(5))) == [""] * 5
         requests = await found.requests()
         assert sorted(each.metadata.name for each in requests) == ["a-0", "a-1", "b-0", "b-1"]
+
+
+class TestRest:
+    """A cluster that does not change is not decided again and again."""
+
+    async def test_the_last_result_holds_as_long_as_nothing_changes(self) -> None:
+        async with kai() as found:
+            await found.add_nodes("n1", gpus=1)
+            await found.create(queue("team"), group("g", 2), pod("g-0", "g"), pod("g-1", "g"))
+            await found.schedule()  # tells that it does not fit, which changes the group
+            await found.settle()
+            first = await found.cycle.run_once()
+            assert await found.cycle.run_once() is first
+            await found.add_nodes("n2", gpus=1)
+            await found.settle()
+            assert await found.cycle.run_once() is not first
+            await found.settle()
+            assert await nodes_of(found, "g-0", "g-1") == ["n1", "n2"]
+
+    async def test_it_is_looked_at_from_time_to_time_all_the_same(self) -> None:
+        async with kai() as found:
+            await found.settle()
+            first = await found.cycle.run_once()
+            assert await found.cycle.run_once() is first
+            await found.cluster.clock.sleep(61)
+            assert await found.cycle.run_once() is not first
+
+    async def test_who_is_protected_for_a_while_is_looked_at_every_time(self) -> None:
+        async with kai(default_preempt_min_runtime=5.0) as found:
+            await found.settle()
+            first = await found.cycle.run_once()
+            assert await found.cycle.run_once() is not first

@@ -16,12 +16,14 @@ from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.scheduler import CycleResult, Settings, Snapshot, schedule
-from quarterdeck.scheduler.decision import DeleteBindRequest
+from quarterdeck.scheduler.decision import DeleteBindRequest, NotReady, Unschedulable
 
 from .commit import Committer
 
 BIG: Final = 2_000
 """Pods above which planning leaves the event loop: it takes long enough to be noticed by others."""
+LONGEST_REST: Final = 60.0
+"""Seconds after which a cluster that does not change is looked at all the same: events are said again."""
 _log: Final = get_logger(__name__)
 
 
@@ -34,16 +36,25 @@ class SchedulingCycle:
         *,
         take: Callable[[], Snapshot],
         left_over: Callable[[], Sequence[Key]] = tuple,
+        version: Callable[[], object] | None = None,
         settings: Settings,
         metrics: KaiMetrics,
+        clock: Clock,
     ) -> None:
-        """``take`` looks at the cluster; ``left_over`` names bind requests to be cleared away."""
+        """``take`` looks at the cluster; ``left_over`` names bind requests to be cleared away.
+
+        As long as ``version`` stays the same, so does the cluster; without it that is never known.
+        """
         self._committer: Final = committer
         self._take: Final = take
         self._left_over: Final = left_over
         self.settings = settings
         """Used from the next cycle on."""
         self._metrics: Final = metrics
+        self._version: Final = version
+        self._clock: Final = clock
+        self._rest: tuple[object, Settings, CycleResult, float] | None = None
+        """What was seen when nothing was left to do, what was said about it, and until when that holds."""
         self._turn: Final = asyncio.Lock()
 
     async def run_once(self) -> CycleResult:
@@ -53,6 +64,10 @@ class SchedulingCycle:
             with metrics.part("snapshot"):
                 if not await self._committer.writes.wait_seen():
                     _log.warning("the cache does not show the writes of the last cycle")
+                version = self._version() if self._version is not None else None
+                at_rest = self._at_rest(version)
+                if at_rest is not None:
+                    return at_rest
                 snapshot = self._take()
             with metrics.part("plan"):
                 result = await self._plan(snapshot)
@@ -60,12 +75,35 @@ class SchedulingCycle:
                 cleared = [DeleteBindRequest(key) for key in self._left_over()]
                 await self._committer.carry_out([*cleared, *result.decisions])
             metrics.measure(result)
+            self._rest = None
+            if version is not None and _is_at_rest(result) and not _waits_for_time(snapshot, self.settings):
+                self._rest = (version, self.settings, result, self._clock.monotonic() + LONGEST_REST)
             return result
+
+    def _at_rest(self, version: object) -> CycleResult | None:
+        """The result of the last cycle, if it changed nothing and nothing has changed since."""
+        if self._rest is None or version is None:
+            return None
+        seen, settings, result, until = self._rest
+        is_same = seen == version and settings is self.settings and self._clock.monotonic() < until
+        return result if is_same else None
 
     async def _plan(self, snapshot: Snapshot) -> CycleResult:
         if len(snapshot.pods) > BIG:
             return await asyncio.to_thread(schedule, snapshot, self.settings)
         return schedule(snapshot, self.settings)
+
+
+def _is_at_rest(result: CycleResult) -> bool:
+    """Whether a cycle only told who waits."""
+    return all(isinstance(each, Unschedulable | NotReady) for each in result.decisions)
+
+
+def _waits_for_time(snapshot: Snapshot, settings: Settings) -> bool:
+    """Whether the same cluster may be decided otherwise later: protection after a start ends some day."""
+    if settings.preempt_min_runtime or settings.reclaim_min_runtime:
+        return True
+    return any(queue.preempt_min_runtime or queue.reclaim_min_runtime for queue in snapshot.queues)
 
 
 class Ticker:
