@@ -13,7 +13,7 @@ BUILT = ("apiserver", "grove", "ipam", "kai", "nodegroup", "trainer")
 
 
 @pytest.mark.parametrize("system", BUILT)
-def test_all_cases_pass(system: str):
+def test_all_cases_pass(system: str) -> None:
     file = HERE / f"{system}.json"
     total = len(json.loads(file.read_text())["cases"])
     done = subprocess.run(
@@ -23,7 +23,7 @@ def test_all_cases_pass(system: str):
     assert done.returncode == 0
 
 
-def test_an_unknown_kind_is_a_failure_never_a_skip(tmp_path: Path):
+def test_an_unknown_kind_is_a_failure_never_a_skip(tmp_path: Path) -> None:
     file = tmp_path / "strange.json"
     file.write_text(json.dumps({"system": "nobody", "cases": [{"id": "x", "kind": "riddle"}]}))
     done = subprocess.run(

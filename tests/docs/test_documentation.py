@@ -16,10 +16,10 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize(("page", "number", "code"), EXAMPLES)
-def test_example_runs(page: Path, number: int, code: str):
+def test_example_runs(page: Path, number: int, code: str) -> None:
     assert docs.run_example(page, number, code) == ""
 
 
 @pytest.mark.parametrize("page", docs.pages(), ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path):
+def test_links_lead_somewhere(page: Path) -> None:
     assert docs.broken_links(page) == []

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 
-def test_kills_under_concurrent_writers_lose_nothing():
+def test_kills_under_concurrent_writers_lose_nothing() -> None:
     script = Path(__file__).with_name("crash.py")
     done = subprocess.run(
         [sys.executable, str(script), "--rounds", "12", "--seed", "11"],

@@ -57,7 +57,7 @@ class Running:
                 return error.code, error.read().decode()
 
 
-def test_it_prints_one_ready_line_and_ends_with_zero_on_sigterm(tmp_path: Path):
+def test_it_prints_one_ready_line_and_ends_with_zero_on_sigterm(tmp_path: Path) -> None:
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         assert server.line.strip().endswith(str(tmp_path / "kubeconfig"))
         server.process.send_signal(signal.SIGTERM)
@@ -66,13 +66,13 @@ def test_it_prints_one_ready_line_and_ends_with_zero_on_sigterm(tmp_path: Path):
         assert output == ""
 
 
-def test_the_kubeconfig_is_for_its_owner_only(tmp_path: Path):
+def test_the_kubeconfig_is_for_its_owner_only(tmp_path: Path) -> None:
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         assert stat.S_IMODE(server.kubeconfig.stat().st_mode) == 0o600
         assert server.document()["current-context"]
 
 
-def test_health_is_open_and_everything_else_needs_credentials(tmp_path: Path):
+def test_health_is_open_and_everything_else_needs_credentials(tmp_path: Path) -> None:
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         assert server.get("/readyz") == (200, "ok")
         code, body = server.get("/api/v1/namespaces")
@@ -80,7 +80,7 @@ def test_health_is_open_and_everything_else_needs_credentials(tmp_path: Path):
         assert json.loads(body)["message"] == "Unauthorized"
 
 
-def test_static_tokens_are_users_with_groups(tmp_path: Path):
+def test_static_tokens_are_users_with_groups(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('s3cret,alice,1,"system:masters"\nother,bob,2,"devs"\n')
     with Running("--token-file", str(tokens), kubeconfig=tmp_path / "kubeconfig") as server:
@@ -91,7 +91,7 @@ def test_static_tokens_are_users_with_groups(tmp_path: Path):
         assert server.get("/api/v1/namespaces", token="wrong")[0] == 401
 
 
-def test_a_second_server_on_the_same_directory_gets_a_clear_error(tmp_path: Path):
+def test_a_second_server_on_the_same_directory_gets_a_clear_error(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with Running("--data-dir", str(data), kubeconfig=tmp_path / "kubeconfig"):
         second = subprocess.run(
@@ -102,7 +102,7 @@ def test_a_second_server_on_the_same_directory_gets_a_clear_error(tmp_path: Path
         assert "Traceback" not in second.stderr
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir()
     (data / "state.db").write_bytes(b"this is not a database, and nobody should overwrite it" * 50)
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path):
     assert (data / "state.db").read_bytes() == before
 
 
-def test_certificates_and_objects_survive_a_restart(tmp_path: Path):
+def test_certificates_and_objects_survive_a_restart(tmp_path: Path) -> None:
     data = tmp_path / "data"
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('s3cret,alice,1,"system:masters"\n')
@@ -132,7 +132,7 @@ def test_certificates_and_objects_survive_a_restart(tmp_path: Path):
     assert after["metadata"] == before["metadata"]
 
 
-def test_a_port_in_use_is_named(tmp_path: Path):
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         port = server.document()["clusters"][0]["cluster"]["server"].rpartition(":")[2]
         failed = subprocess.run([*COMMAND, "--port", port], capture_output=True, text=True, timeout=60)
@@ -142,7 +142,7 @@ def test_a_port_in_use_is_named(tmp_path: Path):
 
 
 @pytest.mark.parametrize("durability", ["full", "normal", "memory"])
-def test_every_durability_serves(tmp_path: Path, durability: str):
+def test_every_durability_serves(tmp_path: Path, durability: str) -> None:
     arguments = ["--durability", durability, "--data-dir", str(tmp_path / "data")]
     with Running(*arguments, kubeconfig=tmp_path / "kubeconfig") as server:
         assert server.get("/livez") == (200, "ok")

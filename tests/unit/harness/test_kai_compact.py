@@ -31,13 +31,13 @@ def at(document: dict[str, Any], annotation: str) -> float:
 
 
 class TestNodes:
-    def test_what_is_not_said_is_large(self):
+    def test_what_is_not_said_is_large(self) -> None:
         (node,) = map(node_info, cluster(nodes=[{"name": "n", "gpus": 4}]).nodes())
         assert (node.allocatable.cpu, node.allocatable.memory) == (20_000_000, 20 * 10**9)
         assert (node.allocatable.gpu, node.pods, node.is_ready) == (4, 110, True)
         assert node.labels == {"kubernetes.io/hostname": "n"}
 
-    def test_what_is_said_counts(self):
+    def test_what_is_said_counts(self) -> None:
         given = {"name": "n", "gpus": 0, "cpu": "2", "memory": "3G", "pods": 1, "labels": {"rack": "r"}}
         (node,) = map(node_info, cluster(nodes=[given]).nodes())
         assert (node.allocatable.cpu, node.allocatable.memory, node.allocatable.gpu) == (2000, 3 * 10**9, 0)
@@ -45,21 +45,21 @@ class TestNodes:
 
 
 class TestQueues:
-    def test_cpu_and_memory_are_unlimited_unless_said(self):
+    def test_cpu_and_memory_are_unlimited_unless_said(self) -> None:
         (document,) = cluster(queues=[{"name": "q", "gpu": {"quota": 2, "limit": 3}}]).queues()
         queue = queue_info(from_dict(document, Queue))
         assert (queue.gpu.quota, queue.gpu.limit, queue.gpu.over_quota_weight) == (2, 3, 0)
         assert queue.cpu == queue.memory == QueueResource(-1, -1, 1)
         assert (queue.parent, queue.priority) == ("", 100)
 
-    def test_siblings_are_a_minute_apart(self):
+    def test_siblings_are_a_minute_apart(self) -> None:
         given = [{"name": name, "createdOrder": order, "gpu": OPEN} for order, name in enumerate("ab")]
         first, second = (queue_info(from_dict(each, Queue)) for each in cluster(queues=given).queues())
         assert second.created - first.created == 60
 
 
 class TestPodGroups:
-    def test_priorities_have_classes(self):
+    def test_priorities_have_classes(self) -> None:
         values = {"a": 75, "b": 50, "c": 75}
         groups = [{"name": name, "queue": "q", "priority": value} for name, value in values.items()]
         made = cluster(podGroups=groups)
@@ -68,7 +68,7 @@ class TestPodGroups:
         named = [each["spec"]["priorityClassName"] for each in made.pod_groups()]
         assert named == ["prio-75", "prio-50", "prio-75"]
 
-    def test_ages(self):
+    def test_ages(self) -> None:
         group = {"name": "g", "queue": "q", "ageMinutes": 3, "staleSeconds": 20}
         (document,) = cluster(podGroups=[group]).pod_groups()
         assert pod_group_info(from_dict(document, PodGroup)).created == NOW - 180
@@ -79,13 +79,13 @@ class TestPodGroups:
         ("state", "has_started"),
         [("Running", True), ("Bound", True), ("Releasing", True), ("Pending", False), ("Failed", False)],
     )
-    def test_groups_with_bound_pods_started_a_minute_ago(self, state: str, has_started: bool):
+    def test_groups_with_bound_pods_started_a_minute_ago(self, state: str, has_started: bool) -> None:
         pods = [{"name": "p", "podGroup": "g", "state": state, "node": "n"}]
         (document,) = cluster(podGroups=[{"name": "g", "queue": "q"}], pods=pods).pod_groups()
         info = pod_group_info(from_dict(document, PodGroup))
         assert info.last_start == (NOW - 60 if has_started else None)
 
-    def test_fields_of_the_spec_are_carried_over(self):
+    def test_fields_of_the_spec_are_carried_over(self) -> None:
         spec = {
             "queue": "q",
             "minMember": 2,
@@ -112,24 +112,24 @@ class TestPods:
             ({"state": "Succeeded", "node": "n"}, PodState.SUCCEEDED),
         ],
     )
-    def test_states(self, compact: dict[str, Any], state: PodState):
+    def test_states(self, compact: dict[str, Any], state: PodState) -> None:
         made = pod(**compact)
         assert state_of(made, has_bind_request=False) is state
         assert made.node == compact.get("node", "")
 
-    def test_requests(self):
+    def test_requests(self) -> None:
         usual, own, none = pod(gpu=2), pod(cpu="500m", memory="2G"), pod(bestEffort=True)
         assert (usual.request.cpu, usual.request.memory, usual.request.gpu) == (1000, 10**9, 2)
         assert (own.request.cpu, own.request.memory, own.request.gpu) == (500, 2 * 10**9, 0)
         assert (none.request.cpu, none.request.memory, none.request.gpu) == (0, 0, 0)
 
-    def test_marks(self):
+    def test_marks(self) -> None:
         made = pod(subGroup="a", taskPriority=7, gpuFraction=0.5, gpuGroup="one")
         assert (made.uid, made.pod_group, made.subgroup) == ("p", "g", "a")
         assert made.labels["kai.scheduler/task-priority"] == "7"
         assert (made.gpu_share, made.gpu_groups) == (GpuShare(0.5), ("one",))
 
-    def test_node_affinity_names_hosts(self):
+    def test_node_affinity_names_hosts(self) -> None:
         made = cluster().pod({"name": "p", "podGroup": "g", "state": "Pending", "nodeAffinity": ["n1", "n2"]})
         required = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         (term,) = required["nodeSelectorTerms"]
@@ -138,7 +138,7 @@ class TestPods:
         ]
 
 
-def test_what_others_refer_to_comes_first():
+def test_what_others_refer_to_comes_first() -> None:
     given = {
         "nodes": [{"name": "n"}],
         "queues": [{"name": "q", "gpu": OPEN}],
@@ -173,29 +173,29 @@ class TestWords:
             ({"volumes": []}, "given.volumes"),
         ],
     )
-    def test_unknown_ones_are_refused_wherever_they_stand(self, given: dict[str, Any], told: str):
+    def test_unknown_ones_are_refused_wherever_they_stand(self, given: dict[str, Any], told: str) -> None:
         with pytest.raises(CaseFailure) as failure:
             cluster(**given)
         (line,) = failure.value.lines
         assert line.startswith(told)
 
-    def test_single_pods_are_held_to_them_too(self):
+    def test_single_pods_are_held_to_them_too(self) -> None:
         with pytest.raises(CaseFailure, match=r"pod\.gpus is not understood"):
             pod(gpus=1)
 
 
 class TestNewWordsOfPods:
-    def test_labels_are_further_labels(self):
+    def test_labels_are_further_labels(self) -> None:
         assert pod(labels={"app": "a"}, subGroup="s").labels == {
             "app": "a",
             "kai.scheduler/subgroup-name": "s",
         }
 
-    def test_gpu_memory_is_a_share_of_one_gpu(self):
+    def test_gpu_memory_is_a_share_of_one_gpu(self) -> None:
         assert pod(gpuMemory=4096).gpu_share == GpuShare(memory=4096)
 
     @pytest.mark.parametrize("word", ["podAffinity", "podAntiAffinity"])
-    def test_affinities_are_required_terms(self, word: str):
+    def test_affinities_are_required_terms(self, word: str) -> None:
         term = {"topologyKey": "zone", "matchLabels": {"app": "a"}}
         document = cluster().pod({"name": "p", "podGroup": "g", "state": "Pending", word: [term]})
         assert document["spec"]["affinity"] == {

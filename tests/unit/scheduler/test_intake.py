@@ -47,14 +47,14 @@ def asks(**requests: str) -> dict:
 
 
 class TestNode:
-    def test_allocatable_is_what_counts(self):
+    def test_allocatable_is_what_counts(self) -> None:
         info = node_info(
             node(status={"capacity": {"cpu": "64"}, "allocatable": {"cpu": "2", "example.com/nic": "3"}})
         )
         assert info.allocatable == Resources(2000, 0, 0, (("example.com/nic", 3),))
         assert info.pods == 0
 
-    def test_cpu_is_in_thousandths_and_memory_in_bytes(self):
+    def test_cpu_is_in_thousandths_and_memory_in_bytes(self) -> None:
         info = node_info(node())
         assert info.allocatable == Resources(3920, 8 << 30, 4)
         assert info.pods == 110
@@ -76,11 +76,11 @@ class TestNode:
             (conditions(Strange="True"), True, ()),
         ],
     )
-    def test_conditions(self, status: dict, is_ready: bool, pressures: tuple):
+    def test_conditions(self, status: dict, is_ready: bool, pressures: tuple) -> None:
         info = node_info(node(status=status))
         assert (info.is_ready, info.pressures) == (is_ready, pressures)
 
-    def test_taints_and_labels(self):
+    def test_taints_and_labels(self) -> None:
         info = node_info(
             node(
                 metadata={"labels": {"zone": "a"}},
@@ -95,26 +95,26 @@ class TestNode:
         ("label", "memory"),
         [("81559", 81500), ("100", 100), ("85520809984", 81500), ("many", 0), ("", 0), ("-5", 0)],
     )
-    def test_gpu_memory_in_whole_hundreds(self, label: str, memory: int):
+    def test_gpu_memory_in_whole_hundreds(self, label: str, memory: int) -> None:
         assert node_info(node(metadata={"labels": {"nvidia.com/gpu.memory": label}})).gpu_memory == memory
 
 
 class TestPod:
-    def test_its_identity(self):
+    def test_its_identity(self) -> None:
         info = pod_info(pod(asks(cpu="1")))
         assert (info.key, info.uid, info.created) == (Key("team", "p"), "u", 60.0)
 
-    def test_containers_are_added_and_init_containers_come_one_by_one(self):
+    def test_containers_are_added_and_init_containers_come_one_by_one(self) -> None:
         init = {"initContainers": [asks(cpu="5"), asks(cpu="1", memory="4Gi")]}
         info = pod_info(pod(asks(cpu="1", memory="1Gi"), asks(cpu="500m", memory="1Gi"), spec=init))
         assert info.request.cpu == 5000
         assert info.request.memory == 4 << 30
 
-    def test_overhead_is_added(self):
+    def test_overhead_is_added(self) -> None:
         info = pod_info(pod(asks(cpu="1"), spec={"overhead": {"cpu": "250m"}}))
         assert info.request == Resources(1250, 0, 0)
 
-    def test_gpus_and_other_resources(self):
+    def test_gpus_and_other_resources(self) -> None:
         requests = {"nvidia.com/gpu": "2", "example.com/nic": "1"}
         info = pod_info(pod({"name": "c", "resources": {"requests": requests}}))
         assert info.request == Resources(0, 0, 2, (("example.com/nic", 1),))
@@ -138,7 +138,7 @@ class TestPod:
             ({"labels": {"runai-gpu-group/b": "b", "runai-gpu-group/a": "a"}}, "gpu_groups", ("a", "b")),
         ],
     )
-    def test_fields(self, parts: dict, field: str, value: object):
+    def test_fields(self, parts: dict, field: str, value: object) -> None:
         assert getattr(pod_info(pod(asks(cpu="1"), **parts)), field) == value
 
     @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ class TestPod:
             ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}, None),
         ],
     )
-    def test_shared_gpus(self, annotations: dict, share: GpuShare | None):
+    def test_shared_gpus(self, annotations: dict, share: GpuShare | None) -> None:
         assert pod_info(pod(asks(cpu="1"), annotations=annotations)).gpu_share == share
 
-    def test_constraints(self):
+    def test_constraints(self) -> None:
         spec = {
             "nodeSelector": {"b": "2", "a": "1"},
             "tolerations": [{"operator": "Exists"}],
@@ -175,5 +175,5 @@ class TestPod:
         assert [each.operator for each in found.tolerations] == ["Exists"]
         assert found.host_ports == (HostPort(80, "TCP", "10.0.0.1"), HostPort(81, "UDP"))
 
-    def test_pods_without_constraints_have_equal_ones(self):
+    def test_pods_without_constraints_have_equal_ones(self) -> None:
         assert pod_info(pod(asks(cpu="1"))).constraints == PodConstraints()

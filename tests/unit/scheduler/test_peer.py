@@ -14,12 +14,12 @@ def assert_equal(snapshot: Snapshot, settings: Settings) -> None:
 
 
 @pytest.mark.parametrize("start", range(0, 160, 20))
-def test_random_clusters_are_scheduled_alike(start: int):
+def test_random_clusters_are_scheduled_alike(start: int) -> None:
     for seed in range(start, start + 20):
         assert_equal(*random_cluster(seed))
 
 
 @pytest.mark.parametrize("start", range(0, 200, 40))
-def test_full_clusters_of_equal_pods_are_scheduled_alike(start: int):
+def test_full_clusters_of_equal_pods_are_scheduled_alike(start: int) -> None:
     for seed in range(start, start + 40):
         assert_equal(*uniform_cluster(seed))

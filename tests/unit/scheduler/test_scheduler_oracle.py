@@ -89,16 +89,16 @@ def minimums(group: Json) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", sorted(CASES.keys() - EXPLAINED.keys()))
-def test_the_outcome_is_the_same(name: str):
+def test_the_outcome_is_the_same(name: str) -> None:
     assert problems_of(CASES[name]) == []
 
 
 @pytest.mark.parametrize("name", sorted(EXPLAINED))
-def test_what_is_said_to_differ_does(name: str):
+def test_what_is_said_to_differ_does(name: str) -> None:
     assert CASES[name]["kind"] == "schedule-cycle"
     assert problems_of(CASES[name]) != []
 
 
-def test_every_difference_is_explained():
+def test_every_difference_is_explained() -> None:
     text = DOCS.read_text(encoding="utf-8")
     assert [title for title in DIFFERENCES if f"| {title} |" not in text] == []

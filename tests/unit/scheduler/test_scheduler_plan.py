@@ -49,19 +49,19 @@ class TestRecord:
             first = decisions_text(schedule(found.snapshot, found.settings).decisions)
             assert decisions_text(schedule(again.snapshot, again.settings).decisions) == first
 
-    def test_a_line_says_its_kind(self):
+    def test_a_line_says_its_kind(self) -> None:
         scene = Scene().node("n0", 1).queue("q").job("a", waiting=1, gpu=1)
         first = decisions_text(schedule(scene.snapshot()).decisions).splitlines()[0]
         assert first.startswith(b'{"Bind":{')
 
     @pytest.mark.parametrize("data", [b"", b"{}", b'{"format":"other","settings":{},"snapshot":{"now":1}}'])
-    def test_other_files_are_refused(self, data: bytes):
+    def test_other_files_are_refused(self, data: bytes) -> None:
         with pytest.raises(SchemaError):
             load(data)
 
 
 class TestExplain:
-    def test_what_is_missing_is_told_with_queues_and_victims(self):
+    def test_what_is_missing_is_told_with_queues_and_victims(self) -> None:
         found = explain(recorded(crowded()), Key(NS, "p"))
         assert found.missing == "4 pods, GPU: 4, CPU: 4 (cores), memory: 4.294 (GB)"
         assert [each.name for each in found.queues] == ["poor", "root"]
@@ -78,7 +78,7 @@ class TestExplain:
             ({"priority": 50, "queue": "other"}, "queue q would be beyond its fair share"),
         ],
     )
-    def test_why_somebody_is_not_evicted(self, job: dict, verdict: str):
+    def test_why_somebody_is_not_evicted(self, job: dict, verdict: str) -> None:
         scene = Scene().node("n0", 1).queue("q", gpu=(0, -1, 0)).queue("other")
         fields = {"queue": "q", **job}
         scene.job("a", fields.pop("queue"), "n0", gpu=1, **fields)
@@ -86,7 +86,7 @@ class TestExplain:
         (row,) = explain(recorded(scene), Key(NS, "b")).victims
         assert row.verdict == verdict
 
-    def test_domains_are_told_with_what_fits(self):
+    def test_domains_are_told_with_what_fits(self) -> None:
         scene = Scene().queue("q")
         scene.extra = topology("zone")
         for index in range(4):
@@ -100,7 +100,7 @@ class TestExplain:
         ]
         assert "z0" in found.text()
 
-    def test_the_text_fits_a_screen(self):
+    def test_the_text_fits_a_screen(self) -> None:
         scene = crowded()
         for number in range(40):
             scene.job(f"x{number}", "busy", "n0", gpu=0)
@@ -108,13 +108,13 @@ class TestExplain:
         assert len(lines) <= 40
         assert "  … and 33 more" in lines
 
-    def test_a_group_that_is_not_there(self):
+    def test_a_group_that_is_not_there(self) -> None:
         with pytest.raises(SchemaError, match="there is no pod group team/nobody"):
             explain(recorded(crowded()), Key(NS, "nobody"))
 
 
 class TestSimulate:
-    def test_nodes_are_added(self):
+    def test_nodes_are_added(self) -> None:
         scene = Scene().node("n0", 2).queue("q").job("a", waiting=6, gpu=1)
         before = simulate(recorded(scene))
         assert [(each.pod_group, each.pods) for each in before.waits] == [("team/a", 6)]
@@ -124,7 +124,7 @@ class TestSimulate:
         (share,) = after.shares
         assert (share.gpu_before, share.gpu_after) == (0, 6)
 
-    def test_nodes_are_removed(self):
+    def test_nodes_are_removed(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 1).queue("q").job("a", "q", "n0", "n1", gpu=1, least=1)
         found = simulate(recorded(scene), remove_nodes("n1"))
         assert [(each.pods, each.actions, each.running_again) for each in found.evicted] == [
@@ -132,7 +132,7 @@ class TestSimulate:
         ]
         assert [each.pods for each in found.waits] == [1]
 
-    def test_a_queue_is_changed(self):
+    def test_a_queue_is_changed(self) -> None:
         scene = crowded()
         found = simulate(recorded(scene), change_queue("poor", {"gpu.limit": "0"}))
         assert found.evicted == ()
@@ -143,7 +143,7 @@ class TestSimulate:
         ]
         assert [(each.pod_group, each.starts_anyway) for each in found.starts] == [("team/p", True)]
 
-    def test_a_gang_is_submitted(self):
+    def test_a_gang_is_submitted(self) -> None:
         scene = Scene().node("n0", 2, labels={"zone": "a"}).queue("q")
         scene.extra = topology("zone")
         gang = submit_gang(
@@ -168,6 +168,6 @@ class TestSimulate:
             (submit_gang("p", queue="poor", namespace=NS), "exists"),
         ],
     )
-    def test_what_cannot_be_changed_is_told(self, change, text: str):
+    def test_what_cannot_be_changed_is_told(self, change, text: str) -> None:
         with pytest.raises(SchemaError, match=text):
             simulate(recorded(crowded()), change)

@@ -204,7 +204,7 @@ def is_the_same_in_any_order(snapshot: Snapshot, settings: Settings, chance: ran
 
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("make", [random_cluster, uniform_cluster, picky_cluster])
-def test_every_cluster_comes_to_rest_and_no_rule_is_broken_on_the_way(make: Make, part: int):
+def test_every_cluster_comes_to_rest_and_no_rule_is_broken_on_the_way(make: Make, part: int) -> None:
     for seed in range(part, CLUSTERS // 3, PARTS):
         snapshot, settings = make(seed)
         if seed % 8 == part:

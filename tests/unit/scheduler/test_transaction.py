@@ -64,7 +64,7 @@ def change(cluster: Cluster, transaction: Transaction, chance: random.Random) ->
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_rollback_restores_everything(seed: int):
+def test_a_rollback_restores_everything(seed: int) -> None:
     chance = random.Random(seed)
     cluster = Cluster(*random_cluster(seed))
     transaction = Transaction(cluster)
@@ -93,7 +93,7 @@ def eviction(task: Task, victims: int) -> Evict:
 
 
 class TestCommit:
-    def test_what_was_taken_back_is_not_decided(self):
+    def test_what_was_taken_back_is_not_decided(self) -> None:
         cluster = gpu_node(2).job("a", waiting=2, gpu=1).cluster()
         transaction = Transaction(cluster)
         first, second = cluster.tasks.values()
@@ -105,7 +105,7 @@ class TestCommit:
         transaction.commit()
         assert [each.pod.name for each in transaction.decisions()] == ["a-0"]
 
-    def test_decisions_are_in_the_order_of_the_changes(self):
+    def test_decisions_are_in_the_order_of_the_changes(self) -> None:
         cluster = gpu_node(2).job("low", "q", "n0", "n0", gpu=1).job("a", waiting=1, gpu=2).cluster()
         transaction = Transaction(cluster)
         new, old, other = (cluster.tasks[Key(NS, name)] for name in ("a-0", "low-0", "low-1"))
@@ -117,7 +117,7 @@ class TestCommit:
         assert [each.pod.name for each in transaction.decisions()] == ["low-1", "low-0", "a-0"]
         assert {each.evicted_pods for each in transaction.decisions() if isinstance(each, Evict)} == {2}
 
-    def test_a_pod_that_stays_is_not_evicted(self):
+    def test_a_pod_that_stays_is_not_evicted(self) -> None:
         transaction, tasks = transaction_of(gpu_node(2).job("low", "q", "n0", "n0", gpu=1))
         transaction.evict(tasks["low-0"])
         transaction.evict(tasks["low-1"])
@@ -126,7 +126,7 @@ class TestCommit:
         assert [each.pod.name for each in transaction.decisions()] == ["low-1"]
         assert tasks["low-0"].state is PodState.RUNNING
 
-    def test_a_gang_is_promised_as_a_whole(self):
+    def test_a_gang_is_promised_as_a_whole(self) -> None:
         cluster = gpu_node(2).job("a", waiting=2, gpu=1).cluster()
         transaction = Transaction(cluster)
         node = cluster.nodes["n0"]
@@ -139,7 +139,7 @@ class TestCommit:
         assert {type(each) for each in transaction.decisions()} == {Pipeline}
         assert (node.idle.gpu, node.free.gpu) == (2, 0)
 
-    def test_binds_of_pods_that_are_evicted_later_in_the_cycle_are_withdrawn(self):
+    def test_binds_of_pods_that_are_evicted_later_in_the_cycle_are_withdrawn(self) -> None:
         cluster = gpu_node(1).job("a", waiting=1, gpu=1).cluster()
         transaction = Transaction(cluster)
         (task,) = cluster.tasks.values()
@@ -165,7 +165,7 @@ class TestPromisesOfIdleRoom:
         transaction.commit()
         return cluster, transaction, tasks
 
-    def test_they_are_kept_at_once(self):
+    def test_they_are_kept_at_once(self) -> None:
         cluster, transaction, tasks = self.cluster_and_transaction(b=1)
         node = cluster.nodes["n0"]
         transaction.evict(tasks["a-0"])
@@ -176,7 +176,7 @@ class TestPromisesOfIdleRoom:
         assert tasks["a-0"].state is PodState.PENDING
         assert (node.idle.gpu, node.free.gpu) == (0, 0)
 
-    def test_room_that_a_running_pod_leaves_is_waited_for(self):
+    def test_room_that_a_running_pod_leaves_is_waited_for(self) -> None:
         cluster, transaction, tasks = self.cluster_and_transaction(b=1)
         transaction.evict(tasks["low-0"])
         transaction.place(tasks["b-0"], cluster.nodes["n0"], (), PodState.PIPELINED)
@@ -184,7 +184,7 @@ class TestPromisesOfIdleRoom:
         transaction.keep_promises()
         assert [type(each) for each in transaction.decisions()] == [Bind, Evict, Pipeline]
 
-    def test_a_gang_gets_all_or_nothing_at_once(self):
+    def test_a_gang_gets_all_or_nothing_at_once(self) -> None:
         cluster, transaction, tasks = self.cluster_and_transaction(b=2)
         node = cluster.nodes["n0"]
         transaction.evict(tasks["low-0"])
@@ -196,7 +196,7 @@ class TestPromisesOfIdleRoom:
         assert [type(each) for each in transaction.decisions()] == [Evict, Pipeline, Pipeline]
         assert (node.idle.gpu, node.free.gpu) == (1, 0)
 
-    def test_a_gang_that_was_given_a_part_is_promised_it_again(self):
+    def test_a_gang_that_was_given_a_part_is_promised_it_again(self) -> None:
         cluster, transaction, tasks = self.cluster_and_transaction(b=2, gpus=3)
         node = cluster.nodes["n0"]
         transaction.place(tasks["b-0"], node, (), PodState.ALLOCATED)
@@ -208,7 +208,7 @@ class TestPromisesOfIdleRoom:
         assert [type(each) for each in transaction.decisions()] == [Bind, Pipeline, Evict, Pipeline]
         assert {tasks["b-0"].state, tasks["b-1"].state} == {PodState.PIPELINED}
 
-    def test_who_was_promised_first_gets_it_first(self):
+    def test_who_was_promised_first_gets_it_first(self) -> None:
         scene = gpu_node(2).job("low", "q", "n0", gpu=1)
         cluster = scene.job("z", waiting=1, gpu=1).job("a", waiting=1, gpu=1, priority=75).cluster()
         transaction, node = Transaction(cluster), cluster.nodes["n0"]
@@ -221,7 +221,7 @@ class TestPromisesOfIdleRoom:
         transaction.keep_promises()
         assert (tasks["z-0"].state, tasks["a-0"].state) == (PodState.ALLOCATED, PodState.PIPELINED)
 
-    def test_a_pod_beyond_a_minimum_that_waits_waits_with_it(self):
+    def test_a_pod_beyond_a_minimum_that_waits_waits_with_it(self) -> None:
         scene = gpu_node(3).job("low", "q", "n0", "n0", gpu=1)
         cluster = scene.job("b", waiting=3, gpu=1, least=2).cluster()
         transaction, node = Transaction(cluster), cluster.nodes["n0"]
@@ -235,7 +235,7 @@ class TestPromisesOfIdleRoom:
         assert tasks["b-2"].state is PodState.PIPELINED
         assert node.idle.gpu == 1
 
-    def test_host_ports_that_are_in_use_are_waited_for(self):
+    def test_host_ports_that_are_in_use_are_waited_for(self) -> None:
         ports = PodConstraints(host_ports=(HostPort(80),))
         scene = gpu_node(2).group("low").pod("low", "n0", constraints=ports)
         cluster = scene.group("b").pod("b", constraints=ports).cluster()
@@ -248,7 +248,7 @@ class TestPromisesOfIdleRoom:
         assert tasks["b-0"].state is PodState.PIPELINED
 
     @pytest.mark.parametrize(("running", "state"), [(0.5, PodState.ALLOCATED), (0.75, PodState.PIPELINED)])
-    def test_a_part_of_a_gpu_is_had_if_the_device_has_it_now(self, running: float, state: PodState):
+    def test_a_part_of_a_gpu_is_had_if_the_device_has_it_now(self, running: float, state: PodState) -> None:
         scene = Scene().node("n0", 1).queue("q").group("low")
         scene.pod("low", "n0", gpu_share=GpuShare(running), gpu_groups=("g",))
         cluster = scene.group("b").pod("b", gpu_share=GpuShare(0.5)).cluster()

@@ -26,8 +26,8 @@ def run(work):
     return asyncio.run(work)
 
 
-def test_a_new_object_gets_the_next_revision_and_carries_it_in_its_text():
-    async def scenario():
+def test_a_new_object_gets_the_next_revision_and_carries_it_in_its_text() -> None:
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         first = await store.put(bucket, "a", "x", value("x"), expected=0)
@@ -39,8 +39,8 @@ def test_a_new_object_gets_the_next_revision_and_carries_it_in_its_text():
     run(scenario())
 
 
-def test_who_is_told_of_a_write_finds_its_mark():
-    async def scenario():
+def test_who_is_told_of_a_write_finds_its_mark() -> None:
+    async def scenario() -> None:
         store, schema = Store(), object()
         bucket = store.bucket("", "things", namespaced=True)
         seen: list[object] = []
@@ -53,8 +53,8 @@ def test_who_is_told_of_a_write_finds_its_mark():
     run(scenario())
 
 
-def test_an_object_that_exists_is_not_created_again():
-    async def scenario():
+def test_an_object_that_exists_is_not_created_again() -> None:
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         entry = await store.put(bucket, "a", "x", value("x"), expected=0)
@@ -67,8 +67,8 @@ def test_an_object_that_exists_is_not_created_again():
     run(scenario())
 
 
-def test_of_two_writes_against_one_revision_in_a_batch_exactly_one_wins():
-    async def scenario():
+def test_of_two_writes_against_one_revision_in_a_batch_exactly_one_wins() -> None:
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         entry = await store.put(bucket, "a", "x", value("x"), expected=0)
@@ -81,8 +81,8 @@ def test_of_two_writes_against_one_revision_in_a_batch_exactly_one_wins():
     run(scenario())
 
 
-def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    async def scenario():
+def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
         store = Store(tmp_path, Durability.FULL)
         bucket = store.bucket("", "things", namespaced=True)
         append = store._log.append
@@ -101,8 +101,8 @@ def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: py
     run(scenario())
 
 
-def test_everything_is_there_after_a_restart_and_revisions_go_on(tmp_path: Path):
-    async def scenario():
+def test_everything_is_there_after_a_restart_and_revisions_go_on(tmp_path: Path) -> None:
+    async def scenario() -> None:
         store = Store(tmp_path)
         bucket = store.bucket("g.io", "things", namespaced=True)
         await store.put(bucket, "a", "x", value("x", k="1"), expected=0)
@@ -121,8 +121,8 @@ def test_everything_is_there_after_a_restart_and_revisions_go_on(tmp_path: Path)
     run(scenario())
 
 
-def test_the_last_revision_survives_compaction_of_a_deleted_newest_object(tmp_path: Path):
-    async def scenario():
+def test_the_last_revision_survives_compaction_of_a_deleted_newest_object(tmp_path: Path) -> None:
+    async def scenario() -> None:
         store = Store(tmp_path)
         bucket = store.bucket("", "things", namespaced=True)
         await store.put(bucket, "a", "x", value("x"), expected=0)
@@ -136,8 +136,8 @@ def test_the_last_revision_survives_compaction_of_a_deleted_newest_object(tmp_pa
     run(scenario())
 
 
-def test_a_second_server_on_the_same_directory_is_refused_by_name(tmp_path: Path):
-    async def scenario():
+def test_a_second_server_on_the_same_directory_is_refused_by_name(tmp_path: Path) -> None:
+    async def scenario() -> None:
         store = Store(tmp_path)
         with pytest.raises(StorageLocked, match="in use by another server"):
             Store(tmp_path)
@@ -147,8 +147,8 @@ def test_a_second_server_on_the_same_directory_is_refused_by_name(tmp_path: Path
     run(scenario())
 
 
-def test_subscribers_see_each_change_once_in_order():
-    async def scenario():
+def test_subscribers_see_each_change_once_in_order() -> None:
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         seen: list[Event] = []
@@ -167,8 +167,8 @@ def test_subscribers_see_each_change_once_in_order():
 
 
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool):
-    async def scenario():
+def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool) -> None:
+    async def scenario() -> None:
         store = Store(tmp_path if on_disk else None)
         bucket = store.bucket("", "things", namespaced=True)
         states = {0: {}}
@@ -192,8 +192,8 @@ def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool):
     run(scenario())
 
 
-def test_changes_of_before_a_restart_are_read_from_disk(tmp_path: Path):
-    async def scenario():
+def test_changes_of_before_a_restart_are_read_from_disk(tmp_path: Path) -> None:
+    async def scenario() -> None:
         store = Store(tmp_path)
         bucket = store.bucket("", "things", namespaced=True)
         await store.put(bucket, "a", "x", value("x"), expected=0)
@@ -210,8 +210,8 @@ def test_changes_of_before_a_restart_are_read_from_disk(tmp_path: Path):
     run(scenario())
 
 
-def test_compacted_history_is_refused_and_live_values_stay():
-    async def scenario():
+def test_compacted_history_is_refused_and_live_values_stay() -> None:
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         await store.put(bucket, "a", "old", value("old"), expected=0)
@@ -227,10 +227,10 @@ def test_compacted_history_is_refused_and_live_values_stay():
     run(scenario())
 
 
-def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyPatch):
+def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlite3
 
-    async def scenario():
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         await store.put(bucket, "a", "x", value("x"), expected=0)
@@ -249,8 +249,8 @@ def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyP
     run(scenario())
 
 
-def test_namespaces_are_listed_in_key_order():
-    async def scenario():
+def test_namespaces_are_listed_in_key_order() -> None:
+    async def scenario() -> None:
         store = Store()
         bucket = store.bucket("", "things", namespaced=True)
         for namespace, name in [("a", "z"), ("a-b", "y"), ("b", "x"), ("a", "b")]:

@@ -42,7 +42,7 @@ class TestRay:
         },
     )
 
-    def test_a_cluster_is_a_gang_of_the_head_and_its_workers(self):
+    def test_a_cluster_is_a_gang_of_the_head_and_its_workers(self) -> None:
         found = plan(pod("w", labels={"ray.io/group": "small"}), self.CLUSTER)
         assert found.name == "pg-cluster-cluster-uid"
         assert sub_groups(found) == [
@@ -54,7 +54,7 @@ class TestRay:
         assert found.min_member == 10
         assert found.sub_group_of("w") == "small"
 
-    def test_a_job_is_as_large_as_its_cluster(self):
+    def test_a_job_is_as_large_as_its_cluster(self) -> None:
         job = DynamicObject(
             {**owner("ray.io/v1", "RayJob", "job").draft(), "status": {"rayClusterName": "cluster"}}
         )
@@ -62,7 +62,7 @@ class TestRay:
         assert (found.name, found.min_member) == ("pg-job-job-uid", 10)
 
     @pytest.mark.parametrize("status", ["activeServiceStatus", "pendingServiceStatus"])
-    def test_a_service_has_one_that_serves_or_is_to(self, status: str):
+    def test_a_service_has_one_that_serves_or_is_to(self, status: str) -> None:
         document = owner("ray.io/v1", "RayService", "service").draft()
         service = DynamicObject({**document, "status": {status: {"rayClusterName": "cluster"}}})
         grouper, workload = default_registry().resolve(Workload(pod=pod(), owners=(service,)))
@@ -70,15 +70,15 @@ class TestRay:
         reference = grouper.related(workload)
         assert (reference.kind.kind, reference.name) == ("RayCluster", "cluster")
 
-    def test_without_a_cluster_nothing_can_be_told(self):
+    def test_without_a_cluster_nothing_can_be_told(self) -> None:
         with pytest.raises(GroupingError, match="failed to extract rayClusterName for ns/o of kind RayJob"):
             plan(pod(), owner("ray.io/v1", "RayJob"))
 
-    def test_ray_has_a_label_for_the_priority(self):
+    def test_ray_has_a_label_for_the_priority(self) -> None:
         cluster = owner("ray.io/v1", "RayCluster", labels={"ray.io/priority-class-name": "inference"})
         assert plan(pod(), cluster).priority_class_name == "inference"
 
-    def test_groups_may_want_to_be_near(self):
+    def test_groups_may_want_to_be_near(self) -> None:
         near = {names.TOPOLOGY_ANNOTATION: "t", names.TOPOLOGY_REQUIRED_ANNOTATION: "rack"}
         spec = {"headGroupSpec": {"template": {"metadata": {"annotations": near}}}}
         (head,) = plan(pod(), owner("ray.io/v1", "RayCluster", spec=spec)).sub_groups
@@ -88,7 +88,7 @@ class TestRay:
         with pytest.raises(GroupingError, match="is required for headGroupSpec"):
             plan(pod(), owner("ray.io/v1", "RayCluster", spec=spec))
 
-    def test_fewer_replicas_than_needed(self):
+    def test_fewer_replicas_than_needed(self) -> None:
         spec = {"workerGroupSpecs": [{"replicas": 1, "minReplicas": 2}]}
         with pytest.raises(GroupingError, match="Given 1 replicas and 2 minReplicas"):
             plan(pod(), owner("ray.io/v1", "RayCluster", spec=spec))
@@ -113,14 +113,14 @@ class TestLeaderWorkerSet:
         )
         return plan(pod("p", {"nodeName": node} if node else {}, labels=labels), top)
 
-    def test_each_replica_is_a_gang_of_a_leader_and_workers(self):
+    def test_each_replica_is_a_gang_of_a_leader_and_workers(self) -> None:
         found = self.of(0)
         assert (found.name, found.min_member) == ("pg-lws-lws-uid-group-2", 4)
         assert sub_groups(found) == [("leader", 1, None), ("workers", 3, None)]
         assert found.sub_group_of("p") == "leader"
         assert self.of(3).sub_group_of("p") == "workers"
 
-    def test_workers_that_wait_for_the_leader_do_not_count_before(self):
+    def test_workers_that_wait_for_the_leader_do_not_count_before(self) -> None:
         assert sub_groups(self.of(0, startupPolicy="LeaderReady")) == [("leader", 1, None)]
         assert self.of(0, startupPolicy="LeaderReady", node="n1").min_member == 4
         assert self.of(1, startupPolicy="LeaderReady").min_member == 4
@@ -134,21 +134,23 @@ class TestLeaderWorkerSet:
             (4, 3, [("segment-0", 4), ("leader", 1), ("workers", 3)]),
         ],
     )
-    def test_workers_are_cut_into_segments(self, size: int, segment: int, expected: list[tuple[str, int]]):
+    def test_workers_are_cut_into_segments(
+        self, size: int, segment: int, expected: list[tuple[str, int]]
+    ) -> None:
         found = self.of(0, size, policy={"subGroupSize": segment})
         assert [(name, minimum) for name, minimum, _ in sub_groups(found)] == expected
         leaves = [each for each in found.sub_groups if each.name != "segment-0"]
         assert sum(each.min_member for each in leaves) == size
         assert found.sub_group_of("p") == "leader"
 
-    def test_every_worker_finds_its_segment(self):
+    def test_every_worker_finds_its_segment(self) -> None:
         found = [self.of(index, 5, policy={"subGroupSize": 2}).sub_group_of("p") for index in range(5)]
         assert found == ["leader", "workers", "workers", "segment-1", "segment-1"]
         excluded = {"subGroupSize": 2, "subGroupPolicyType": "LeaderExcluded"}
         found = [self.of(index, 5, policy=excluded).sub_group_of("p") for index in range(5)]
         assert found == ["leader", "segment-0", "segment-0", "segment-1", "segment-1"]
 
-    def test_the_segment_size_may_be_an_annotation(self):
+    def test_the_segment_size_may_be_an_annotation(self) -> None:
         annotations = {names.SEGMENT_SIZE_ANNOTATION: "2", names.TOPOLOGY_ANNOTATION: "t"}
         found = self.of(1, 4, annotations=annotations)
         assert [each.name for each in found.sub_groups][:2] == ["segment-0", "segment-1"]
@@ -167,7 +169,7 @@ class TestLeaderWorkerSet:
             ),
         ],
     )
-    def test_sets_that_make_no_sense(self, spec: Json, text: str):
+    def test_sets_that_make_no_sense(self, spec: Json, text: str) -> None:
         with pytest.raises(GroupingError, match=text):
             self.of(1, **spec)
 
@@ -178,14 +180,14 @@ class TestMpi:
         "mpiReplicaSpecs": {"Launcher": {"replicas": 1}, "Worker": {"replicas": 3}},
     }
 
-    def test_a_launcher_that_is_made_later_counts_when_it_is_there(self):
+    def test_a_launcher_that_is_made_later_counts_when_it_is_there(self) -> None:
         top = owner("kubeflow.org/v2beta1", "MPIJob", "job", self.SPEC)
         assert plan(pod(), top).min_member == 3
         assert plan(pod(), top, companions=(pod("launcher"),)).min_member == 4
         leaving = pod("launcher", deletionTimestamp="2026-01-01T00:00:00Z")
         assert plan(pod(), top, companions=(leaving,)).min_member == 3
 
-    def test_which_pods_are_looked_at(self):
+    def test_which_pods_are_looked_at(self) -> None:
         grouper, workload = default_registry().resolve(
             Workload(pod=pod(), owners=(owner("kubeflow.org/v2beta1", "MPIJob", "job", self.SPEC),))
         )
@@ -195,23 +197,23 @@ class TestMpi:
             "training.kubeflow.org/job-role": "launcher",
         }
 
-    def test_other_launchers_count_from_the_beginning(self):
+    def test_other_launchers_count_from_the_beginning(self) -> None:
         spec = {"mpiReplicaSpecs": self.SPEC["mpiReplicaSpecs"]}
         assert plan(pod(), owner("kubeflow.org/v2beta1", "MPIJob", "job", spec)).min_member == 4
 
 
 class TestOthers:
-    def test_each_run_of_a_cron_job_is_a_group(self):
+    def test_each_run_of_a_cron_job_is_a_group(self) -> None:
         run = owner("batch/v1", "Job", "run-1")
         found = plan(pod("run-1-x"), run, owner("batch/v1", "CronJob", "nightly"))
         assert (found.name, found.owner.kind, found.min_member) == ("pg-run-1-run-1-uid", "Job", 1)
 
-    def test_pods_of_a_spark_application_share_a_group(self):
+    def test_pods_of_a_spark_application_share_a_group(self) -> None:
         driver = pod("driver", labels={"spark-app-name": "a", "spark-app-selector": "spark-7"})
         assert plan(driver).name == "spark-7"
         assert plan(pod("plain")).name == "pg-plain-plain-uid"
 
-    def test_a_revision_of_a_knative_service_is_a_gang(self):
+    def test_a_revision_of_a_knative_service_is_a_gang(self) -> None:
         scale = {"autoscaling.knative.dev/min-scale": "3"}
         revision = owner("serving.knative.dev/v1", "Revision", "r1", annotations=scale)
         service = owner("serving.knative.dev/v1", "Service", "s")
@@ -229,16 +231,16 @@ class TestOthers:
             ("StatefulSet", "apps/v1", "train"),
         ],
     )
-    def test_priorities_by_kind(self, kind: str, api: str, priority: str):
+    def test_priorities_by_kind(self, kind: str, api: str, priority: str) -> None:
         assert plan(pod(), owner(api, kind)).priority_class_name == priority
 
-    def test_an_aml_job_needs_as_many_pods_as_nodes(self):
+    def test_an_aml_job_needs_as_many_pods_as_nodes(self) -> None:
         spec = {"job": {"options": {"envs": {"AZUREML_NODE_COUNT": 4}}}}
         assert plan(pod(), owner("amlarc.azureml.com/v1alpha1", "AmlJob", spec=spec)).min_member == 4
         with pytest.raises(GroupingError, match="azureml envs count not found in spec"):
             plan(pod(), owner("amlarc.azureml.com/v1alpha1", "AmlJob"))
 
-    def test_pods_of_a_runai_job_are_told_apart_by_their_names(self):
+    def test_pods_of_a_runai_job_are_told_apart_by_their_names(self) -> None:
         job = owner("run.ai/v1", "RunaiJob", "j")
         assert plan(pod("j-3-abc"), job).name == "pg-j-3-j-uid"
 
@@ -250,7 +252,7 @@ class TestOthers:
             ("nvidia.com/v1alpha1", "DynamoGraphDeployment"),
         ],
     )
-    def test_owners_that_only_wrap_others_are_skipped(self, api: str, kind: str):
+    def test_owners_that_only_wrap_others_are_skipped(self, api: str, kind: str) -> None:
         labels = {names.QUEUE_LABEL: "team"}
         below = owner("ray.io/v1", "RayCluster", "cluster")
         found = plan(pod(), below, owner(api, kind, "top", labels=labels))
@@ -260,11 +262,11 @@ class TestOthers:
 
 
 class TestTable:
-    def test_no_kind_is_named_twice(self):
+    def test_no_kind_is_named_twice(self) -> None:
         kinds = [row.kind for row in KNOWN]
         assert len(set(kinds)) == len(kinds)
 
-    def test_what_must_be_read_is_in_the_table(self):
+    def test_what_must_be_read_is_in_the_table(self) -> None:
         resources = default_registry().resources()
         assert resources["ray.io"] == ("rayclusters", "rayjobs", "rayservices")
         assert "" not in resources
@@ -281,7 +283,7 @@ class TestTable:
             importlib.metadata, "entry_points", lambda group: [Point()] if group == ENTRY_POINTS else []
         )
 
-    def test_others_bring_groupers_of_their_own(self, monkeypatch: pytest.MonkeyPatch):
+    def test_others_bring_groupers_of_their_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
         def whole(workload: Workload) -> GroupPlan:
             return plan(workload.pod, owner("apps/v1", "StatefulSet", "mine"))
 
@@ -290,7 +292,7 @@ class TestTable:
         assert plan(pod(), owner("apps/v1", "Deployment")).name == "pg-mine-mine-uid"
 
     @pytest.mark.parametrize("load", [lambda: 1 / 0, lambda: ["row"]])
-    def test_a_broken_one_is_named(self, monkeypatch: pytest.MonkeyPatch, load: Any):
+    def test_a_broken_one_is_named(self, monkeypatch: pytest.MonkeyPatch, load: Any) -> None:
         self.install(monkeypatch, load)
         with pytest.raises(ConfigError, match=r"entry point mine of quarterdeck\.podgroupers"):
             default_registry()

@@ -33,27 +33,27 @@ class TestDemands:
             volumes=lambda: volumes,
         )
 
-    def test_those_that_reach_an_unused_volume(self):
+    def test_those_that_reach_an_unused_volume(self) -> None:
         found = self.of(claim(), volume("a", "n1"), volume("b", "n2"), kind=storage_class())
         (selector,) = found.open
         hosts = [term.match_expressions[0].values for term in selector.node_selector_terms]
         assert sorted(hosts) == [("n1",), ("n2",)]
 
-    def test_none_if_there_is_no_volume_and_none_can_be_made(self):
+    def test_none_if_there_is_no_volume_and_none_can_be_made(self) -> None:
         (selector,) = self.of(claim(), kind=storage_class()).open
         assert not selector.node_selector_terms
 
-    def test_all_if_one_can_be_made_anywhere(self):
+    def test_all_if_one_can_be_made_anywhere(self) -> None:
         assert self.of(claim(), kind=storage_class(provisioner="example.com/disk")) == VolumeDemands()
 
-    def test_those_for_which_one_can_be_made(self):
+    def test_those_for_which_one_can_be_made(self) -> None:
         topologies = [{"matchLabelExpressions": [{"key": "zone", "values": ["a", "b"]}]}]
         kind = storage_class(provisioner="example.com/disk", allowedTopologies=topologies)
         (selector,) = self.of(claim(), kind=kind).open
         (term,) = selector.node_selector_terms
         assert (term.match_expressions[0].key, term.match_expressions[0].values) == ("zone", ("a", "b"))
 
-    def test_the_one_for_which_it_is_being_made(self):
+    def test_the_one_for_which_it_is_being_made(self) -> None:
         wanted = claim()
         wanted["metadata"]["annotations"] = {names.SELECTED_NODE_ANNOTATION: "n7"}
         (selector,) = self.of(wanted, kind=storage_class(provisioner="example.com/disk")).open
@@ -70,10 +70,10 @@ class TestDemands:
             {**volume("v", "n1"), "status": {"phase": "Released"}},
         ],
     )
-    def test_volumes_that_do_not_suit_do_not_count(self, other: Json):
+    def test_volumes_that_do_not_suit_do_not_count(self, other: Json) -> None:
         assert suitable_volumes(claim(), [other]) == []
 
-    def test_the_smallest_volume_is_taken_unless_one_is_meant_for_the_claim(self):
+    def test_the_smallest_volume_is_taken_unless_one_is_meant_for_the_claim(self) -> None:
         large, small = volume("large", "n1", size="9Gi"), volume("small", "n1", size="2Gi")
         found = suitable_volumes(claim(), [large, small])
         assert [each["metadata"]["name"] for each in found] == ["small", "large"]
@@ -179,7 +179,7 @@ async def test_a_pod_whose_config_map_is_missing_waits_for_it() -> None:
         assert (await found.pod("g-0")).spec.node_name == "n1"
 
 
-def test_config_maps_are_required_where_they_are_used_and_not_optional():
+def test_config_maps_are_required_where_they_are_used_and_not_optional() -> None:
     document = {
         "metadata": {"name": "p", "annotations": {names.SHARED_GPU_CONFIG_MAP_ANNOTATION: "own"}},
         "spec": {

@@ -21,14 +21,14 @@ class TestPriority:
         PriorityClassInfo(name="train", value=55, is_global_default=True),
     )
 
-    def test_it_is_the_value_of_the_named_class(self):
+    def test_it_is_the_value_of_the_named_class(self) -> None:
         assert priority_of(group("build"), self.CLASSES) == 100
 
     @pytest.mark.parametrize("name", ["", "unknown"])
-    def test_without_a_class_it_is_that_of_the_global_default(self, name: str):
+    def test_without_a_class_it_is_that_of_the_global_default(self, name: str) -> None:
         assert priority_of(group(name), self.CLASSES) == 55
 
-    def test_without_a_global_default_it_is_50(self):
+    def test_without_a_global_default_it_is_50(self) -> None:
         assert priority_of(group(), self.CLASSES[:1]) == 50
 
     @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ class TestPriority:
     )
     def test_preemptibility_is_what_is_said_else_decided_by_priority(
         self, said: str, priority: int, expected: bool
-    ):
+    ) -> None:
         assert is_preemptible(said, priority) is expected
 
 
@@ -69,7 +69,7 @@ class TestTaskOrder:
             (pod("a"), pod("b")),
         ],
     )
-    def test_the_first_is_placed_before_the_second(self, first: PodInfo, second: PodInfo):
+    def test_the_first_is_placed_before_the_second(self, first: PodInfo, second: PodInfo) -> None:
         assert task_order(first) < task_order(second)
 
 
@@ -90,7 +90,7 @@ class TestState:
             ({"phase": "Unknown"}, False, PodState.UNKNOWN),
         ],
     )
-    def test_states_follow_the_api(self, fields: dict[str, object], bound: bool, state: PodState):
+    def test_states_follow_the_api(self, fields: dict[str, object], bound: bool, state: PodState) -> None:
         assert state_of(PodInfo(namespace=NS, name="p", uid="p", **fields), bound) is state
 
 
@@ -103,38 +103,38 @@ def names(tasks: list) -> list[str]:
 
 
 class TestTasksToAllocate:
-    def test_below_the_minimum_all_that_is_missing_is_placed_at_once(self):
+    def test_below_the_minimum_all_that_is_missing_is_placed_at_once(self) -> None:
         scene = gpu_node().group("g", least=3)
         scene.pod("g", "n0").pod("g").pod("g").pod("g")
         assert names(job_of(scene).tasks_to_allocate()) == ["g-1", "g-2"]
 
-    def test_all_leaves_below_their_minimum_are_placed_together(self):
+    def test_all_leaves_below_their_minimum_are_placed_together(self) -> None:
         scene = gpu_node().group("g", subgroups=(sub("a", 2), sub("b", 1), sub("c", 1)))
         for leaf, node in (("a", ""), ("a", ""), ("a", ""), ("b", ""), ("c", "n0"), ("c", "")):
             scene.pod("g", node, subgroup=leaf)
         assert names(job_of(scene).tasks_to_allocate()) == ["g-0", "g-1", "g-3"]
 
-    def test_a_gang_with_its_minimum_grows_pod_by_pod(self):
+    def test_a_gang_with_its_minimum_grows_pod_by_pod(self) -> None:
         scene = gpu_node().group("g", least=1).pod("g", "n0").pod("g").pod("g")
         assert names(job_of(scene).tasks_to_allocate()) == ["g-1"]
 
-    def test_the_leaf_that_grew_least_grows_next(self):
+    def test_the_leaf_that_grew_least_grows_next(self) -> None:
         scene = gpu_node().group("g", subgroups=(sub("a", 1), sub("b", 2)))
         for leaf, node in (("a", "n0"), ("a", "n0"), ("a", ""), ("b", "n0"), ("b", "n0"), ("b", "")):
             scene.pod("g", node, subgroup=leaf)
         assert names(job_of(scene).tasks_to_allocate()) == ["g-5"]
 
-    def test_a_leaf_without_pending_pods_is_passed_over(self):
+    def test_a_leaf_without_pending_pods_is_passed_over(self) -> None:
         scene = gpu_node().group("g", subgroups=(sub("a", 1), sub("b", 1)))
         for leaf, node in (("a", "n0"), ("b", "n0"), ("b", "n0"), ("b", "")):
             scene.pod("g", node, subgroup=leaf)
         assert names(job_of(scene).tasks_to_allocate()) == ["g-3"]
 
-    def test_gated_pods_are_not_placed(self):
+    def test_gated_pods_are_not_placed(self) -> None:
         scene = gpu_node().group("g", least=1).pod("g", is_gated=True).pod("g")
         assert names(job_of(scene).tasks_to_allocate()) == ["g-1"]
 
-    def test_pods_go_in_task_order(self):
+    def test_pods_go_in_task_order(self) -> None:
         scene = gpu_node().group("g", least=2)
         for priority in ("1", "3", "2"):
             scene.pod("g", labels={"kai.scheduler/task-priority": priority})
@@ -146,22 +146,22 @@ class TestNextVictims:
         job = job_of(scene)
         return names(next_victims(job, [task for task in job.tasks if task.state in ACTIVE]))
 
-    def test_a_pod_above_the_minimum_goes_alone_the_last_in_task_order(self):
+    def test_a_pod_above_the_minimum_goes_alone_the_last_in_task_order(self) -> None:
         scene = gpu_node().group("g", least=1)
         for priority in ("2", "1", "3"):
             scene.pod("g", "n0", labels={"kai.scheduler/task-priority": priority})
         assert self.victims(scene) == ["g-1"]
 
-    def test_without_surplus_everyone_goes(self):
+    def test_without_surplus_everyone_goes(self) -> None:
         assert self.victims(gpu_node().job("g", "q", "n0", "n0")) == ["g-1", "g-0"]
 
-    def test_the_leaf_that_grew_most_loses_first(self):
+    def test_the_leaf_that_grew_most_loses_first(self) -> None:
         scene = gpu_node().group("g", subgroups=(sub("a", 1), sub("b", 2)))
         for leaf in ("a", "a", "b", "b", "b"):
             scene.pod("g", "n0", subgroup=leaf)
         assert self.victims(scene) == ["g-1"]
 
-    def test_pods_that_are_not_active_do_not_count(self):
+    def test_pods_that_are_not_active_do_not_count(self) -> None:
         scene = gpu_node().group("g", least=1).pod("g", "n0").pod("g").pod("g", "n0", is_deleted=True)
         assert self.victims(scene) == ["g-0"]
 
@@ -169,5 +169,5 @@ class TestNextVictims:
 @pytest.mark.parametrize(
     ("counts", "rank"), [([(0, 1), (3, 1)], 0), ([(1, 1), (2, 2)], 1), ([(1, 1), (3, 2)], 2)]
 )
-def test_a_gang_is_below_exactly_at_or_above_its_minimum(counts: list[tuple[int, int]], rank: int):
+def test_a_gang_is_below_exactly_at_or_above_its_minimum(counts: list[tuple[int, int]], rank: int) -> None:
     assert gang_rank(counts) == rank

@@ -30,34 +30,34 @@ def shape(gpu: float = 0, cpu: int = 1000, share: GpuShare | None = None, nics: 
 
 
 class TestAccounts:
-    def test_a_running_pod_takes_from_both(self):
+    def test_a_running_pod_takes_from_both(self) -> None:
         state = node()
         state.hold(shape(1, nics=1), (), Hold.RUNNING, 1)
         for account in (state.idle, state.free):
             assert (account.cpu, account.memory, account.gpu, account.pods) == (7000, 7 << 30, 3, 109)
             assert account.scalars == {NIC: 1}
 
-    def test_a_terminating_pod_takes_only_what_is_idle(self):
+    def test_a_terminating_pod_takes_only_what_is_idle(self) -> None:
         state = node()
         state.hold(shape(4), (), Hold.LEAVING, 1)
         assert (state.idle.gpu, state.free.gpu, state.leaving) == (0, 4, 1)
         assert state.fits_eventually(shape(4))
         assert not state.fits_now(shape(4))
 
-    def test_a_promised_pod_takes_only_what_will_be_free(self):
+    def test_a_promised_pod_takes_only_what_will_be_free(self) -> None:
         state = node()
         state.hold(shape(4), (), Hold.COMING, 1)
         assert (state.idle.gpu, state.free.gpu) == (4, 0)
         assert not state.fits_eventually(shape(1))
 
-    def test_a_promise_that_needs_idle_room_keeps_others_from_it(self):
+    def test_a_promise_that_needs_idle_room_keeps_others_from_it(self) -> None:
         state = node()
         state.hold(shape(2), (), Hold.LEAVING, 1)
         state.hold(shape(4), (), Hold.COMING, 1)
         assert state.fits_now(shape(1))
         assert not state.fits_eventually(shape(1))
 
-    def test_to_terminate_is_to_run_no_more(self):
+    def test_to_terminate_is_to_run_no_more(self) -> None:
         state, other = node(), node()
         for each in (state, other):
             each.hold(shape(2), (), Hold.RUNNING, 1)
@@ -74,7 +74,7 @@ class TestAccounts:
         assert state.leaving == other.leaving == 1
 
     @pytest.mark.parametrize("seed", range(20))
-    def test_whatever_is_taken_comes_back(self, seed: int):
+    def test_whatever_is_taken_comes_back(self, seed: int) -> None:
         chance = random.Random(seed)
         state = node(gpu=8)
         held = []
@@ -116,10 +116,10 @@ class TestAccounts:
             (Shape(NOTHING, None, FREE), 110),
         ],
     )
-    def test_copies_that_fit_side_by_side(self, pod: Shape, copies: int):
+    def test_copies_that_fit_side_by_side(self, pod: Shape, copies: int) -> None:
         assert node().copies(pod) == copies
 
-    def test_ports_are_counted(self):
+    def test_ports_are_counted(self) -> None:
         state, port = node(), HostPort(80)
         pod = Shape(NOTHING, None, PodConstraints(host_ports=(port,)))
         state.hold(pod, (), Hold.LEAVING, 1)
@@ -128,39 +128,39 @@ class TestAccounts:
 
 
 class TestSharedDevices:
-    def test_the_first_pod_of_a_group_takes_a_device(self):
+    def test_the_first_pod_of_a_group_takes_a_device(self) -> None:
         gpus = SharedGpus(0)
         assert gpus.hold(HALF, ("a",), Hold.RUNNING, 1) == (1, 1)
         assert gpus.hold(HALF, ("a",), Hold.RUNNING, 1) == (0, 0)
         assert gpus.fitting(HALF) == []
 
-    def test_the_last_pod_gives_it_back(self):
+    def test_the_last_pod_gives_it_back(self) -> None:
         gpus = SharedGpus(0)
         gpus.hold(HALF, ("a",), Hold.RUNNING, 1)
         gpus.hold(HALF, ("a",), Hold.RUNNING, 1)
         assert gpus.hold(HALF, ("a",), Hold.RUNNING, -1) == (0, 0)
         assert gpus.hold(HALF, ("a",), Hold.RUNNING, -1) == (-1, -1)
 
-    def test_the_fullest_group_with_room_comes_first_then_by_name(self):
+    def test_the_fullest_group_with_room_comes_first_then_by_name(self) -> None:
         gpus = SharedGpus(0)
         for name, portion in (("a", 0.2), ("b", 0.6), ("c", 0.4), ("d", 0.4), ("e", 0.8)):
             gpus.hold(GpuShare(portion), (name,), Hold.RUNNING, 1)
         assert gpus.fitting(GpuShare(0.4)) == ["b", "c", "d", "a"]
 
-    def test_room_of_terminating_pods_is_not_there_yet(self):
+    def test_room_of_terminating_pods_is_not_there_yet(self) -> None:
         gpus = SharedGpus(0)
         gpus.hold(HALF, ("a",), Hold.RUNNING, 1)
         gpus.hold(HALF, ("a",), Hold.LEAVING, 1)
         assert gpus.fitting(HALF) == ["a"]
         assert not gpus.has_room_now(HALF, "a")
 
-    def test_a_group_that_everyone_leaves_is_no_group_any_more(self):
+    def test_a_group_that_everyone_leaves_is_no_group_any_more(self) -> None:
         gpus = SharedGpus(0)
         assert gpus.hold(HALF, ("a",), Hold.LEAVING, 1) == (1, 0)
         assert gpus.fitting(HALF) == []
         assert gpus.fitting(HALF, own=("a",)) == ["a"]
 
-    def test_memory_is_measured_against_the_device(self):
+    def test_memory_is_measured_against_the_device(self) -> None:
         gpus = SharedGpus(40_000)
         assert gpus.units(GpuShare(memory=10_000)) == 10_000
         assert gpus.units(HALF) == 20_000
@@ -168,7 +168,7 @@ class TestSharedDevices:
         assert gpus.portion(GpuShare(memory=10_001)) == 0.26
         assert gpus.portion(HALF) == 0.5
 
-    def test_three_thirds_fit(self):
+    def test_three_thirds_fit(self) -> None:
         gpus = SharedGpus(0)
         for _ in range(2):
             gpus.hold(GpuShare(0.33), ("a",), Hold.RUNNING, 1)
@@ -188,7 +188,7 @@ def bind_of(scene: Scene, pod: str = "a-0") -> Bind:
 
 
 class TestFractions:
-    def test_two_halves_share_a_device(self):
+    def test_two_halves_share_a_device(self) -> None:
         scene = gpu_node(1).group("a", least=2)
         outcome = shared(shared(scene, "a", 0.5), "a", 0.5).run(ALLOCATE)
         assert outcome.states("a") == ["Allocated", "Allocated"]
@@ -196,15 +196,15 @@ class TestFractions:
         assert first.gpu_groups == second.gpu_groups
         assert len(first.gpu_groups) == 1
 
-    def test_what_does_not_fit_a_device_needs_another(self):
+    def test_what_does_not_fit_a_device_needs_another(self) -> None:
         scene = gpu_node(1).group("a", least=2)
         assert set(shared(shared(scene, "a", 0.6), "a", 0.6).run(ALLOCATE).states("a")) == {"Pending"}
 
-    def test_the_bind_says_what_was_given(self):
+    def test_the_bind_says_what_was_given(self) -> None:
         found = bind_of(shared(gpu_node(1).group("a"), "a", 0.25))
         assert (found.gpu_count, found.gpu_portion, found.is_fraction) == (1, 0.25, True)
 
-    def test_whole_devices_are_no_fraction(self):
+    def test_whole_devices_are_no_fraction(self) -> None:
         found = bind_of(gpu_node(2).job("a", waiting=1, gpu=2))
         assert (found.gpu_count, found.gpu_portion, found.is_fraction, found.gpu_groups) == (
             2,
@@ -213,47 +213,47 @@ class TestFractions:
             (),
         )
 
-    def test_parts_of_several_devices(self):
+    def test_parts_of_several_devices(self) -> None:
         found = bind_of(shared(gpu_node(3).group("a"), "a", 0.5, devices=2))
         assert (found.gpu_count, found.gpu_portion, len(set(found.gpu_groups))) == (2, 0.5, 2)
 
-    def test_more_devices_than_there_are(self):
+    def test_more_devices_than_there_are(self) -> None:
         scene = shared(gpu_node(1).group("a"), "a", 0.5, devices=2)
         assert "1 node(s) didn't have enough resources: GPUs" in scene.run(ALLOCATE).message("a")
 
-    def test_the_fullest_device_is_shared_first(self):
+    def test_the_fullest_device_is_shared_first(self) -> None:
         scene = gpu_node(4).group("x")
         shared(scene, "x", 0.2, "n0", gpu_groups=("one",))
         shared(scene, "x", 0.6, "n0", gpu_groups=("two",))
         assert bind_of(shared(scene.group("a"), "a", 0.4)).gpu_groups == ("two",)
 
-    def test_a_node_with_a_shared_device_is_preferred(self):
+    def test_a_node_with_a_shared_device_is_preferred(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 8).queue("q").group("x")
         shared(scene, "x", 0.5, "n1", gpu_groups=("g",))
         assert bind_of(shared(scene.group("a"), "a", 0.5)).node == "n1"
 
-    def test_whole_gpus_do_not_come_out_of_shared_devices(self):
+    def test_whole_gpus_do_not_come_out_of_shared_devices(self) -> None:
         scene = gpu_node(1).group("x")
         shared(scene, "x", 0.1, "n0", gpu_groups=("g",))
         assert scene.job("a", waiting=1, gpu=1).run(ALLOCATE)["a-0"] == ("Pending", "")
 
-    def test_room_of_a_terminating_pod_is_promised(self):
+    def test_room_of_a_terminating_pod_is_promised(self) -> None:
         scene = gpu_node(1).group("x")
         shared(scene, "x", 0.5, "n0", gpu_groups=("g",))
         shared(scene, "x", 0.5, "n0", gpu_groups=("g",), is_deleted=True)
         assert shared(scene.group("a"), "a", 0.5).run(ALLOCATE)["a-0"] == ("Pipelined", "n0")
 
-    def test_a_device_that_everyone_leaves_is_promised_as_a_whole(self):
+    def test_a_device_that_everyone_leaves_is_promised_as_a_whole(self) -> None:
         scene = gpu_node(1).group("x")
         shared(scene, "x", 0.5, "n0", gpu_groups=("g",), is_deleted=True)
         assert scene.job("a", waiting=1, gpu=1).run(ALLOCATE)["a-0"] == ("Pipelined", "n0")
 
-    def test_a_pod_whose_device_is_not_named_has_one_for_itself(self):
+    def test_a_pod_whose_device_is_not_named_has_one_for_itself(self) -> None:
         scene = shared(gpu_node(1).group("x"), "x", 0.1, "n0")
         assert shared(scene.group("a"), "a", 0.1).run(ALLOCATE)["a-0"][0] == "Allocated"
         assert scene.job("b", waiting=1, gpu=1).run(ALLOCATE)["b-0"] == ("Pending", "")
 
-    def test_quota_counts_the_fraction(self):
+    def test_quota_counts_the_fraction(self) -> None:
         scene = Scene().node("n0", 4).queue("q", gpu=(1, 1, 1)).group("a", least=2)
         assert set(shared(shared(scene, "a", 0.5), "a", 0.5).run(ALLOCATE).states("a")) == {"Allocated"}
         outcome = shared(scene, "a", 0.5).run(ALLOCATE)
@@ -264,7 +264,7 @@ class TestFractions:
             in outcome.message("a")
         )
 
-    def test_fractions_are_evicted_for_fractions(self):
+    def test_fractions_are_evicted_for_fractions(self) -> None:
         scene = Scene().node("n0", 1).queue("q")
         shared(scene.group("low"), "low", 0.5, "n0", gpu_groups=("g",))
         shared(scene.group("other", priority=100), "other", 0.5, "n0", gpu_groups=("g",))
@@ -272,14 +272,14 @@ class TestFractions:
         assert outcome.evicted() == ["low-0"]
         assert outcome["a-0"] == ("Pipelined", "n0")
 
-    def test_a_whole_gpu_takes_all_pods_of_a_device(self):
+    def test_a_whole_gpu_takes_all_pods_of_a_device(self) -> None:
         scene = Scene().node("n0", 1).queue("q")
         for name in ("x", "y"):
             shared(scene.group(name), name, 0.5, "n0", gpu_groups=("g",))
         outcome = scene.job("a", waiting=1, gpu=1, priority=75).run(only(Action.PREEMPT))
         assert outcome.evicted() == ["x-0", "y-0"]
 
-    def test_consolidation_moves_parts_of_devices(self):
+    def test_consolidation_moves_parts_of_devices(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 1).queue("q")
         for index in range(2):
             shared(scene.group(f"x{index}"), f"x{index}", 0.5, f"n{index}", gpu_groups=(f"g{index}",))
@@ -292,30 +292,30 @@ class TestFractions:
 
 
 class TestGpuMemory:
-    def test_memory_fits_beside_memory(self):
+    def test_memory_fits_beside_memory(self) -> None:
         scene = Scene().node("n0", 1, gpu_memory=40_000).queue("q").group("a", least=2)
         shared(shared(scene, "a", mib=15_000), "a", mib=25_000)
         assert set(scene.run(ALLOCATE).states("a")) == {"Allocated"}
 
-    def test_memory_and_portions_share_a_device(self):
+    def test_memory_and_portions_share_a_device(self) -> None:
         scene = Scene().node("n0", 1, gpu_memory=40_000).queue("q").group("a", least=2)
         shared(shared(scene, "a", mib=20_100), "a", 0.5)
         assert set(scene.run(ALLOCATE).states("a")) == {"Pending"}
 
-    def test_a_device_that_is_too_small_is_told(self):
+    def test_a_device_that_is_too_small_is_told(self) -> None:
         scene = Scene().node("n0", 1, gpu_memory=40_000).queue("q").group("a")
         message = shared(scene, "a", mib=50_000).run(ALLOCATE).message("a")
         assert "1 node(s) didn't have enough resources: GPU memory" in message
 
-    def test_devices_of_unknown_size_take_no_requests_by_memory(self):
+    def test_devices_of_unknown_size_take_no_requests_by_memory(self) -> None:
         scene = gpu_node(1).group("a")
         assert shared(scene, "a", mib=10).run(ALLOCATE)["a-0"] == ("Pending", "")
 
-    def test_the_portion_given_is_rounded_up(self):
+    def test_the_portion_given_is_rounded_up(self) -> None:
         scene = Scene().node("n0", 1, gpu_memory=40_000).queue("q").group("a")
         assert bind_of(shared(scene, "a", mib=10_001)).gpu_portion == 0.26
 
-    def test_quota_is_checked_with_the_device_that_it_would_get(self):
+    def test_quota_is_checked_with_the_device_that_it_would_get(self) -> None:
         scene = Scene().node("n0", 1, gpu_memory=10_000).node("n1", 1, gpu_memory=40_000)
         scene.queue("q", gpu=(0.5, 0.5, 1)).group("a")
         outcome = shared(scene, "a", mib=10_000).run(ALLOCATE)
@@ -323,7 +323,7 @@ class TestGpuMemory:
         assert "workload requested 1 GPUs" in outcome.message("a")
 
 
-def test_the_snapshot_is_not_changed():
+def test_the_snapshot_is_not_changed() -> None:
     scene = gpu_node(2).group("x").pod("x", "n0", gpu=1, is_deleted=True).job("a", waiting=2, gpu=1)
     before = scene.snapshot()
     scene.run()

@@ -20,46 +20,46 @@ def node_of(scene: Scene, pod: str = "a-0", settings: object = ALLOCATE) -> str:
 
 
 class TestScore:
-    def test_pods_are_packed_on_the_node_with_the_fewest_free_gpus(self):
+    def test_pods_are_packed_on_the_node_with_the_fewest_free_gpus(self) -> None:
         scene = Scene().node("n0", 8).node("n1", 4).node("n2", 2).queue("q").job("a", waiting=1, gpu=3)
         assert node_of(scene) == "n1"
 
-    def test_equal_nodes_are_taken_by_name(self):
+    def test_equal_nodes_are_taken_by_name(self) -> None:
         assert node_of(Scene().node("b", 4).node("a", 4).queue("q").job("a", waiting=1, gpu=1)) == "a"
 
-    def test_pods_without_gpus_are_packed_by_cpu(self):
+    def test_pods_without_gpus_are_packed_by_cpu(self) -> None:
         scene = Scene().node("n0", cpu=64).node("n1", cpu=4).node("n2", cpu=8).queue("q").job("a", waiting=1)
         assert node_of(scene) == "n1"
 
-    def test_pods_without_gpus_leave_gpu_nodes_alone(self):
+    def test_pods_without_gpus_leave_gpu_nodes_alone(self) -> None:
         scene = Scene().node("n0", 8, cpu=2).node("n1", cpu=64).queue("q").job("a", waiting=1)
         assert node_of(scene) == "n1"
 
-    def test_where_a_pod_can_start_at_once_beats_packing(self):
+    def test_where_a_pod_can_start_at_once_beats_packing(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 8).queue("q")
         scene.group("x").pod("x", "n0", gpu=1, is_deleted=True).job("a", waiting=1, gpu=1)
         outcome = scene.run(ALLOCATE)
         assert outcome["a-0"] == ("Allocated", "n1")
 
-    def test_starting_at_once_beats_leaving_gpu_nodes_alone(self):
+    def test_starting_at_once_beats_leaving_gpu_nodes_alone(self) -> None:
         scene = Scene().node("n0", cpu=1).node("n1", 8).queue("q")
         scene.group("x").pod("x", "n0", is_deleted=True).job("a", waiting=1)
         assert scene.run(ALLOCATE)["a-0"] == ("Allocated", "n1")
 
-    def test_the_nominated_node_beats_everything(self):
+    def test_the_nominated_node_beats_everything(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 8).queue("q").group("a")
         assert node_of(scene.pod("a", gpu=1, nominated_node="n1")) == "n1"
 
-    def test_a_nominated_node_without_room_is_no_help(self):
+    def test_a_nominated_node_without_room_is_no_help(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 8).queue("q").group("a")
         assert node_of(scene.pod("a", gpu=2, nominated_node="n0")) == "n1"
 
-    def test_spreading_prefers_the_emptiest_node(self):
+    def test_spreading_prefers_the_emptiest_node(self) -> None:
         scene = Scene().node("n0", 8).node("n1", 4).queue("q").job("r", "q", "n0", "n0", "n0", gpu=1)
         scene.job("a", waiting=1, gpu=1)
         assert node_of(scene, settings=only(Action.ALLOCATE, gpu_placement="spread")) == "n1"
 
-    def test_parts_of_gpus_are_packed_or_spread(self):
+    def test_parts_of_gpus_are_packed_or_spread(self) -> None:
         scene = Scene().node("n0", 2).node("n1", 2).queue("q").group("x")
         scene.pod("x", "n0", gpu_share=GpuShare(0.2), gpu_groups=("g",))
         scene.group("a").pod("a", gpu_share=GpuShare(0.5))
@@ -74,14 +74,14 @@ class TestScore:
         assert len(both.gpu_groups) == 2
         assert "g" in both.gpu_groups
 
-    def test_spreading_of_cpu_is_set_apart(self):
+    def test_spreading_of_cpu_is_set_apart(self) -> None:
         scene = (
             Scene().node("n0", cpu=4).node("n1", cpu=64).queue("q").job("r", "q", "n0").job("a", waiting=1)
         )
         assert node_of(scene, settings=only(Action.ALLOCATE, gpu_placement="spread")) == "n0"
         assert node_of(scene, settings=only(Action.ALLOCATE, cpu_placement="spread")) == "n1"
 
-    def test_a_gang_fills_one_node_after_the_other(self):
+    def test_a_gang_fills_one_node_after_the_other(self) -> None:
         scene = Scene().node("n0", 4).node("n1", 2).queue("q").job("a", waiting=5, gpu=1)
         outcome = scene.run(ALLOCATE)
         assert [outcome[f"a-{index}"][1] for index in range(5)] == ["n1", "n1", "n0", "n0", "n0"]
@@ -97,7 +97,7 @@ class TestResources:
             ({"pods": 1}, {}, "node(s) pod number exceeded"),
         ],
     )
-    def test_what_a_node_lacks_is_told(self, node: dict, pod: dict, reason: str):
+    def test_what_a_node_lacks_is_told(self, node: dict, pod: dict, reason: str) -> None:
         scene = Scene().node("n0", **node).queue("q").group("x").pod("x", "n0", gpu=node.get("gpu", 0) // 2)
         scene.group("a").pod("a", **pod)
         assert scene.run(ALLOCATE).message("a") == (
@@ -150,29 +150,29 @@ class TestResources:
             ),
         ],
     )
-    def test_a_pod_that_no_node_could_ever_take_is_told_so(self, node: dict, pod: dict, text: str):
+    def test_a_pod_that_no_node_could_ever_take_is_told_so(self, node: dict, pod: dict, text: str) -> None:
         scene = Scene().node("n0", **node).queue("q").group("a").pod("a", **pod)
         assert scene.run(ALLOCATE).message("a") == (
             f"PodSchedulingErrors: Resources were not found for pod {NS}/a-0 due to: Scheduling conditions "
             f"were not met for pod {NS}/a-0:\nMaxNodePoolResources: The pod {NS}/a-0 requires {text}."
         )
 
-    def test_pods_of_other_schedulers_use_nodes_up(self):
+    def test_pods_of_other_schedulers_use_nodes_up(self) -> None:
         scene = (
             gpu_node(2).pod("x", "n0", gpu=1, scheduler_name="default-scheduler").job("a", waiting=1, gpu=2)
         )
         assert scene.run(ALLOCATE)["a-0"] == ("Pending", "")
 
-    def test_pods_that_ended_use_nothing(self):
+    def test_pods_that_ended_use_nothing(self) -> None:
         scene = gpu_node(1).group("x").pod("x", "n0", gpu=1, phase="Succeeded").job("a", waiting=1, gpu=1)
         assert scene.run(ALLOCATE)["a-0"] == ("Allocated", "n0")
 
-    def test_a_pod_that_requests_nothing_needs_a_slot(self):
+    def test_a_pod_that_requests_nothing_needs_a_slot(self) -> None:
         scene = Scene().node("n0", pods=1).queue("q").group("a", least=1)
         scene.pod("a", cpu=0, memory=0).pod("a", cpu=0, memory=0)
         assert sorted(scene.run(ALLOCATE).states("a")) == ["Allocated", "Pending"]
 
-    def test_reasons_are_counted_over_nodes_and_sorted(self):
+    def test_reasons_are_counted_over_nodes_and_sorted(self) -> None:
         scene = Scene().node("n0", 1).node("n1", 0).node("n2", 8, cpu=1).queue("q").group("a")
         assert (
             scene.pod("a", gpu=2, cpu=2)
@@ -184,14 +184,14 @@ class TestResources:
             )
         )
 
-    def test_a_terminating_pod_makes_room_that_can_be_promised(self):
+    def test_a_terminating_pod_makes_room_that_can_be_promised(self) -> None:
         scene = gpu_node(1).group("x").pod("x", "n0", gpu=1, is_deleted=True).job("a", waiting=1, gpu=1)
         outcome = scene.run(ALLOCATE)
         assert outcome["a-0"] == ("Pipelined", "n0")
         assert outcome.of(Pipeline) == [Pipeline(pod=Key(NS, "a-0"), pod_group=Key(NS, "a"), node="n0")]
         assert outcome.of(Bind) == []
 
-    def test_what_is_promised_to_one_is_not_given_to_another(self):
+    def test_what_is_promised_to_one_is_not_given_to_another(self) -> None:
         scene = gpu_node(2).group("x").pod("x", "n0", gpu=1, is_deleted=True)
         scene.job("big", waiting=1, gpu=2).job("small", waiting=1, gpu=1)
         outcome = scene.run(ALLOCATE)
@@ -200,56 +200,56 @@ class TestResources:
 
 
 class TestGang:
-    def test_a_gang_starts_as_a_whole_or_not_at_all(self):
+    def test_a_gang_starts_as_a_whole_or_not_at_all(self) -> None:
         outcome = gpu_node(3).job("a", waiting=4, gpu=1).run(ALLOCATE)
         assert set(outcome.states("a")) == {"Pending"}
         assert outcome.of(Bind) == []
 
-    def test_a_gang_that_does_not_fit_lets_a_smaller_one_pass(self):
+    def test_a_gang_that_does_not_fit_lets_a_smaller_one_pass(self) -> None:
         outcome = gpu_node(3).job("a", waiting=4, gpu=1).job("b", waiting=3, gpu=1).run(ALLOCATE)
         assert set(outcome.states("b")) == {"Allocated"}
 
-    def test_a_gang_with_one_promised_pod_is_promised_as_a_whole(self):
+    def test_a_gang_with_one_promised_pod_is_promised_as_a_whole(self) -> None:
         scene = gpu_node(2).group("x").pod("x", "n0", gpu=1, is_deleted=True).job("a", waiting=2, gpu=1)
         outcome = scene.run(ALLOCATE)
         assert outcome.states("a") == ["Pipelined", "Pipelined"]
         assert outcome.of(SetLastStart) == []
 
-    def test_pods_beyond_the_minimum_may_wait_while_the_others_start(self):
+    def test_pods_beyond_the_minimum_may_wait_while_the_others_start(self) -> None:
         scene = gpu_node(2).group("x").pod("x", "n0", gpu=1, is_deleted=True)
         outcome = scene.job("a", waiting=2, gpu=1, least=1).run(ALLOCATE)
         assert outcome.states("a") == ["Allocated", "Pipelined"]
 
-    def test_an_elastic_gang_grows_as_far_as_there_is_room(self):
+    def test_an_elastic_gang_grows_as_far_as_there_is_room(self) -> None:
         outcome = gpu_node(3).job("a", waiting=5, gpu=1, least=2).run(ALLOCATE)
         assert outcome.states("a") == ["Allocated"] * 3 + ["Pending"] * 2
 
-    def test_growth_competes_with_other_jobs(self):
+    def test_growth_competes_with_other_jobs(self) -> None:
         outcome = gpu_node(3).job("a", waiting=3, gpu=1, least=1).job("b", waiting=2, gpu=1).run(ALLOCATE)
         assert outcome.states("a") == ["Allocated", "Pending", "Pending"]
         assert outcome.states("b") == ["Allocated", "Allocated"]
 
-    def test_all_subgroups_start_together(self):
+    def test_all_subgroups_start_together(self) -> None:
         scene = gpu_node(2).group("a", subgroups=(sub("l", 1), sub("w", 2)))
         scene.pod("a", gpu=1, subgroup="l").pod("a", gpu=1, subgroup="w").pod("a", gpu=1, subgroup="w")
         assert set(scene.run(ALLOCATE).states("a")) == {"Pending"}
         scene.nodes.clear()
         assert set(scene.node("n0", 3).run(ALLOCATE).states("a")) == {"Allocated"}
 
-    def test_the_first_start_is_noted(self):
+    def test_the_first_start_is_noted(self) -> None:
         assert gpu_node(2).job("a", waiting=2, gpu=1).run(ALLOCATE).of(SetLastStart) == [
             SetLastStart(Key(NS, "a"), NOW)
         ]
 
-    def test_a_gang_that_grows_has_started_before(self):
+    def test_a_gang_that_grows_has_started_before(self) -> None:
         scene = gpu_node(2).group("a", least=1).pod("a", "n0", gpu=1).pod("a", gpu=1)
         assert scene.run(ALLOCATE).of(SetLastStart) == []
 
-    def test_jobs_that_are_not_ready_are_left_alone(self):
+    def test_jobs_that_are_not_ready_are_left_alone(self) -> None:
         scene = gpu_node(4).group("a", least=2).pod("a", gpu=1).pod("a", gpu=1, is_gated=True)
         assert scene.run(ALLOCATE).states("a") == ["Pending", "Gated"]
 
-    def test_a_queue_that_is_no_leaf_schedules_nothing(self):
+    def test_a_queue_that_is_no_leaf_schedules_nothing(self) -> None:
         scene = Scene().node("n0", 4).queue("q").queue("child", "q").job("a", waiting=1, gpu=1)
         assert scene.run(ALLOCATE)["a-0"] == ("Pending", "")
 
@@ -285,12 +285,12 @@ class TestNodes:
             ({"taints": (Taint(key="k", effect="NoExecute"),)}, "node(s) had untolerated taint {k: }"),
         ],
     )
-    def test_nodes_that_take_no_pods(self, fields: dict, reason: str):
+    def test_nodes_that_take_no_pods(self, fields: dict, reason: str) -> None:
         outcome = Scene().node("n0", **fields).queue("q").job("a", waiting=1).run(ALLOCATE)
         assert outcome["a-0"] == ("Pending", "")
         assert outcome.message("a").endswith(f"were found: 1 {reason}..")
 
-    def test_a_taint_that_only_prefers_is_no_obstacle(self):
+    def test_a_taint_that_only_prefers_is_no_obstacle(self) -> None:
         taint = Taint(key="k", effect="PreferNoSchedule")
         outcome = Scene().node("n0", taints=(taint,)).queue("q").job("a", waiting=1).run(ALLOCATE)
         assert outcome["a-0"] == ("Allocated", "n0")
@@ -307,12 +307,12 @@ class TestNodes:
             (Toleration(key="j", operator="Exists"), False),
         ],
     )
-    def test_taints_are_tolerated_as_kubernetes_says(self, toleration: Toleration, tolerates: bool):
+    def test_taints_are_tolerated_as_kubernetes_says(self, toleration: Toleration, tolerates: bool) -> None:
         scene = Scene().node("n0", taints=(Taint(key="k", value="v", effect="NoSchedule"),)).queue("q")
         scene.group("a").pod("a", constraints=PodConstraints(tolerations=(toleration,)))
         assert (scene.run(ALLOCATE)["a-0"][0] == "Allocated") is tolerates
 
-    def test_a_node_selector_chooses(self):
+    def test_a_node_selector_chooses(self) -> None:
         assert constrained(node_selector=(("disk", "ssd"),))["a-0"] == ("Allocated", "n1")
         outcome = constrained(node_selector=(("disk", "tape"),))
         assert outcome.message("a").endswith(
@@ -330,17 +330,17 @@ class TestNodes:
             ({"key": "zone", "operator": "Nonsense"}, ""),
         ],
     )
-    def test_node_affinity_chooses(self, expression: dict, node: str):
+    def test_node_affinity_chooses(self, expression: dict, node: str) -> None:
         assert constrained(affinity=node_affinity(expression))["a-0"][1] == node
 
-    def test_node_affinity_by_name(self):
+    def test_node_affinity_by_name(self) -> None:
         field = {"key": "metadata.name", "operator": "In", "values": ["n1"]}
         assert constrained(affinity=node_affinity(fields=(field,)))["a-0"][1] == "n1"
 
-    def test_an_empty_term_matches_no_node(self):
+    def test_an_empty_term_matches_no_node(self) -> None:
         assert constrained(affinity=node_affinity())["a-0"] == ("Pending", "")
 
-    def test_volumes_bind_a_pod_to_their_nodes(self):
+    def test_volumes_bind_a_pod_to_their_nodes(self) -> None:
         term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
         selector = from_dict({"nodeSelectorTerms": [term]}, NodeSelector)
         assert constrained(volume_nodes=(selector,))["a-0"] == ("Allocated", "n1")
@@ -349,7 +349,7 @@ class TestNodes:
             "a"
         )
 
-    def test_claims_without_volumes_are_bound_to_the_nodes_that_may_serve_them(self):
+    def test_claims_without_volumes_are_bound_to_the_nodes_that_may_serve_them(self) -> None:
         term = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}
         selector = from_dict({"nodeSelectorTerms": [term]}, NodeSelector)
         assert constrained(claim_nodes=(selector,))["a-0"] == ("Allocated", "n1")
@@ -358,7 +358,7 @@ class TestNodes:
             claim_nodes=(none,)
         ).message("a")
 
-    def test_problems_of_the_pod_are_told_instead_of_nodes(self):
+    def test_problems_of_the_pod_are_told_instead_of_nodes(self) -> None:
         outcome = constrained(problems=("VolumeBinding: no claim", "ConfigMap: no map"))
         assert outcome.message("a") == (
             f"PodSchedulingErrors: Resources were not found for pod {NS}/a-0 due to: Scheduling conditions "
@@ -383,16 +383,16 @@ class TestHostPorts:
             (HostPort(80, "TCP", "10.0.0.1"), True),
         ],
     )
-    def test_a_port_is_taken_once(self, port: HostPort, clashes: bool):
+    def test_a_port_is_taken_once(self, port: HostPort, clashes: bool) -> None:
         outcome = self.scene(port).run(ALLOCATE)
         assert (outcome["a-0"][0] == "Pending") is clashes
         if clashes:
             assert "1 node(s) didn't have free ports for the requested pod ports" in outcome.message("a")
 
-    def test_the_port_of_a_terminating_pod_is_promised(self):
+    def test_the_port_of_a_terminating_pod_is_promised(self) -> None:
         assert self.scene(HostPort(80), is_deleted=True).run(ALLOCATE)["a-0"] == ("Pipelined", "n0")
 
-    def test_pods_of_one_gang_clash_as_well(self):
+    def test_pods_of_one_gang_clash_as_well(self) -> None:
         scene = Scene().node("n0").node("n1").queue("q").group("a", least=2)
         outcome = scene.pod("a", constraints=self.PORT).pod("a", constraints=self.PORT).run(ALLOCATE)
         assert {outcome["a-0"][1], outcome["a-1"][1]} == {"n0", "n1"}
@@ -419,18 +419,18 @@ class TestPodAffinity:
             scene.node(f"n{index}", labels={"host": f"n{index}", "zone": f"z{index // 2}"})
         return scene.group("a")
 
-    def test_a_pod_joins_those_it_wants(self):
+    def test_a_pod_joins_those_it_wants(self) -> None:
         scene = self.scene().pod("x", "n2", labels={"app": "db"})
         assert node_of(scene.pod("a", constraints=wants(pod_term("db")))) == "n2"
 
-    def test_wanting_nobody_who_exists_is_hopeless_unless_it_is_oneself(self):
+    def test_wanting_nobody_who_exists_is_hopeless_unless_it_is_oneself(self) -> None:
         scene = self.scene().pod("a", constraints=wants(pod_term("db")))
         outcome = scene.run(ALLOCATE)
         assert "3 node(s) didn't match pod affinity rules" in outcome.message("a")
         scene = self.scene().pod("a", constraints=wants(pod_term("db")), labels={"app": "db"})
         assert scene.run(ALLOCATE)["a-0"][0] == "Allocated"
 
-    def test_a_gang_that_wants_to_be_together_gathers_around_its_first_pod(self):
+    def test_a_gang_that_wants_to_be_together_gathers_around_its_first_pod(self) -> None:
         scene = self.scene()
         scene.groups.pop()
         scene.group("a", least=3)
@@ -443,20 +443,20 @@ class TestPodAffinity:
         outcome = scene.group("a", least=2).run(ALLOCATE)
         assert {outcome["a-0"][1], outcome["a-1"][1]} == {"n0", "n1"}
 
-    def test_a_pod_stays_away_from_those_it_avoids(self):
+    def test_a_pod_stays_away_from_those_it_avoids(self) -> None:
         scene = self.scene().pod("x", "n0", labels={"app": "db"})
         assert node_of(scene.pod("a", constraints=avoids(pod_term("db")))) == "n1"
         scene.pods[-1:] = []
         assert node_of(scene.pod("a", constraints=avoids(pod_term("db", "zone")))) == "n2"
 
-    def test_nowhere_to_go(self):
+    def test_nowhere_to_go(self) -> None:
         scene = self.scene()
         for index in range(3):
             scene.pod("x", f"n{index}", labels={"app": "db"})
         outcome = scene.pod("a", constraints=avoids(pod_term("db"))).run(ALLOCATE)
         assert "3 node(s) didn't match pod anti-affinity rules" in outcome.message("a")
 
-    def test_pods_that_are_there_keep_others_away(self):
+    def test_pods_that_are_there_keep_others_away(self) -> None:
         scene = self.scene()
         for index in range(3):
             scene.pod("x", f"n{index}", constraints=avoids(pod_term("web")))
@@ -465,7 +465,7 @@ class TestPodAffinity:
         scene.pods.pop()
         assert scene.pod("a", labels={"app": "other"}).run(ALLOCATE)["a-0"][0] == "Allocated"
 
-    def test_a_gang_that_avoids_itself_spreads(self):
+    def test_a_gang_that_avoids_itself_spreads(self) -> None:
         scene = self.scene()
         scene.groups.pop()
         scene.group("a", least=3)
@@ -474,7 +474,7 @@ class TestPodAffinity:
         outcome = scene.run(ALLOCATE)
         assert {outcome[f"a-{index}"][1] for index in range(3)} == {"n0", "n1", "n2"}
 
-    def test_one_that_terminates_is_waited_for(self):
+    def test_one_that_terminates_is_waited_for(self) -> None:
         scene = self.scene().pod("x", "n0", labels={"app": "db"}, is_deleted=True)
         for index in (1, 2):
             scene.pod("x", f"n{index}", labels={"app": "db"})
@@ -489,7 +489,7 @@ class TestPodAffinity:
             ({}, "n1"),
         ],
     )
-    def test_namespaces_of_a_term(self, term: dict, node: str):
+    def test_namespaces_of_a_term(self, term: dict, node: str) -> None:
         scene = self.scene().pod("x", "n1", labels={"app": "db"})
         scene.extra["namespaces"] = {"far": {"env": "prod"}, NS: {}}
         scene.pod("x", "n2", labels={"app": "db"}, name="stranger")
@@ -498,7 +498,7 @@ class TestPodAffinity:
             scene.pods.pop(0)
         assert node_of(scene.pod("a", constraints=wants(pod_term("db", **term)))) == node
 
-    def test_label_keys_of_the_pod_narrow_a_term(self):
+    def test_label_keys_of_the_pod_narrow_a_term(self) -> None:
         scene = self.scene().pod("x", "n1", labels={"app": "db", "version": "1"})
         scene.pod("x", "n2", labels={"app": "db", "version": "2"})
         term = pod_term("db", matchLabelKeys=["version"])
@@ -508,7 +508,7 @@ class TestPodAffinity:
         assert node_of(scene.pod("a", constraints=wants(term), labels={"version": "2"})) == "n1"
 
 
-def test_the_order_of_the_input_does_not_matter():
+def test_the_order_of_the_input_does_not_matter() -> None:
     scene = (
         Scene().node("n0", 4).node("n1", 4).queue("d").queue("q", "d", (2, -1, 1)).queue("p", "d", (4, -1, 1))
     )
