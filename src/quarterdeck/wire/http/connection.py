@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, cast
 
 from .framing import Stamp, frame, has_body, render_head, render_refusal, unframe
 from .headcache import HeadCache
-from .limit import LINGER, MIB, Limits
+from .limit import KIB, LINGER, Limits
 from .message import Find, Request, Response, Route, Stream
 from .reader import RefusedRequest, RequestReader
 from .tls import ByteTransport
@@ -24,7 +24,7 @@ from .upgrade import RawStream, Takeover
 
 __all__ = ["Connection", "Service"]
 
-_SLICE: Final = MIB
+_SLICE: Final = 256 * KIB
 """Bodies above this are written in slices, so that one list cannot fill the memory twice."""
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 

@@ -24,5 +24,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that a connection may wait between requests, or for more of a body."""
     head_time: float = 32.0
     """Seconds from the first byte of a head to its last."""
-    unsent: int = MIB
+    unsent: int = 256 * KIB
     """Bytes of answers that wait for a slow reader; while there are more, no request is looked at."""

@@ -82,6 +82,21 @@ def test_all_objects_go_in_one_review_and_come_back_in_order() -> None:
     assert review["request"]["objects"] == [thing("a"), thing("c")]
 
 
+def test_the_webhook_is_called_at_its_cleaned_path() -> None:
+    async def run() -> list[str]:
+        async with hook_endpoint(reviewer()) as server:
+            client = WebhookClient()
+            hook = {"clientConfig": server.config("//convert/"), "conversionReviewVersions": ["v1"]}
+            crd = {"spec": {"group": "ex.io", "conversion": {"strategy": "Webhook", "webhook": hook}}}
+            try:
+                await Converter(crd, client).convert([thing()], "ex.io/v2")
+            finally:
+                client.close()
+            return [path.partition("?")[0] for path, _ in server.requests]
+
+    assert asyncio.run(run()) == ["/convert"]
+
+
 def test_objects_in_the_wanted_version_cause_no_call() -> None:
     converted, reviews = convert(reviewer(), thing(version="v2"))
     assert converted == [thing(version="v2")]

@@ -237,6 +237,47 @@ def test_services_are_reached_through_the_resolver_under_their_own_name() -> Non
     asyncio.run(run())
 
 
+@pytest.mark.parametrize(
+    ("given", "called"),
+    [
+        ("//validate-v1-pod", "/validate-v1-pod"),
+        ("/a//b/../c/./d/", "/a/c/d"),
+        ("", "/"),
+        ("/", "/"),
+        ("/a%20b", "/a%20b"),
+    ],
+)
+def test_paths_are_called_cleaned_as_gos_client_does(given: str, called: str) -> None:
+    """envtest registers `https://host//path`; Go's mux would answer a redirect to that."""
+
+    async def run() -> Any:
+        async with hook_endpoint(lambda path, body: http({"path": path})) as server:
+            client = WebhookClient()
+            config = {"url": f"https://127.0.0.1:{server.port}{given}", "caBundle": server.ca_bundle}
+            try:
+                return await client.post(endpoint(config), b"{}", timeout=5)
+            finally:
+                client.close()
+
+    assert asyncio.run(run()) == {"path": f"{called}?timeout=5s"}
+    service = {"namespace": "team", "name": "hook", "path": given.replace("%20", " ")}
+    assert endpoint({"service": service}).path == called
+
+
+def test_the_body_of_an_answer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quarterdeck.apiserver.webhookclient._MAX_ANSWER", 1000)
+    assert _fail_at(lambda path, body: http({"a": "x" * 1000})) == (
+        "unexpected error when reading response body. Please retry. Original error: the body is too large"
+    )
+
+
+def test_what_is_no_http_is_told_as_gos_client_tells_it() -> None:
+    text = _fail_at(lambda path, body: b"SSH-2.0-OpenSSH\r\n\r\n")
+    assert text.startswith(
+        'Post "https://HOST/a?timeout=5s": net/http: HTTP/1.x transport connection broken: '
+    )
+
+
 def test_services_without_endpoint_or_off_the_machine_are_not_called() -> None:
     config = {"service": {"namespace": "team", "name": "hook"}}
     prefix = 'Post "https://hook.team.svc:443/?timeout=5s": '
