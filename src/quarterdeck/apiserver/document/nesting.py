@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 import resource
 import sys
+from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 MAX_DEPTH: Final = 10_000
@@ -20,7 +22,11 @@ SMALL_DEPTH: Final = 1_000
 _FRAMES: Final = 10 * MAX_DEPTH
 _STACK: Final = 64 * 1024 * 1024
 
-_BRACKETS: Final = re.compile(rb'"(?:\\.|[^"\\])*"|[\[\]{}]')
+# Possessive: a string that does not end is looked at once, and not again from each quote inside it.
+_STRINGS: Final = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_WHOLE_STRINGS: Final = re.compile(rb'(?:[^"]|"(?:[^"\\]|\\.)*+")*+', re.DOTALL)
+_STEPS: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_NO_BRACKETS: Final = bytes(byte for byte in range(256) if byte not in _STEPS)
 
 
 def make_room() -> None:
@@ -45,13 +51,21 @@ def too_deep(text: bytes, limit: int) -> str:
     """The bracket of a JSON-like text that goes beyond `limit` levels; empty if none does."""
     if len(text) < limit or text.count(b"{") + text.count(b"[") <= limit:
         return ""
-    depth = 0
-    for token in _BRACKETS.finditer(text):
-        char = token[0]
-        if char in b"[{":
-            depth += 1
-            if depth > limit:
-                return char.decode()
-        elif char in b"]}":
-            depth -= 1
-    return ""
+    end = _end_of_strings(text)
+    brackets = (_STRINGS.sub(b"", text[:end]) + text[end:]).translate(None, _NO_BRACKETS)
+    if max(_depths(brackets), default=0) <= limit:
+        return ""
+    return next(
+        chr(bracket) for bracket, depth in zip(brackets, _depths(brackets), strict=True) if depth > limit
+    )
+
+
+def _end_of_strings(text: bytes) -> int:
+    """Where a string begins that does not end."""
+    found = _WHOLE_STRINGS.match(text)
+    assert found is not None  # it matches nothing, too
+    return found.end()
+
+
+def _depths(brackets: bytes) -> Iterator[int]:
+    return accumulate(map(_STEPS.__getitem__, brackets))
