@@ -39,7 +39,7 @@ Record = dict[str, Any]
 Story = Callable[[Client, str], Awaitable[list[Record]]]
 R = TypeVar("R", bound=Resource)
 
-PATIENCE = 150.0
+PATIENCE = 900.0
 LABELS = {"app": "web"}
 _QUIET = 5.0
 _DROPPED = frozenset(
@@ -431,7 +431,8 @@ async def deployment_paused(client: Client, namespace: str) -> list[Record]:
 @story
 async def deployment_stuck(client: Client, namespace: str) -> list[Record]:
     late = template(acts={"ready_seconds": "never"})
-    await make(client, namespace, "Deployment", replicas=1, template=late, progressDeadlineSeconds=5)
+    await make(client, namespace, "Deployment", replicas=1, template=late, progressDeadlineSeconds=20)
+    await until(client, namespace, Deployment, has(replicas=1))
     await until(client, namespace, Deployment, lambda each: ("Progressing", "False") in _conditions(each))
     return [await record(client, namespace, Deployment, ReplicaSet)]
 

@@ -63,7 +63,7 @@ async def _with(
     async with asyncio.timeout(None), asyncio.TaskGroup() as group:
         assert callable(run)
         group.create_task(run())
-        await eventually(is_ready)
+        await eventually(is_ready, timeout=300)
         try:
             return await tell_all(client)
         finally:
