@@ -153,7 +153,7 @@ async def test_derived_permissions_are_enough_and_none_is_left_over(cluster: Tes
     found = compare(rules, {_used(each.target) for each in link.log if each.is_write and each.status < 300})
     assert [str(each) for each in found.missing] == []
     # Events are for whoever wants to record one; with a leader election somebody does.
-    unused = [str(each) for each in found.unused if each.group != "events.k8s.io"]
+    unused = [str(each) for each in found.unused if each.resource != "events"]
     assert unused == [], "these permissions are never used"
 
 

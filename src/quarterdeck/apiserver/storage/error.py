@@ -11,6 +11,8 @@ from __future__ import annotations
 import sqlite3
 from typing import Final
 
+from quarterdeck.errors import QuarterdeckError
+
 _PASSING: Final = frozenset(
     {
         "SQLITE_FULL",
@@ -28,7 +30,7 @@ _PASSING: Final = frozenset(
 was for may be lost, even if the next one succeeds."""
 
 
-class StorageError(Exception):
+class StorageError(QuarterdeckError):
     """The disk or the database failed; writes stop until a restart."""
 
 

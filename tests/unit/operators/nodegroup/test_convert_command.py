@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.cli.error import CommandError
+from quarterdeck.errors import ConfigError
 from quarterdeck.operators.nodegroup import command as convert
 
 MANIFEST = """\
@@ -101,11 +101,11 @@ def test_unquoted_times_of_day_stay_text(tmp_path: Path, capsys: pytest.CaptureF
 def test_mistakes_are_named(tmp_path: Path, content: str, target: str, message: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(content)
-    with pytest.raises(CommandError) as error:
+    with pytest.raises(ConfigError) as error:
         run("-f", str(path), "--to", target)
     assert message in str(error.value)
 
 
 def test_a_missing_file_is_named() -> None:
-    with pytest.raises(CommandError, match="No such file"):
+    with pytest.raises(ConfigError, match="No such file"):
         run("-f", "/nonexistent.yaml", "--to", "v1")

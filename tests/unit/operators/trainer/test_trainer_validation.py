@@ -308,7 +308,7 @@ def test_configured_jobs_have_the_container_that_is_configured(step: str) -> Non
     made_of = runtime(replicated("j", ancestor=step, container="main", pod=pod))
     (found,) = validate_runtime(made_of)
     assert found.field == "spec.template.spec.replicatedJobs[0].template.spec.template.spec.containers"
-    assert found.message.endswith(f"must contain the required container for the ancestor: {step}")
+    assert found.body.endswith(f"must contain the required container for the ancestor: {step}")
 
 
 def test_other_ancestors_are_nobodys_business() -> None:
