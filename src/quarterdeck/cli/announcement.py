@@ -6,10 +6,11 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .instance import Instance, forget, process_start, register
+from .instance import Instance, forget, left_behind, process_start, register
 from .kubeconfigfile import ContextInFile
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def announced(
     context = ContextInFile(kubeconfig, entry.name) if kubeconfig is not None else None
     try:
         if context is not None:
-            await asyncio.to_thread(context.add, entry.kubeconfig)
+            await asyncio.to_thread(partial(context.add, entry.kubeconfig, left_behind=left_behind()))
         where = f", context {entry.name} in {_shown(kubeconfig)}" if kubeconfig is not None else ""
         how = (
             f"try: kubectl --context {entry.name} get namespaces"

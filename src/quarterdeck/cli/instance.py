@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -18,10 +19,11 @@ import msgspec
 
 from .error import CommandError
 
-__all__ = ["Instance", "find", "forget", "free_name", "log_path", "register", "running"]
+__all__ = ["Instance", "find", "forget", "free_name", "left_behind", "log_path", "register", "running"]
 
 Json = dict[str, Any]
 USUAL_NAME: Final = "quarterdeck"
+_GIVEN: Final = re.compile(rf"{USUAL_NAME}(-\d+)?")
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,6 +92,12 @@ def find(name: str) -> Instance:
         names = ", ".join(each.name for each in found)
         raise CommandError(f"several clusters are running, name one: {names}")
     return found[0]
+
+
+def left_behind() -> Callable[[str], bool]:
+    """Tells names that clusters are given here, and that none has that runs."""
+    alive = {each.name for each in running()}
+    return lambda name: name not in alive and _GIVEN.fullmatch(name) is not None
 
 
 def free_name(wanted: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -44,10 +44,10 @@ class ContextInFile:
         self._was_current = ""
         self._made_file = False
 
-    def add(self, kubeconfig: Json) -> None:
+    def add(self, kubeconfig: Json, *, left_behind: Callable[[str], bool] = lambda _: False) -> None:
         """Put in the one cluster, user and context of ``kubeconfig``, and make it the current context.
 
-        Raises CommandError, and changes nothing, if the file is no kubeconfig or cannot be written.
+        Entries whose names are ``left_behind``, by clusters that were killed, are taken out. Raises CommandError, and changes nothing, if the file is no kubeconfig or cannot be written.
         """
         with self._locked():
             self._made_file = not self.path.exists()
@@ -56,7 +56,10 @@ class ContextInFile:
             self._was_current = "" if current == self.name else current
             for key in _LISTS:
                 [entry] = kubeconfig[key]
-                document[key] = [*self._others(document, key), {**entry, "name": self.name}]
+                others = [
+                    each for each in self._others(document, key) if not left_behind(str(each.get("name")))
+                ]
+                document[key] = [*others, {**entry, "name": self.name}]
             document["contexts"][-1]["context"].update(cluster=self.name, user=self.name)
             self._write({**document, "current-context": self.name})
 

@@ -116,3 +116,11 @@ def test_the_default_file_is_kubectls(tmp_path: Path) -> None:
     assert default_path({"KUBECONFIG": many}) == there
     assert default_path({"KUBECONFIG": str(tmp_path / "missing")}) == tmp_path / "missing"
     assert default_path({"HOME": str(tmp_path)}) == tmp_path / ".kube" / "config"
+
+
+def test_what_killed_clusters_left_behind_is_taken_out(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    ContextInFile(path, "quarterdeck").add(OURS)
+    ContextInFile(path, "mine").add(OURS)
+    ContextInFile(path, "quarterdeck-2").add(OURS, left_behind=lambda name: name == "quarterdeck")
+    assert names(read(path), "contexts") == ["mine", "quarterdeck-2"]
