@@ -47,7 +47,8 @@ class ContextInFile:
     def add(self, kubeconfig: Json, *, left_behind: Callable[[str], bool] = lambda _: False) -> None:
         """Put in the one cluster, user and context of ``kubeconfig``, and make it the current context.
 
-        Entries whose names are ``left_behind``, by clusters that were killed, are taken out. Raises CommandError, and changes nothing, if the file is no kubeconfig or cannot be written.
+        Entries whose names are ``left_behind``, by clusters that were killed, are taken out. Raises
+        CommandError, and changes nothing, if the file is no kubeconfig or cannot be written.
         """
         with self._locked():
             self._made_file = not self.path.exists()
