@@ -11,11 +11,11 @@ from quarterdeck.operators.grove import names
 from tests.harness.case import Case
 from tests.harness.words import words
 
+from .caseobjects import CaseObjects, Outcome
 from .guard import make_office, make_webhooks
 from .kind import GroveKind, Json, Lines
 from .match import contains, differs
-from .stage import Stage
-from .world import Outcome, World
+from .server import GroveServer
 
 __all__ = ["AdmissionKind", "AuthorizerKind"]
 
@@ -27,15 +27,15 @@ class AdmissionKind(GroveKind):
     then = words("allowed", "messageContains", "rejectedBy", "storedContains", "warningsContain")
     is_private = False
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
-        office = await make_office(stage.client, case.given.get("config") or {})
-        stage.answer_with(make_webhooks(office, stage.client))
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
+        office = await make_office(server.client, case.given.get("config") or {})
+        server.answer_with(make_webhooks(office, server.client))
         for document in case.given.get("objects") or ():
-            await world.make(document)
+            await objects.make(document)
         if "update" in case.when:
-            outcome = await world.replace(case.when["update"])
+            outcome = await objects.replace(case.when["update"])
         else:
-            outcome = await world.create(case.when["create"])
+            outcome = await objects.create(case.when["create"])
         return _judge_write(case.then, outcome)
 
 
@@ -69,14 +69,14 @@ class AuthorizerKind(GroveKind):
     then = words("allowed", "messageContains", "warningsContain", "code")
     is_private = False
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         given, when, then = case.given, case.when, case.then
-        office = await make_office(stage.client, given.get("config") or {})
+        office = await make_office(server.client, given.get("config") or {})
         exempt = office.configuration.authorizer.exempt_service_account_user_names
-        stage.answer_with(make_webhooks(office, stage.client, (given["operatorUser"], *exempt)))
+        server.answer_with(make_webhooks(office, server.client, (given["operatorUser"], *exempt)))
         for document in given.get("objects") or ():
-            await world.make(document)
-        response = await _ask(stage, names.AUTHORIZER_PATH, _review(when))
+            await objects.make(document)
+        response = await _ask(server, names.AUTHORIZER_PATH, _review(when))
         status = response.get("status") or {}
         lines: Lines = []
         if response.get("allowed") is not then["allowed"]:
@@ -119,11 +119,11 @@ def _review(when: Json) -> Json:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
 
 
-async def _ask(stage: Stage, path: str, review: Json) -> Json:
+async def _ask(server: GroveServer, path: str, review: Json) -> Json:
     """POST a review to the webhooks and return the response."""
-    context = ssl.create_default_context(cadata=stage.webhook_authority.decode())
+    context = ssl.create_default_context(cadata=server.webhook_authority.decode())
     request = urllib.request.Request(
-        f"{stage.webhook_url}{path}",
+        f"{server.webhook_url}{path}",
         data=json.dumps(review).encode(),
         headers={"Content-Type": "application/json"},
         method="POST",

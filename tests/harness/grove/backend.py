@@ -17,12 +17,12 @@ from quarterdeck.testing import EventLog
 from tests.harness.case import Case
 from tests.harness.words import words
 
+from .caseobjects import CaseObjects
 from .guard import empty_registry, make_office, make_webhooks
 from .kind import GroveKind, Json, Lines
 from .match import contains, controller_of, differs, split_ref
 from .recordcheck import check_event
-from .stage import Stage
-from .world import World
+from .server import GroveServer
 
 __all__ = ["PrepareKind", "SyncKind"]
 
@@ -38,11 +38,11 @@ class PrepareKind(GroveKind):
         "schedulerName", "annotations", "labels", "annotationsContain", "labelsContain", "errorContains"
     )
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         config, registry = case.given.get("config") or {}, empty_registry()
         if case.given.get("exampleBackend"):
             registry.register(config["schedulerName"], ExampleBackend)
-        office = await make_office(stage.client, config, registry)
+        office = await make_office(server.client, config, registry)
         then = case.then
         try:
             pod = office.backends.prepare_pod(Pod.from_dict(case.when["pod"])).to_dict()
@@ -81,58 +81,60 @@ class SyncKind(GroveKind):
         "event",
     )
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         self._events = EventLog()
-        office = await make_office(stage.client, case.given.get("config") or {}, recorder=self._events)
-        stage.answer_with(make_webhooks(office, stage.client))
+        office = await make_office(server.client, case.given.get("config") or {}, recorder=self._events)
+        server.answer_with(make_webhooks(office, server.client))
         for document in case.given.get("objects") or ():
-            await world.make(document)
-        gang = await world.make(await _owned(case.when["syncPodGang"], world))
+            await objects.make(document)
+        gang = await objects.make(await _owned(case.when["syncPodGang"], objects))
         name = gang["metadata"]["name"]
         if case.when.get("thenDeletePodGang"):
-            return await self._delete(case, stage, world, office, name)
-        link = stage.cluster.link(name="backend")
+            return await self._delete(case, server, objects, office, name)
+        link = server.cluster.link(name="backend")
         backend = office.backends.get()
         assert backend is not None
         hook = HookContext(guarded_client(link.client, backend.name), get_logger(__name__))
         error, versions = "", []
         for turn in range(case.then.get("repeat", 1)):
             if turn == 0 or "thenPatchPodGang" not in case.when:
-                error = await self._sync(backend, hook, stage, name)
-            versions.append(await _version(world, name))
+                error = await self._sync(backend, hook, server, name)
+            versions.append(await _version(objects, name))
         for word, kind in (("thenPatchPodGang", "PodGang"), ("thenPatchPodGroup", "PodGroup")):
             if word in case.when:
-                await world.patch(kind, name, case.when[word])
-                error = await self._sync(backend, hook, stage, name)
-        return await self._judge(case.then, world, name, error, versions, len(link.writes))
+                await objects.patch(kind, name, case.when[word])
+                error = await self._sync(backend, hook, server, name)
+        return await self._judge(case.then, objects, name, error, versions, len(link.writes))
 
-    async def _sync(self, backend: Any, hook: HookContext, stage: Stage, name: str) -> str:
-        gang = await stage.cluster.client.get(PodGang, name, _NAMESPACE)
+    async def _sync(self, backend: Any, hook: HookContext, server: GroveServer, name: str) -> str:
+        gang = await server.cluster.client.get(PodGang, name, _NAMESPACE)
         try:
             await awaited(backend.sync_pod_gang(hook, gang))
         except QuarterdeckError as failure:
             return str(failure)
         return ""
 
-    async def _delete(self, case: Case, stage: Stage, world: World, office: Any, name: str) -> Lines:
+    async def _delete(
+        self, case: Case, server: GroveServer, objects: CaseObjects, office: Any, name: str
+    ) -> Lines:
         key, error = Key(_NAMESPACE, name), ""
         try:
-            await stage.cluster.reconcile_once(gang_controller(office), key)
+            await server.cluster.reconcile_once(gang_controller(office), key)
             if case.when.get("deletePodGroupFirst"):
-                await world.remove(world.path("PodGroup", name))
-            await world.request("DELETE", world.path("PodGang", name))
-            await stage.cluster.reconcile_once(gang_controller(office), key)
+                await objects.remove(objects.path("PodGroup", name))
+            await objects.request("DELETE", objects.path("PodGang", name))
+            await server.cluster.reconcile_once(gang_controller(office), key)
         except QuarterdeckError as failure:
             error = str(failure)
-        return await self._judge(case.then, world, name, error, [], 0)
+        return await self._judge(case.then, objects, name, error, [], 0)
 
     async def _judge(
-        self, then: Json, world: World, name: str, error: str, versions: list[str], writes: int
+        self, then: Json, objects: CaseObjects, name: str, error: str, versions: list[str], writes: int
     ) -> Lines:
         wanted = then.get("errorContains")
         if (wanted is None) is bool(error) or (wanted or "") not in error:
             return differs("the error", wanted, error)
-        group = await world.read("PodGroup", name)
+        group = await objects.read("PodGroup", name)
         lines: Lines = []
         if then.get("podGroupAbsent") and group is not None:
             lines.append(f"PodGroup {name} is there")
@@ -142,7 +144,7 @@ class SyncKind(GroveKind):
             lines += contains("writes", then["apiWrites"], writes)
         if then.get("podGroupResourceVersionUnchangedAfterFirst") and len(set(versions)) != 1:
             lines.append(f"the PodGroup was written again: {versions}")
-        gang = await world.read("PodGang", name)
+        gang = await objects.read("PodGang", name)
         if then.get("podGangAbsent") and gang is not None:
             lines.append(f"PodGang {name} is there")
         if "podGangAnnotationsContain" in then:
@@ -164,18 +166,18 @@ def _judge_group(wanted: Json, group: Json | None) -> Lines:
     return lines
 
 
-async def _version(world: World, name: str) -> str:
-    group = await world.read("PodGroup", name)
+async def _version(objects: CaseObjects, name: str) -> str:
+    group = await objects.read("PodGroup", name)
     return str(group["metadata"]["resourceVersion"]) if group is not None else ""
 
 
-async def _owned(document: Json, world: World) -> Json:
+async def _owned(document: Json, objects: CaseObjects) -> Json:
     """An object with the controller that a case names by ``ownedBy``."""
     metadata = dict(document["metadata"])
     ref = metadata.pop("ownedBy", "")
     if ref:
         kind, name = split_ref(ref)
-        owner = await world.need(kind, name)
+        owner = await objects.need(kind, name)
         metadata["ownerReferences"] = [
             {
                 "apiVersion": owner["apiVersion"],

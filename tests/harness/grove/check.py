@@ -8,8 +8,8 @@ from typing import Any, Final
 from quarterdeck.operators.grove import names
 from tests.harness.case import CaseFailure
 
+from .caseobjects import CaseObjects
 from .match import contains, controller_of, differs
-from .world import World
 
 __all__ = [
     "check_names",
@@ -42,33 +42,33 @@ def is_ready(pod: Json) -> bool:
     return _has_condition(pod, "Ready")
 
 
-async def check_names(wanted: dict[str, list[str]], world: World, pcs: str = "") -> Lines:
+async def check_names(wanted: dict[str, list[str]], objects: CaseObjects, pcs: str = "") -> Lines:
     """The names of the objects of each kind that belong to a set, or to any."""
     selector = f"{names.PART_OF}={pcs}" if pcs else _OF_SETS
     lines: Lines = []
     for kind, expected in wanted.items():
-        found = sorted(each["metadata"]["name"] for each in await world.items(kind, selector))
+        found = sorted(each["metadata"]["name"] for each in await objects.items(kind, selector))
         if found != sorted(expected):
             lines += differs(f"names of {kind}", sorted(expected), found)
     return lines
 
 
-async def check_starts_after(wanted: dict[str, list[str]], world: World) -> Lines:
+async def check_starts_after(wanted: dict[str, list[str]], objects: CaseObjects) -> Lines:
     """The parents of each PodClique, in any order."""
     lines: Lines = []
     for name, expected in wanted.items():
-        pclq = await world.need("PodClique", name)
+        pclq = await objects.need("PodClique", name)
         found = sorted(pclq["spec"].get("startsAfter") or ())
         if found != sorted(expected):
             lines += differs(f"startsAfter of {name}", sorted(expected), found)
     return lines
 
 
-async def check_pod_gangs(wanted: dict[str, Json], world: World) -> Lines:
+async def check_pod_gangs(wanted: dict[str, Json], objects: CaseObjects) -> Lines:
     """What gangs say."""
     lines: Lines = []
     for name, expected in wanted.items():
-        gang = await world.need("PodGang", name)
+        gang = await objects.need("PodGang", name)
         for word, value in expected.items():
             lines += _check_gang(f"PodGang {name}", word, value, gang)
     return lines
@@ -137,13 +137,13 @@ _ABOUT_METADATA: Final = frozenset(
 )
 
 
-async def check_objects(wanted: list[Json], world: World) -> Lines:
+async def check_objects(wanted: list[Json], objects: CaseObjects) -> Lines:
     """Single objects; a word that is no check of its own is a field of the object, or of its spec."""
     lines: Lines = []
     for expected in wanted:
         kind, name = expected["kind"], expected["name"]
         what = f"{kind} {name}"
-        found = await world.read(kind, name)
+        found = await objects.read(kind, name)
         if expected.get("absent"):
             lines += [] if found is None else [f"{what} is there"]
             continue
@@ -169,11 +169,11 @@ def _check_object(what: str, word: str, value: Any, found: Json) -> Lines:
     return contains(f"{what} {word}", value, holder.get(word))
 
 
-async def check_pods(wanted: Any, world: World) -> Lines:
+async def check_pods(wanted: Any, objects: CaseObjects) -> Lines:
     """The pods of a selector, all of which must fit."""
     if isinstance(wanted, list):
-        return [line for each in wanted for line in await check_pods(each, world)]
-    pods = await world.items("Pod", wanted.get("selector", ""))
+        return [line for each in wanted for line in await check_pods(each, objects)]
+    pods = await objects.items("Pod", wanted.get("selector", ""))
     what = f"pods {wanted.get('selector', '')}"
     if not pods and wanted.get("count") != 0:
         return [f"{what}: there are none"]

@@ -9,9 +9,9 @@ import msgspec
 
 from quarterdeck.operators.grove import names
 
+from .caseobjects import CaseObjects
 from .history import History
 from .operator import OperatorRun
-from .world import World
 
 __all__ = ["Check", "Evidence", "Json", "Lines", "Marked"]
 
@@ -29,8 +29,8 @@ class Marked(msgspec.Struct, frozen=True):
 class Evidence:
     """What checks look at."""
 
-    def __init__(self, world: World, operator: OperatorRun, history: History) -> None:
-        self.world: Final = world
+    def __init__(self, objects: CaseObjects, operator: OperatorRun, history: History) -> None:
+        self.objects: Final = objects
         self.operator: Final = operator
         self.history: Final = history
         self.error = ""
@@ -44,13 +44,13 @@ class Evidence:
     async def mark_pods(self) -> None:
         """Remember the pods there are."""
         self.marked = {}
-        for pod in await self.world.items("Pod"):
+        for pod in await self.objects.items("Pod"):
             labels = pod["metadata"].get("labels") or {}
             self.marked[pod["metadata"]["uid"]] = Marked(labels.get(names.PODCLIQUE, ""), labels)
 
-    def mark_spies(self) -> None:
+    def mark_calls(self) -> None:
         """Remember what backends were asked."""
-        self.asked_before = len(self.operator.spies.calls)
+        self.asked_before = len(self.operator.backends.calls)
 
 
 Check: TypeAlias = Callable[[Any, Evidence], Awaitable[Lines]]

@@ -13,8 +13,8 @@ from tests.harness.kind import KnownWords
 from tests.harness.run import Run
 from tests.harness.words import words
 
-from .stage import Stage, stage_of
-from .world import World
+from .caseobjects import CaseObjects
+from .server import GroveServer, server_of
 
 __all__ = ["GroveKind", "Json", "Lines"]
 
@@ -36,18 +36,18 @@ class GroveKind(KnownWords):
 
     def run(self, case: Case, run: Run) -> None:
         self.refuse_unknown(case)
-        stage = stage_of(run, is_private=self.is_private)
-        stage.play(self._play(case, stage))
+        server = server_of(run, is_private=self.is_private)
+        server.play(self._play(case, server))
 
-    async def _play(self, case: Case, stage: Stage) -> None:
-        world = World(stage)
+    async def _play(self, case: Case, server: GroveServer) -> None:
+        objects = CaseObjects(server)
         try:
-            lines = await self.check(case, stage, world)
+            lines = await self.check(case, server, objects)
         finally:
-            await world.clear()
+            await objects.clear()
         if lines:
             raise CaseFailure(*lines)
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         """What does not hold."""
         raise NotImplementedError

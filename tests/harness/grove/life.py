@@ -9,16 +9,16 @@ from quarterdeck.operators.grove import names
 from tests.harness.case import Case, CaseFailure
 from tests.harness.words import words
 
+from .casebackend import TEST_BACKEND
+from .caseobjects import CaseObjects
 from .check import check_names, check_objects, check_pod_gangs, check_pods, check_starts_after
 from .history import History
 from .kind import GroveKind, Json, Lines
 from .match import contains
 from .nodes import Machines
 from .operator import OperatorRun, Refusal
-from .spy import TEST_BACKEND
-from .stage import Stage
+from .server import GroveServer
 from .step import STEP, Steps
-from .world import World
 
 __all__ = ["ChildrenKind", "LifecycleKind"]
 
@@ -43,23 +43,23 @@ class ChildrenKind(GroveKind):
     when = words("apply", "settle")
     then = words("names", "podGangs", "startsAfter", "pods", "podCount", "objects")
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
-        async with _Life(case, stage, world) as steps:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
+        async with _Life(case, server, objects) as steps:
             await steps.run([{"apply": case.when["apply"]}, {"settle": True}])
-            return await self._judge(case.then, case.when["apply"]["metadata"]["name"], world)
+            return await self._judge(case.then, case.when["apply"]["metadata"]["name"], objects)
 
-    async def _judge(self, then: Json, pcs: str, world: World) -> Lines:
+    async def _judge(self, then: Json, pcs: str, objects: CaseObjects) -> Lines:
         lines: Lines = []
         if "names" in then:
-            lines += await check_names(then["names"], world, pcs)
-        lines += await check_pod_gangs(then.get("podGangs") or {}, world)
-        lines += await check_starts_after(then.get("startsAfter") or {}, world)
+            lines += await check_names(then["names"], objects, pcs)
+        lines += await check_pod_gangs(then.get("podGangs") or {}, objects)
+        lines += await check_starts_after(then.get("startsAfter") or {}, objects)
         if "pods" in then:
-            lines += await check_pods(then["pods"], world)
+            lines += await check_pods(then["pods"], objects)
         if "podCount" in then:
-            found = len(await world.items("Pod", f"{names.PART_OF}={pcs}"))
+            found = len(await objects.items("Pod", f"{names.PART_OF}={pcs}"))
             lines += contains("podCount", then["podCount"], found)
-        return lines + await check_objects(then.get("objects") or [], world)
+        return lines + await check_objects(then.get("objects") or [], objects)
 
 
 class LifecycleKind(GroveKind):
@@ -69,8 +69,8 @@ class LifecycleKind(GroveKind):
     when = words(steps=[STEP])
     then = words(allStepsPass=frozenset({True}))
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
-        async with _Life(case, stage, world) as steps:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
+        async with _Life(case, server, objects) as steps:
             await steps.run(case.when["steps"])
         return []
 
@@ -78,12 +78,12 @@ class LifecycleKind(GroveKind):
 class _Life:
     """Operator and machines for the time of a block."""
 
-    def __init__(self, case: Case, stage: Stage, world: World) -> None:
+    def __init__(self, case: Case, server: GroveServer, objects: CaseObjects) -> None:
         self._given: Final = case.given
-        self._stage: Final = stage
-        self._world: Final = world
-        self._operator: Final = OperatorRun(stage, case.given, environ=case.given.get("env"))
-        self._machines: Final = Machines(world, case.given, set(_queues_in(case.raw)))
+        self._server: Final = server
+        self._objects: Final = objects
+        self._operator: Final = OperatorRun(server, case.given, environ=case.given.get("env"))
+        self._machines: Final = Machines(objects, case.given, set(_queues_in(case.raw)))
         self._history: History | None = None
 
     async def __aenter__(self) -> Steps:
@@ -96,7 +96,7 @@ class _Life:
     async def _start(self) -> Steps:
         if self._operator.refused:
             raise CaseFailure(*(text for _, text in self._operator.refused))
-        self._history = History(self._stage.client, await self._world.version())
+        self._history = History(self._server.client, await self._objects.version())
         self._history.start()
         await self._machines.start()
         config: Mapping[str, Any] = self._given.get("config") or {}
@@ -105,8 +105,8 @@ class _Life:
         except Refusal as error:
             raise CaseFailure(f"the operator does not start: {error}") from error
         for document in self._given.get("objects") or ():
-            await self._world.make(document)
-        return Steps(self._world, self._operator, self._machines, self._history, dict(config))
+            await self._objects.make(document)
+        return Steps(self._objects, self._operator, self._machines, self._history, dict(config))
 
     async def __aexit__(self, *_: object) -> None:
         await self._stop()

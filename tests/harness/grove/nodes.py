@@ -18,7 +18,7 @@ from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.testing import ManagerRun
 from tests.harness.case import CaseFailure
 
-from .world import World
+from .caseobjects import CaseObjects
 
 __all__ = ["Machines"]
 
@@ -33,9 +33,9 @@ _ALL: Final = {"cpu": _LIMITLESS, "memory": _LIMITLESS, "gpu": _LIMITLESS}
 class Machines:
     """Nodes, and what works on them, for the time of a case."""
 
-    def __init__(self, world: World, given: Json, queues: set[str]) -> None:
+    def __init__(self, objects: CaseObjects, given: Json, queues: set[str]) -> None:
         """``queues`` are the names of queues that the case mentions."""
-        self._world: Final = world
+        self._objects: Final = objects
         self._queues: Final = queues
         nodes = given.get("nodes") or {}
         scheduler, kubelet = given.get("scheduler", "none"), given.get("kubelet", "none")
@@ -55,7 +55,7 @@ class Machines:
             await self._make_node(number)
         if not self._has_scheduler and not self._has_kubelet:
             return
-        manager = self._world.stage.cluster.manager(metrics=RuntimeMetrics())
+        manager = self._objects.server.cluster.manager(metrics=RuntimeMetrics())
         if self._has_scheduler:
             await self._make_queues()
             # A gang below its minimum is Grove's affair in these cases.
@@ -77,7 +77,7 @@ class Machines:
         capacity = {"pods": str(self._capacity), "cpu": "1000", "memory": "4Ti", "ephemeral-storage": "4Ti"}
         labels = self._labels[number] if number < len(self._labels) else {}
         ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "simulated"}
-        made = await self._world.make(
+        made = await self._objects.make(
             {
                 "apiVersion": "v1",
                 "kind": "Node",
@@ -92,9 +92,9 @@ class Machines:
             }
         )
         if made["spec"].get("taints"):
-            await self._world.patch("Node", name, {"spec": {"taints": None}})
+            await self._objects.patch("Node", name, {"spec": {"taints": None}})
         status = {"capacity": capacity, "allocatable": capacity, "conditions": [ready]}
-        await self._world.patch("Node", name, {"status": status}, part="status")
+        await self._objects.patch("Node", name, {"status": status}, part="status")
 
     async def _make_queues(self) -> None:
         await self._make_queue(_PARENT)
@@ -104,7 +104,7 @@ class Machines:
     async def _make_queue(self, name: str, parent: str = "") -> None:
         spec: Json = {"resources": _ALL, **({"parentQueue": parent} if parent else {})}
         metadata = {"name": name}
-        await self._world.make(
+        await self._objects.make(
             {"apiVersion": "scheduling.run.ai/v2", "kind": "Queue", "metadata": metadata, "spec": spec}
         )
 
@@ -112,9 +112,9 @@ class Machines:
         """Give the scheduler a turn; returns whether it did anything."""
         if self._cycle is None:
             return False
-        before = await self._world.version()
+        before = await self._objects.version()
         await self._cycle.run_once()
-        return await self._world.version() != before
+        return await self._objects.version() != before
 
     async def set_schedulable(self, count: int) -> None:
         """Cordon nodes, or take that back, so that just so many can take pods."""
@@ -125,7 +125,7 @@ class Machines:
 
     async def cordon(self, node: str, *, is_cordoned: bool = True) -> None:
         """Let a node take no more pods, or take pods again; those on it stay."""
-        await self._world.patch("Node", node, {"spec": {"unschedulable": True if is_cordoned else None}})
+        await self._objects.patch("Node", node, {"spec": {"unschedulable": True if is_cordoned else None}})
 
     async def uncordon_all(self) -> None:
         """Let all nodes take pods."""

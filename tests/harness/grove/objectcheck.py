@@ -20,7 +20,7 @@ _LAST_ERROR: Final = words("object", "code", "descriptionContains", "messageCont
 
 async def _gang(wanted: Json, evidence: Evidence) -> Lines:
     return await check_pod_gangs(
-        {wanted["name"]: {k: v for k, v in wanted.items() if k != "name"}}, evidence.world
+        {wanted["name"]: {k: v for k, v in wanted.items() if k != "name"}}, evidence.objects
     )
 
 
@@ -38,7 +38,7 @@ async def _gangs_initialized(wanted: bool, evidence: Evidence) -> Lines:
             each["type"] == "Initialized" and each["status"] == "True"
             for each in (gang.get("status") or {}).get("conditions") or ()
         )
-        for gang in await evidence.world.items("PodGang")
+        for gang in await evidence.objects.items("PodGang")
     }
     if not found:
         return ["allPodGangsInitialized: there is no PodGang"]
@@ -48,7 +48,7 @@ async def _gangs_initialized(wanted: bool, evidence: Evidence) -> Lines:
 async def _gang_phase(wanted: dict[str, str], evidence: Evidence) -> Lines:
     lines: Lines = []
     for name, phase in wanted.items():
-        gang = await evidence.world.need("PodGang", name)
+        gang = await evidence.objects.need("PodGang", name)
         lines += contains(f"phase of {name}", phase, (gang.get("status") or {}).get("phase"))
     return lines
 
@@ -56,13 +56,13 @@ async def _gang_phase(wanted: dict[str, str], evidence: Evidence) -> Lines:
 async def _gang_label(wanted: dict[str, Json], evidence: Evidence) -> Lines:
     lines: Lines = []
     for name, labels in wanted.items():
-        gang = await evidence.world.need("PodGang", name)
+        gang = await evidence.objects.need("PodGang", name)
         lines += contains(f"labels of {name}", labels, gang["metadata"].get("labels"))
     return lines
 
 
 async def _references_sorted(name: str, evidence: Evidence) -> Lines:
-    gang = await evidence.world.need("PodGang", name)
+    gang = await evidence.objects.need("PodGang", name)
     lines: Lines = []
     for group in gang["spec"]["podgroups"]:
         found = [reference["name"] for reference in group["podReferences"]]
@@ -73,7 +73,7 @@ async def _references_sorted(name: str, evidence: Evidence) -> Lines:
 
 async def _condition(wanted: Json, evidence: Evidence) -> Lines:
     refuse_unknown(wanted, _CONDITION, "condition")
-    found = await evidence.world.need(*split_ref(wanted["object"]))
+    found = await evidence.objects.need(*split_ref(wanted["object"]))
     conditions = (found.get("status") or {}).get("conditions") or ()
     present = next((each for each in conditions if each["type"] == wanted["type"]), None)
     what = f"condition {wanted['type']} of {wanted['object']}"
@@ -104,7 +104,7 @@ async def _conditions_absent(wanted: list[Json], evidence: Evidence) -> Lines:
 async def _status_fields(wanted: dict[str, Json], evidence: Evidence) -> Lines:
     lines: Lines = []
     for ref, fields in wanted.items():
-        found = await evidence.world.need(*split_ref(ref))
+        found = await evidence.objects.need(*split_ref(ref))
         lines += contains(f"status of {ref}", fields, found.get("status") or {})
     return lines
 
@@ -112,7 +112,7 @@ async def _status_fields(wanted: dict[str, Json], evidence: Evidence) -> Lines:
 async def _status_absent(wanted: dict[str, Any], evidence: Evidence) -> Lines:
     lines: Lines = []
     for ref, fields in wanted.items():
-        found = (await evidence.world.need(*split_ref(ref))).get("status") or {}
+        found = (await evidence.objects.need(*split_ref(ref))).get("status") or {}
         for field in fields if isinstance(fields, list) else [fields]:
             if found.get(field) not in (None, [], {}):
                 lines += differs(f"{field} of {ref}", "nothing", found[field])
@@ -122,7 +122,7 @@ async def _status_absent(wanted: dict[str, Any], evidence: Evidence) -> Lines:
 async def _spec_replicas(wanted: dict[str, int], evidence: Evidence) -> Lines:
     lines: Lines = []
     for ref, count in wanted.items():
-        found = await evidence.world.need(*split_ref(ref))
+        found = await evidence.objects.need(*split_ref(ref))
         lines += contains(f"spec.replicas of {ref}", count, found["spec"].get("replicas", 0))
     return lines
 
@@ -130,45 +130,45 @@ async def _spec_replicas(wanted: dict[str, int], evidence: Evidence) -> Lines:
 async def _spec_fields(wanted: dict[str, Json], evidence: Evidence) -> Lines:
     lines: Lines = []
     for ref, fields in wanted.items():
-        found = await evidence.world.need(*split_ref(ref))
+        found = await evidence.objects.need(*split_ref(ref))
         lines += contains(f"spec of {ref}", fields, found.get("spec") or {})
     return lines
 
 
 async def _absent(wanted: list[str], evidence: Evidence) -> Lines:
     return [
-        f"{ref} is still there" for ref in wanted if await evidence.world.read(*split_ref(ref)) is not None
+        f"{ref} is still there" for ref in wanted if await evidence.objects.read(*split_ref(ref)) is not None
     ]
 
 
 async def _present(wanted: list[str], evidence: Evidence) -> Lines:
-    return [f"{ref} is not there" for ref in wanted if await evidence.world.read(*split_ref(ref)) is None]
+    return [f"{ref} is not there" for ref in wanted if await evidence.objects.read(*split_ref(ref)) is None]
 
 
 async def _names(wanted: dict[str, list[str]], evidence: Evidence) -> Lines:
-    return await check_names(wanted, evidence.world)
+    return await check_names(wanted, evidence.objects)
 
 
 async def _kind_count(wanted: dict[str, int], evidence: Evidence) -> Lines:
     selector = f"{names.MANAGED_BY}={names.OPERATOR}"
     lines: Lines = []
     for kind, count in wanted.items():
-        lines += contains(f"number of {kind}", count, len(await evidence.world.items(kind, selector)))
+        lines += contains(f"number of {kind}", count, len(await evidence.objects.items(kind, selector)))
     return lines
 
 
 async def _objects(wanted: list[Json], evidence: Evidence) -> Lines:
-    return await check_objects(wanted, evidence.world)
+    return await check_objects(wanted, evidence.objects)
 
 
 async def _pod_gangs(wanted: Json, evidence: Evidence) -> Lines:
-    return await check_pod_gangs(wanted, evidence.world)
+    return await check_pod_gangs(wanted, evidence.objects)
 
 
 async def _update_ended(wanted: Any, evidence: Evidence) -> Lines:
     lines: Lines = []
     for ref in wanted if isinstance(wanted, list) else [wanted]:
-        found = await evidence.world.need(*split_ref(ref))
+        found = await evidence.objects.need(*split_ref(ref))
         progress = (found.get("status") or {}).get("updateProgress") or {}
         if not progress.get("updateEndedAt"):
             lines.append(f"the update of {ref} has not ended: {progress}")
@@ -179,7 +179,7 @@ async def _last_errors(wanted: Any, evidence: Evidence) -> Lines:
     lines: Lines = []
     for each in wanted if isinstance(wanted, list) else [wanted]:
         refuse_unknown(each, _LAST_ERROR, "lastErrors")
-        found = (await evidence.world.need(*split_ref(each["object"]))).get("status") or {}
+        found = (await evidence.objects.need(*split_ref(each["object"]))).get("status") or {}
         errors = found.get("lastErrors") or []
         part = each.get("descriptionContains", each.get("messageContains", ""))
         fits = [

@@ -19,10 +19,10 @@ from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.testing import EventLog, ManagerRun
 
+from .casebackend import CaseBackends
 from .guard import empty_registry
 from .interception import Send, with_hook
-from .spy import Spies
-from .stage import Stage
+from .server import GroveServer
 
 __all__ = ["OperatorRun", "PodFaults", "Refusal"]
 
@@ -76,13 +76,13 @@ class PodFaults:
 class OperatorRun:
     """The operator of one case, over all its lives."""
 
-    def __init__(self, stage: Stage, given: Json, *, environ: Mapping[str, str] | None = None) -> None:
-        self._stage: Final = stage
+    def __init__(self, server: GroveServer, given: Json, *, environ: Mapping[str, str] | None = None) -> None:
+        self._server: Final = server
         self._faults: Final = PodFaults(given)
         self._environ: Final = _ENVIRON if environ is None else environ
-        self.spies: Final = Spies(given.get("testBackends") or [])
+        self.backends: Final = CaseBackends(given.get("testBackends") or [])
         self.registry: Final = empty_registry()
-        self.refused: Final = self.spies.register(self.registry)
+        self.refused: Final = self.backends.register(self.registry)
         """Index and text of test backends that could not be registered."""
         self.events: Final = EventLog()
         self.metrics = RuntimeMetrics()
@@ -91,14 +91,14 @@ class OperatorRun:
 
     def assemble(self, config: Mapping[str, Any]) -> tuple[Manager, OperatorWebhooks]:
         """The operator before its start; raises ``Refusal``."""
-        client = self._faults.around(self._stage.patient(self._stage.cluster.link(name="grove").client))
+        client = self._faults.around(self._server.patient(self._server.cluster.link(name="grove").client))
         self.metrics = RuntimeMetrics()
         manager = Manager(
             client,
             metrics=self.metrics,
             recorder=self.events,
             options=ManagerOptions(watch_loop=False),
-            clock=self._stage.cluster.clock,
+            clock=self._server.cluster.clock,
             rng=random.Random(0),
         )
         operator = GroveOperator(self.registry, self._environ)
@@ -114,7 +114,7 @@ class OperatorRun:
         """Start; raises ``Refusal``."""
         manager, webhooks = self.assemble(config)
         parts = (webhooks, *webhooks.others)
-        self._stage.answer_with([hook for part in parts for hook in part.admission])
+        self._server.answer_with([hook for part in parts for hook in part.admission])
         run = ManagerRun(manager, name="grove")
         try:
             await run.start()

@@ -22,8 +22,8 @@ __all__ = ["POD_CHECKS"]
 
 async def _pods(wanted: Json, evidence: Evidence) -> Lines:
     if wanted.keys() & {"namePattern", "hostnames", "env", "envOrder", "labelsContain"}:
-        return await check_pods(wanted, evidence.world)
-    pods = await evidence.world.items("Pod", wanted.get("selector", ""))
+        return await check_pods(wanted, evidence.objects)
+    pods = await evidence.objects.items("Pod", wanted.get("selector", ""))
     found = {
         "selector": wanted.get("selector"),
         "total": len(pods),
@@ -43,7 +43,7 @@ async def _pods(wanted: Json, evidence: Evidence) -> Lines:
 
 
 async def _by_clique(evidence: Evidence, counts: Callable[[Json], bool]) -> Counter[str]:
-    pods = await evidence.world.items("Pod")
+    pods = await evidence.objects.items("Pod")
     return Counter(
         (pod["metadata"].get("labels") or {}).get(names.PODCLIQUE, "") for pod in pods if counts(pod)
     )
@@ -63,13 +63,13 @@ async def _pod_count(wanted: Json, evidence: Evidence) -> Lines:
     if isinstance(wanted, int):
         wanted = {"count": wanted}
     refuse_unknown(wanted, words("selector", "count"), "podCount")
-    found = await evidence.world.items("Pod", wanted.get("selector", ""))
+    found = await evidence.objects.items("Pod", wanted.get("selector", ""))
     return [] if len(found) == wanted["count"] else differs("podCount", wanted, len(found))
 
 
 async def _gated_pods(wanted: Json, evidence: Evidence) -> Lines:
     refuse_unknown(wanted, words("selector", "count"), "gatedPods")
-    pods = await evidence.world.items("Pod", wanted.get("selector", ""))
+    pods = await evidence.objects.items("Pod", wanted.get("selector", ""))
     found = sum(
         any(gate["name"] == names.GATE for gate in pod["spec"].get("schedulingGates") or ()) for pod in pods
     )
@@ -78,7 +78,7 @@ async def _gated_pods(wanted: Json, evidence: Evidence) -> Lines:
 
 async def _pod_gates(wanted: Json, evidence: Evidence) -> Lines:
     refuse_unknown(wanted, words("selector", "gates"), "podGates")
-    pods = await evidence.world.items("Pod", wanted.get("selector", ""))
+    pods = await evidence.objects.items("Pod", wanted.get("selector", ""))
     lines: Lines = [] if pods else [f"podGates: no pods match {wanted.get('selector')}"]
     for pod in pods:
         found = [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
@@ -89,14 +89,14 @@ async def _pod_gates(wanted: Json, evidence: Evidence) -> Lines:
 
 async def _hostnames(wanted: Json, evidence: Evidence) -> Lines:
     refuse_unknown(wanted, words("selector", "set"), "hostnames")
-    pods = await evidence.world.items("Pod", wanted.get("selector", ""))
+    pods = await evidence.objects.items("Pod", wanted.get("selector", ""))
     found = sorted(pod["spec"].get("hostname", "") for pod in pods)
     return [] if found == sorted(wanted["set"]) else differs("hostnames", wanted["set"], found)
 
 
 async def _init_done(wanted: dict[str, bool], evidence: Evidence) -> Lines:
     """Whether the waiting init container of a PodClique's pods would end now."""
-    everybody = [Pod.from_dict(each) for each in await evidence.world.items("Pod")]
+    everybody = [Pod.from_dict(each) for each in await evidence.objects.items("Pod")]
     lines: Lines = []
     for clique, is_done in wanted.items():
         pods = [pod for pod in everybody if pod.metadata.labels.get(names.PODCLIQUE) == clique]
@@ -116,7 +116,7 @@ async def _init_done(wanted: dict[str, bool], evidence: Evidence) -> Lines:
 async def _scheduler_names(wanted: dict[str, list[str]], evidence: Evidence) -> Lines:
     lines: Lines = []
     for selector, schedulers in wanted.items():
-        pods = await evidence.world.items("Pod", selector)
+        pods = await evidence.objects.items("Pod", selector)
         found = sorted({pod["spec"].get("schedulerName", "") for pod in pods})
         if found != sorted(schedulers):
             lines += differs(f"schedulers of {selector}", schedulers, found)
@@ -130,7 +130,7 @@ def _image(pod: Json) -> str:
 async def _images_of(wanted: dict[str, str], evidence: Evidence) -> Lines:
     lines: Lines = []
     for clique, image in wanted.items():
-        pods = await evidence.world.items("Pod", f"{names.PODCLIQUE}={clique}")
+        pods = await evidence.objects.items("Pod", f"{names.PODCLIQUE}={clique}")
         found = sorted({_image(pod) for pod in pods})
         if found != [image]:
             lines += differs(f"images of {clique}", image, found)
@@ -140,7 +140,7 @@ async def _images_of(wanted: dict[str, str], evidence: Evidence) -> Lines:
 async def _image_counts(wanted: dict[str, dict[str, int]], evidence: Evidence) -> Lines:
     lines: Lines = []
     for clique, counts in wanted.items():
-        pods = await evidence.world.items("Pod", f"{names.PODCLIQUE}={clique}")
+        pods = await evidence.objects.items("Pod", f"{names.PODCLIQUE}={clique}")
         found = dict(Counter(map(_image, pods)))
         if found != counts:
             lines += differs(f"images of {clique}", counts, found)
@@ -150,7 +150,7 @@ async def _image_counts(wanted: dict[str, dict[str, int]], evidence: Evidence) -
 async def _since_mark(wanted: Any, evidence: Evidence) -> Lines:
     if not evidence.marked:
         return ["no pods were marked"]
-    pods = {pod["metadata"]["uid"]: pod for pod in await evidence.world.items("Pod")}
+    pods = {pod["metadata"]["uid"]: pod for pod in await evidence.objects.items("Pod")}
     gone = {uid: each for uid, each in evidence.marked.items() if uid not in pods}
     fresh = [pod for uid, pod in pods.items() if uid not in evidence.marked]
     if wanted == "unchanged":
@@ -193,7 +193,7 @@ def _since_mark_word(
 
 
 async def _replaced_count(wanted: int, evidence: Evidence) -> Lines:
-    present = {pod["metadata"]["uid"] for pod in await evidence.world.items("Pod")}
+    present = {pod["metadata"]["uid"] for pod in await evidence.objects.items("Pod")}
     found = len(evidence.marked.keys() - present)
     return [] if found == wanted else differs("replaced pods", wanted, found)
 

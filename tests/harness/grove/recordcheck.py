@@ -89,7 +89,7 @@ def _check_calls(wanted: dict[str, Json], evidence: Evidence, begin: int) -> Lin
             call.hook == hook
             and call.pod_gang == rule.get("podGang", call.pod_gang)
             and call.backend == rule.get("backend", call.backend)
-            for call in evidence.operator.spies.calls[begin:]
+            for call in evidence.operator.backends.calls[begin:]
         )
         if found < rule.get("atLeast", 0) or found > rule.get("atMost", found):
             lines += differs(f"calls of {hook}", rule, found)
@@ -98,11 +98,11 @@ def _check_calls(wanted: dict[str, Json], evidence: Evidence, begin: int) -> Lin
     return lines
 
 
-async def _spy_calls(wanted: dict[str, Json], evidence: Evidence) -> Lines:
+async def _calls(wanted: dict[str, Json], evidence: Evidence) -> Lines:
     return _check_calls(wanted, evidence, 0)
 
 
-async def _spy_calls_since(wanted: dict[str, Json], evidence: Evidence) -> Lines:
+async def _calls_since(wanted: dict[str, Json], evidence: Evidence) -> Lines:
     return _check_calls(wanted, evidence, evidence.asked_before)
 
 
@@ -126,12 +126,12 @@ async def _write_order(wanted: list[str], evidence: Evidence) -> Lines:
 
 
 async def _ready_order(wanted: list[list[list[str]]], evidence: Evidence) -> Lines:
-    cliques = {each["metadata"]["name"]: each for each in await evidence.world.items("PodClique")}
+    cliques = {each["metadata"]["name"]: each for each in await evidence.objects.items("PodClique")}
     return check_ready_order(wanted, evidence.history.since(kinds=("Pod",)), cliques)
 
 
 async def _trace(wanted: Json, evidence: Evidence) -> Lines:
-    cliques = {each["metadata"]["name"]: each for each in await evidence.world.items("PodClique")}
+    cliques = {each["metadata"]["name"]: each for each in await evidence.objects.items("PodClique")}
     return check_trace(wanted, evidence.history, evidence.trace_from, cliques)
 
 
@@ -141,8 +141,8 @@ RECORD_CHECKS: Final[dict[str, Check]] = {
     "eventAbsent": _event_absent,
     "metric": _metric,
     "metrics": _metric,
-    "spyCalls": _spy_calls,
-    "spyCallsSinceMark": _spy_calls_since,
+    "spyCalls": _calls,
+    "spyCallsSinceMark": _calls_since,
     "parsed": _parsed,
     "errorContains": _error,
     "writeOrder": _write_order,

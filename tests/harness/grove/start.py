@@ -17,14 +17,14 @@ from tests.harness.case import Case, CaseFailure
 from tests.harness.run import Run
 from tests.harness.words import words
 
+from .casebackend import TEST_BACKEND, CaseBackends
+from .caseobjects import CaseObjects
 from .guard import empty_registry
 from .kind import GroveKind, Json, Lines
 from .match import contains, differs
 from .operator import OperatorRun, Refusal
 from .recordcheck import EVENT, METRIC, check_event, check_metric
-from .spy import TEST_BACKEND, Spies
-from .stage import Stage
-from .world import World
+from .server import GroveServer
 
 __all__ = ["ConfigKind", "StartupKind"]
 
@@ -41,7 +41,7 @@ class ConfigKind(GroveKind):
     def run(self, case: Case, run: Run) -> None:
         self.refuse_unknown(case)
         registry, then = empty_registry(), case.then
-        refused = Spies(case.given.get("testBackends") or []).register(registry)
+        refused = CaseBackends(case.given.get("testBackends") or []).register(registry)
         if refused:
             raise CaseFailure(*(text for _, text in refused))
         try:
@@ -75,7 +75,7 @@ class StartupKind(GroveKind):
         registrationError=words("index", "contains"),
     )  # fmt: skip
 
-    async def check(self, case: Case, stage: Stage, world: World) -> Lines:
+    async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         given, then = case.given, case.then
         previous = given.get("previousActiveBackend")
         if previous:
@@ -84,10 +84,10 @@ class StartupKind(GroveKind):
                 namespace=_NAMESPACE,
                 labels={names.MANAGED_BY: names.OPERATOR},
             )
-            await stage.client.create(ConfigMap(metadata=metadata, data={"activeBackend": previous}))
+            await server.client.create(ConfigMap(metadata=metadata, data={"activeBackend": previous}))
         for document in given.get("objects") or ():
-            await world.make(document)
-        operator = OperatorRun(stage, given, environ=given.get("env"))
+            await objects.make(document)
+        operator = OperatorRun(server, given, environ=given.get("env"))
         lines = _judge_registration(then.get("registrationError"), operator.refused)
         if case.when.get("registerOnly"):
             return lines
@@ -101,11 +101,13 @@ class StartupKind(GroveKind):
         except Refusal as error:
             refusal = error
         try:
-            return lines + await self._judge(then, operator, refusal, world)
+            return lines + await self._judge(then, operator, refusal, objects)
         finally:
             await operator.stop()
 
-    async def _judge(self, then: Json, operator: OperatorRun, refusal: Refusal | None, world: World) -> Lines:
+    async def _judge(
+        self, then: Json, operator: OperatorRun, refusal: Refusal | None, objects: CaseObjects
+    ) -> Lines:
         lines: Lines = []
         if then.get("running", True) is (refusal is not None):
             return [f"running: expected {then.get('running')}, found {refusal or 'a running operator'}"]
@@ -118,7 +120,7 @@ class StartupKind(GroveKind):
             for text in then.get("stderrContains") or ()
             if text not in str(refusal)
         ]
-        status = await world.read("ConfigMap", names.STATUS_CONFIG_MAP)
+        status = await objects.read("ConfigMap", names.STATUS_CONFIG_MAP)
         data = (status or {}).get("data") or {}
         if "activeBackend" in then:
             lines += contains("active backend", then["activeBackend"], data.get("activeBackend"))

@@ -14,13 +14,13 @@ from quarterdeck.runtime.manager.manager import Manager
 from tests.harness.case import CaseFailure
 from tests.harness.words import FREE, Named, refuse_unknown, words
 
+from .caseobjects import CaseObjects, Outcome
 from .evidence import Evidence
 from .expect import CHECKS, check
 from .history import History
 from .nodes import Machines
 from .operator import OperatorRun
 from .podstate import STATES, pod_status
-from .world import Outcome, World
 
 __all__ = ["STEP", "Steps"]
 
@@ -60,13 +60,13 @@ class Steps:
     """Takes the steps of one case."""
 
     def __init__(
-        self, world: World, operator: OperatorRun, machines: Machines, history: History, config: Json
+        self, objects: CaseObjects, operator: OperatorRun, machines: Machines, history: History, config: Json
     ) -> None:
-        self._world: Final = world
+        self._objects: Final = objects
         self._operator: Final = operator
         self._machines: Final = machines
         self._config = config
-        self._evidence: Final = Evidence(world, operator, history)
+        self._evidence: Final = Evidence(objects, operator, history)
         self._is_settled = True
         self._actions: Final[dict[str, Callable[[Any], Awaitable[None]]]] = {
             "apply": self._apply,
@@ -151,10 +151,10 @@ class Steps:
             await self._run_until_idle()
             if await self._machines.schedule():
                 continue
-            now = await self._world.version()
+            now = await self._objects.version()
             if now != version:
                 version, changed = now, loop.time()
-            due = self._world.stage.next_due(self._managers)
+            due = self._objects.server.next_due(self._managers)
             if due is None or due > loop.time() + _HORIZON or loop.time() - changed > _QUIET:
                 return
             await asyncio.sleep(max(due - loop.time(), _TICK))
@@ -165,12 +165,12 @@ class Steps:
         for _ in range(10_000):
             # A virtual loop moves its clock only when nobody can run: behind this line everybody has.
             await asyncio.sleep(pause)
-            is_idle = not self._world.stage.left(self._managers)
+            is_idle = not self._objects.server.left(self._managers)
             quiet = quiet + 1 if is_idle else 0
             pause = _TICK if is_idle else min(pause * 2, _LONGEST_PAUSE)
             if quiet >= 2:
                 return
-        raise CaseFailure(*self._world.stage.left(self._managers))
+        raise CaseFailure(*self._objects.server.left(self._managers))
 
     async def _settle_step(self, wanted: Any) -> None:
         await self.settle()
@@ -186,7 +186,7 @@ class Steps:
 
     async def _apply(self, document: Json) -> None:
         name = document["metadata"]["name"]
-        self._judge(await self._world.apply(document), f"applying {document['kind']} {name}")
+        self._judge(await self._objects.apply(document), f"applying {document['kind']} {name}")
 
     async def _apply_many(self, given: Any) -> None:
         for document in _many(given):
@@ -197,33 +197,33 @@ class Steps:
         if "jsonPatch" in given:
             body, media = given["jsonPatch"], _JSON_PATCH
         options = {"media": media} if media else {}
-        outcome = await self._world.patch(given["kind"], given["name"], body, **options)
+        outcome = await self._objects.patch(given["kind"], given["name"], body, **options)
         self._judge(outcome, f"patching {given['kind']} {given['name']}")
 
     async def _patch_status(self, given: Json) -> None:
         body = given["patch"] if "patch" in given else {"status": given["status"]}
         body = body if "status" in body else {"status": body}
-        outcome = await self._world.patch(given["kind"], given["name"], body, part="status")
+        outcome = await self._objects.patch(given["kind"], given["name"], body, part="status")
         self._judge(outcome, f"patching the status of {given['kind']} {given['name']}")
 
     async def _scale(self, given: Json) -> None:
         body = {"spec": {"replicas": given["replicas"]}}
-        outcome = await self._world.patch(given["kind"], given["name"], body, part="scale")
+        outcome = await self._objects.patch(given["kind"], given["name"], body, part="scale")
         self._judge(outcome, f"scaling {given['kind']} {given['name']}")
 
     async def _delete(self, given: Json) -> None:
-        outcome = await self._world.request("DELETE", self._world.path(given["kind"], given["name"]))
+        outcome = await self._objects.request("DELETE", self._objects.path(given["kind"], given["name"]))
         self._judge(outcome, f"deleting {given['kind']} {given['name']}")
 
     async def _set_image(self, given: Json) -> None:
-        document = await self._world.need("PodCliqueSet", given["pcs"])
+        document = await self._objects.need("PodCliqueSet", given["pcs"])
         changed = copy.deepcopy(document)
         for clique in changed["spec"]["template"]["cliques"]:
             if clique["name"] in given["cliques"]:
                 for container in clique["spec"]["podSpec"]["containers"]:
                     container["image"] = given["image"]
         patch = {"spec": {"template": {"cliques": changed["spec"]["template"]["cliques"]}}}
-        outcome = await self._world.patch("PodCliqueSet", given["pcs"], patch)
+        outcome = await self._objects.patch("PodCliqueSet", given["pcs"], patch)
         self._judge(outcome, f"changing images of {given['pcs']}")
 
     async def _restart(self, given: Any) -> None:
@@ -237,13 +237,13 @@ class Steps:
         if what == "podUIDs":
             await self._evidence.mark_pods()
         else:
-            self._evidence.mark_spies()
+            self._evidence.mark_calls()
 
     async def _trace(self, wanted: Any) -> None:
-        self._evidence.trace_from = int(await self._world.version())
+        self._evidence.trace_from = int(await self._objects.version())
 
     async def _record_writes(self, kinds: list[str]) -> None:
-        self._evidence.recorded_from = int(await self._world.version())
+        self._evidence.recorded_from = int(await self._objects.version())
 
     async def _run_init(self, arguments: list[str]) -> None:
         self._evidence.parsed = {}
@@ -254,12 +254,12 @@ class Steps:
 
     async def _clique_pods(self, clique: str) -> list[Json]:
         """The pods of a PodClique in the order of their indices."""
-        pods = await self._world.items("Pod", f"{names.PODCLIQUE}={clique}")
+        pods = await self._objects.items("Pod", f"{names.PODCLIQUE}={clique}")
         return sorted(pods, key=lambda pod: int(pod["metadata"]["labels"].get(names.POD_INDEX, 0)))
 
     async def _set_status(self, pod: Json, state: str) -> None:
         status = pod_status(pod, state)
-        outcome = await self._world.patch("Pod", pod["metadata"]["name"], {"status": status}, part="status")
+        outcome = await self._objects.patch("Pod", pod["metadata"]["name"], {"status": status}, part="status")
         self._judge(outcome, f"setting the status of pod {pod['metadata']['name']}")
 
     async def _set_pods(self, given: dict[str, list[str]]) -> None:
@@ -279,16 +279,16 @@ class Steps:
     async def _chosen_pods(self, given: Any) -> list[Json]:
         """Pods, named in one of several ways."""
         if given is True:
-            return await self._world.items("Pod")
+            return await self._objects.items("Pod")
         if isinstance(given, str):
             selector = given if "=" in given else f"{names.PODCLIQUE}={given}"
-            return await self._world.items("Pod", selector)
+            return await self._objects.items("Pod", selector)
         if isinstance(given, list):
             return [pod for clique in given for pod in await self._clique_pods(clique)]
         if given.keys() & {"selector", "hostnames", "pclq"}:
             refuse_unknown(given, words("selector", "hostnames", "pclq", "count"), "pods")
             selector = f"{names.PODCLIQUE}={given['pclq']}" if "pclq" in given else given.get("selector", "")
-            pods = await self._world.items("Pod", selector)
+            pods = await self._objects.items("Pod", selector)
             if "hostnames" in given:
                 pods = [pod for pod in pods if pod["spec"].get("hostname") in given["hostnames"]]
             return pods[: given.get("count", len(pods))]
@@ -319,8 +319,8 @@ class Steps:
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if self._machines.manager is None:
             options["gracePeriodSeconds"] = 0
-        path = self._world.path("Pod", pod["metadata"]["name"])
-        self._judge(await self._world.request("DELETE", path, options), "deleting a pod")
+        path = self._objects.path("Pod", pod["metadata"]["name"])
+        self._judge(await self._objects.request("DELETE", path, options), "deleting a pod")
 
     async def _cordon_and_delete(self, given: Any) -> None:
         for each in given if isinstance(given, list) else [given]:

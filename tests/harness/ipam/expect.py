@@ -14,9 +14,9 @@ from tests.harness.case import CaseFailure
 from tests.harness.matching import MISSING, json_equal, show
 from tests.harness.words import words
 
+from .casecluster import CaseCluster, is_equal, pointer
 from .operator import Sample
 from .step import Response
-from .world import World, is_equal, pointer
 
 Json = dict[str, Any]
 
@@ -46,13 +46,13 @@ class Evidence:
 
     def __init__(
         self,
-        world: World,
+        cluster: CaseCluster,
         responses: list[Response | None],
         before: list[Sample],
         after: list[Sample],
         ratio: float | None = None,
     ) -> None:
-        self.world: Final = world
+        self.cluster: Final = cluster
         self.responses: Final = responses
         self.before: Final = before
         self.after: Final = after
@@ -93,7 +93,7 @@ def _expectation(item: Json, evidence: Evidence) -> Iterable[str]:
         return
     ref = item["ref"]
     name = f"{ref['kind']} {ref['name']}"
-    document = evidence.world.read(ref)
+    document = evidence.cluster.read(ref)
     if "condition" in item:
         yield from _condition(item, document, name)
         return
@@ -115,7 +115,7 @@ def _meant(value: Any, evidence: Evidence) -> Any:
     """The value to compare with: given, or to be read from an object."""
     if not isinstance(value, dict) or value.keys() != {"ref", "path"}:
         return value
-    return pointer(evidence.world.read(value["ref"]), value["path"])
+    return pointer(evidence.cluster.read(value["ref"]), value["path"])
 
 
 def _holds(operator: str, wanted: Any, found: Any) -> bool:
@@ -158,7 +158,7 @@ def _condition(item: Json, document: Json | None, name: str) -> Iterable[str]:
 
 def _count(item: Json, evidence: Evidence) -> Iterable[str]:
     wanted = item["list"]
-    found = evidence.world.chosen(wanted)
+    found = evidence.cluster.chosen(wanted)
     if len(found) != item["count"]:
         names = [each["metadata"]["name"] for each in found]
         yield f"list {show(wanted)}: expected {item['count']}, found {len(found)} {show(names)}"
@@ -181,7 +181,7 @@ def _event(item: Json, evidence: Evidence) -> Iterable[str]:
     ref = item["ref"]
     found = [
         {key: each.get(key) for key in ("type", "reason", "message")}
-        for each in evidence.world.items("Event", ref.get("namespace"))
+        for each in evidence.cluster.items("Event", ref.get("namespace"))
         if (each["involvedObject"].get("kind"), each["involvedObject"].get("name"))
         == (ref["kind"], ref["name"])
     ]
@@ -194,7 +194,7 @@ def metric_failures(item: Json, evidence: Evidence) -> Iterable[str]:
     """What does not hold of one expectation about a metric."""
     labels = dict(item.get("labels") or {})
     if "ns" in labels:
-        labels["ns"] = evidence.world.namespace(labels["ns"])
+        labels["ns"] = evidence.cluster.namespace(labels["ns"])
     before = _total(evidence.before, item["name"], labels) or 0.0
     after = _total(evidence.after, item["name"], labels)
     name = f"{item['name']}{show(labels)}"
@@ -232,7 +232,7 @@ def _invariant(text: str, evidence: Evidence) -> Iterable[str]:
     }
     if name not in checks:
         return [f"invariant {name} is not understood"]
-    return [f"{text}: {line}" for line in checks[name](evidence.world, namespace or "default", pool)]
+    return [f"{text}: {line}" for line in checks[name](evidence.cluster, namespace or "default", pool)]
 
 
 def _overlaps(subnets: Iterable[Json]) -> Iterable[str]:
@@ -247,23 +247,23 @@ def _overlaps(subnets: Iterable[Json]) -> Iterable[str]:
             reach = (network, name)
 
 
-def _no_overlap(world: World, namespace: str, pool: str) -> Iterable[str]:
-    return _overlaps(_members(world, namespace, pool))
+def _no_overlap(cluster: CaseCluster, namespace: str, pool: str) -> Iterable[str]:
+    return _overlaps(_members(cluster, namespace, pool))
 
 
-def _members(world: World, namespace: str, pool: str) -> list[Json]:
-    return world.chosen({"kind": "Subnet", "namespace": namespace, "where": {"/spec/poolRef": pool}})
+def _members(cluster: CaseCluster, namespace: str, pool: str) -> list[Json]:
+    return cluster.chosen({"kind": "Subnet", "namespace": namespace, "where": {"/spec/poolRef": pool}})
 
 
-def _no_overlap_bound(world: World, namespace: str, pool: str) -> Iterable[str]:
+def _no_overlap_bound(cluster: CaseCluster, namespace: str, pool: str) -> Iterable[str]:
     bound = {
         (each["spec"]["poolRef"], each["status"]["allocatedCIDR"])
-        for each in world.items("SubnetClaim", namespace)
+        for each in cluster.items("SubnetClaim", namespace)
         if (each.get("status") or {}).get("phase") == "Bound"
     }
     subnets = [
         each
-        for each in world.items("Subnet", namespace)
+        for each in cluster.items("Subnet", namespace)
         if (each["spec"]["poolRef"], each["spec"]["cidr"]) in bound
         and (not pool or each["spec"]["poolRef"] == pool)
     ]
@@ -273,13 +273,13 @@ def _no_overlap_bound(world: World, namespace: str, pool: str) -> Iterable[str]:
     return [line for members in by_pool.values() for line in _overlaps(members)]
 
 
-def _no_overlap_ignoring_reservations(world: World, namespace: str, pool: str) -> Iterable[str]:
+def _no_overlap_ignoring_reservations(cluster: CaseCluster, namespace: str, pool: str) -> Iterable[str]:
     children = {
         each["metadata"]["name"]: parse(each["spec"]["cidr"])
-        for each in world.items("SubnetPool", namespace)
+        for each in cluster.items("SubnetPool", namespace)
         if (each["metadata"].get("labels") or {}).get("plexaubnet.io/parent")
     }
-    subnets = [(parse(each["spec"]["cidr"]), each) for each in world.items("Subnet", namespace)]
+    subnets = [(parse(each["spec"]["cidr"]), each) for each in cluster.items("Subnet", namespace)]
     for (one, left), (other, right) in itertools.combinations(subnets, 2):
         if not one.overlaps(other):
             continue
@@ -288,10 +288,10 @@ def _no_overlap_ignoring_reservations(world: World, namespace: str, pool: str) -
         yield f"{left['metadata']['name']} {one} overlaps {right['metadata']['name']} {other}"
 
 
-def _bound_claims_have_subnet(world: World, namespace: str, pool: str) -> Iterable[str]:
-    subnets = [each["spec"] for each in world.items("Subnet", namespace)]
+def _bound_claims_have_subnet(cluster: CaseCluster, namespace: str, pool: str) -> Iterable[str]:
+    subnets = [each["spec"] for each in cluster.items("Subnet", namespace)]
     known = Counter((each["poolRef"], each["clusterID"], each["cidr"]) for each in subnets)
-    for claim in world.items("SubnetClaim", namespace):
+    for claim in cluster.items("SubnetClaim", namespace):
         status, spec = claim.get("status") or {}, claim["spec"]
         if status.get("phase") == "Bound":
             count = known[spec["poolRef"], spec["clusterID"], status.get("allocatedCIDR")]
@@ -299,12 +299,12 @@ def _bound_claims_have_subnet(world: World, namespace: str, pool: str) -> Iterab
                 yield f"claim {claim['metadata']['name']} has {count} Subnets"
 
 
-def _status_exact(world: World, namespace: str, pool: str) -> Iterable[str]:
-    document = world.read({"kind": "SubnetPool", "namespace": namespace, "name": pool})
+def _status_exact(cluster: CaseCluster, namespace: str, pool: str) -> Iterable[str]:
+    document = cluster.read({"kind": "SubnetPool", "namespace": namespace, "name": pool})
     if document is None:
         yield "the pool does not exist"
         return
-    members = _members(world, namespace, pool)
+    members = _members(cluster, namespace, pool)
     members.sort(key=lambda each: (each["metadata"]["creationTimestamp"], each["metadata"]["name"]))
     pairs = [(each["spec"]["cidr"], each["spec"]["clusterID"]) for each in members]
     count, free, cidrs = calculate(document["spec"]["cidr"], pairs)

@@ -22,12 +22,12 @@ from tests.harness.registry import EXCLUSIVE, Kind
 from tests.harness.run import Run
 from tests.harness.words import Tagged, refuse_unknown, words
 
+from .casecluster import CaseCluster, cluster_for
 from .expect import METRIC, THEN, Evidence, check, metric_failures
 from .fault import FAULT
 from .promql import Store, firing, seconds
 from .queue import PoolStatusSubject, QueueRun, delays_at_once, next_delay
 from .step import STEP, Steps
-from .world import World, world_for
 
 Json = dict[str, Any]
 
@@ -66,29 +66,29 @@ class StepKind(_IpamKind):
         return EXCLUSIVE if measured else ""
 
     def check(self, case: Case, run: Run) -> None:
-        with world_for(case, run) as world:
+        with cluster_for(case, run) as cluster:
             if self._needs_controllers(case):
-                world.start()
-            steps = Steps(world, is_long=case.kind in _LONG)
+                cluster.start()
+            steps = Steps(cluster, is_long=case.kind in _LONG)
             for document in case.given.get("objects") or ():
-                answer = world.create(document)
+                answer = cluster.create(document)
                 if answer.status != 201:
                     raise CaseFailure(f"given {document['kind']}: {answer.status}: {answer.text()}")
             if case.given.get("admissionHook") == "on":
                 steps.settle()
-            self._run_steps(case, world, steps)
+            self._run_steps(case, cluster, steps)
 
     def _needs_controllers(self, case: Case) -> bool:
         return case.kind != "admission" or case.given.get("admissionHook") == "on"
 
-    def _run_steps(self, case: Case, world: World, steps: Steps) -> None:
-        before = world.samples()
+    def _run_steps(self, case: Case, cluster: CaseCluster, steps: Steps) -> None:
+        before = cluster.samples()
         for step in case.when["steps"]:
             settled = steps.has_settled
             steps.run(step)
             if case.kind == "fault" and steps.has_settled and not settled:
-                before = world.samples()
-        check(case.then, Evidence(world, steps.responses, before, world.samples(), steps.ratio))
+                before = cluster.samples()
+        check(case.then, Evidence(cluster, steps.responses, before, cluster.samples(), steps.ratio))
 
 
 class DefinitionKind(_IpamKind):
@@ -104,9 +104,9 @@ class DefinitionKind(_IpamKind):
     )  # fmt: skip
 
     def check(self, case: Case, run: Run) -> None:
-        with world_for(case, run) as world:
+        with cluster_for(case, run) as cluster:
             path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{case.given['crd']}"
-            spec = world.request("GET", path).json()["spec"]
+            spec = cluster.request("GET", path).json()["spec"]
         version = next(each for each in spec["versions"] if each["storage"])
         found = {
             "group": spec["group"],

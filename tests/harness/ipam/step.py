@@ -15,8 +15,8 @@ from tests.harness.case import CaseFailure
 from tests.harness.wire import Answer
 from tests.harness.words import Named, Tagged, words
 
+from .casecluster import CaseCluster, pointer
 from .measure import measure
-from .world import World, pointer
 
 Json = dict[str, Any]
 
@@ -68,8 +68,8 @@ class Response:
 class Steps:
     """Runs steps one after the other and keeps what they were answered."""
 
-    def __init__(self, world: World, *, is_long: bool) -> None:
-        self._world: Final = world
+    def __init__(self, cluster: CaseCluster, *, is_long: bool) -> None:
+        self._cluster: Final = cluster
         self._limit: Final = LONG_SETTLE_LIMIT if is_long else SETTLE_LIMIT
         self.responses: Final[list[Response | None]] = []
         self.ratio: float | None = None
@@ -82,15 +82,15 @@ class Steps:
         if isinstance(answer, Answer):
             answer = Response(answer.status, answer.text())
         if answer is not None:
-            answer = Response(answer.code, self._world.told(answer.text))
+            answer = Response(answer.code, self._cluster.told(answer.text))
         self.responses.append(answer)
 
     def settle(self) -> None:
         """Wait until everything is quiet."""
-        if self._world.is_running:
-            self._world.settle(self._limit)
+        if self._cluster.is_running:
+            self._cluster.settle(self._limit)
             if not self.has_settled:
-                self._world.arm()
+                self._cluster.arm()
                 self.has_settled = True
         else:
             time.sleep(0.5)
@@ -99,7 +99,7 @@ class Steps:
         self.settle()
 
     def _create(self, step: Json) -> Answer:
-        return self._world.create(step["object"])
+        return self._cluster.create(step["object"])
 
     def _create_with(self, step: Json) -> Answer:
         variables = {name: self._variable(meant) for name, meant in step["vars"].items()}
@@ -111,41 +111,41 @@ class Steps:
                 found = found[int(part)] if isinstance(found, list) else (found or {}).get(part)
             return found
 
-        return self._world.create(substitute(step["object"], value))
+        return self._cluster.create(substitute(step["object"], value))
 
     def _variable(self, meant: Json) -> Any:
         """An object, or with `path` a value in it."""
-        found = self._world.read(meant.get("ref") or meant)
+        found = self._cluster.read(meant.get("ref") or meant)
         return pointer(found, meant["path"]) if "path" in meant else found
 
     def _merge(self, step: Json) -> Answer:
-        return self._world.request("PATCH", self._world.path(step["ref"]), step["patch"], merge=True)
+        return self._cluster.request("PATCH", self._cluster.path(step["ref"]), step["patch"], merge=True)
 
     def _merge_status(self, step: Json) -> Answer:
-        path, patch = f"{self._world.path(step['ref'])}/status", step["patch"]
-        return self._world.request(
+        path, patch = f"{self._cluster.path(step['ref'])}/status", step["patch"]
+        return self._cluster.request(
             "PATCH", path, patch if "status" in patch else {"status": patch}, merge=True
         )
 
     def _delete(self, step: Json) -> Answer:
-        return self._world.request("DELETE", self._world.path(step["ref"]))
+        return self._cluster.request("DELETE", self._cluster.path(step["ref"]))
 
     def _http(self, step: Json) -> Response:
         path = re.sub(
             r"^(/requeue/subnetpools/)([^/]+)",
-            lambda match: match[1] + self._world.namespaces.get(match[2], match[2]),
+            lambda match: match[1] + self._cluster.namespaces.get(match[2], match[2]),
             step["path"],
         )
-        return Response(*self._world.operator.http(step["method"], path))
+        return Response(*self._cluster.operator.http(step["method"], path))
 
     def _stop_controllers(self, step: Json) -> None:
-        self._world.stop()
+        self._cluster.stop()
 
     def _start_controllers(self, step: Json) -> None:
-        self._world.start()
+        self._cluster.start()
 
     def _crash(self, step: Json) -> Answer:
-        return self._world.crash(step["at"], step["object"])
+        return self._cluster.crash(step["at"], step["object"])
 
     def _create_many(self, step: Json) -> None:
         template, delay = step["template"], step.get("deleteAfterMs")
@@ -153,12 +153,12 @@ class Steps:
 
         def create(index: int) -> None:
             document = expand(template, index)
-            answer = self._world.create(document)
+            answer = self._cluster.create(document)
             if answer.status != 201:
                 errors.append(f"create {index}: {answer.status}: {answer.text()}")
             elif delay is not None:
                 time.sleep(delay / 1000)
-                self._world.request("DELETE", self._world.path(_ref(document)))
+                self._cluster.request("DELETE", self._cluster.path(_ref(document)))
 
         with self._disturbed(step):
             _in_parallel(create, step["count"], step.get("parallel", 1))
@@ -170,7 +170,7 @@ class Steps:
         refs = self._listed(step) if "list" in step else _named(step)
 
         def delete(index: int) -> None:
-            self._world.request("DELETE", self._world.path(refs[index]))
+            self._cluster.request("DELETE", self._cluster.path(refs[index]))
 
         with self._disturbed(step):
             _in_parallel(delete, len(refs), step.get("parallel", 1))
@@ -178,7 +178,7 @@ class Steps:
     def _listed(self, step: Json) -> list[Json]:
         wanted = step["list"]
         kind, namespace = wanted["kind"], wanted.get("namespace")
-        names = [item["metadata"]["name"] for item in self._world.chosen(wanted)]
+        names = [item["metadata"]["name"] for item in self._cluster.chosen(wanted)]
         return [{"kind": kind, "namespace": namespace, "name": name} for name in names[: step.get("count")]]
 
     def _preload_subnets(self, step: Json) -> None:
@@ -186,9 +186,9 @@ class Steps:
         meant = step.get("pool") or step["poolRef"]
         ref = meant if isinstance(meant, dict) else {"name": meant, "namespace": step.get("namespace")}
         name, namespace = ref["name"], ref.get("namespace")
-        was_running = self._world.is_running
-        self._world.stop()
-        pool = self._world.read({"kind": "SubnetPool", "namespace": namespace, "name": name})
+        was_running = self._cluster.is_running
+        self._cluster.stop()
+        pool = self._cluster.read({"kind": "SubnetPool", "namespace": namespace, "name": name})
         if pool is None:
             raise CaseFailure(f"there is no pool {name} to load")
         network, size = parse(pool["spec"]["cidr"]), step.get("size") or step["blockSize"]
@@ -207,16 +207,16 @@ class Steps:
                 "metadata": metadata,
                 "spec": spec,
             }
-            answer = self._world.create(document)
+            answer = self._cluster.create(document)
             if answer.status != 201:
                 raise CaseFailure(f"preload {index}: {answer.status}: {answer.text()}")
 
         _in_parallel(create, step["count"], step.get("parallel", 16))
         if was_running:
-            self._world.start()
+            self._cluster.start()
 
     def _measure_per_event(self, step: Json) -> None:
-        pools = self._world.items("SubnetPool", None)
+        pools = self._cluster.items("SubnetPool", None)
         cidr = pools[0]["spec"]["cidr"] if pools else "10.0.0.0/8"
         # The least of several looks: other programs on the machine make an event dearer, never cheaper.
         looks = [
@@ -228,14 +228,14 @@ class Steps:
 
     def _disturbed(self, step: Json) -> _Disturbance:
         period = step.get("crashEveryMs") or (_RESTART_MS if step.get("restart") else 0)
-        return _Disturbance(self._world, period / 1000)
+        return _Disturbance(self._cluster, period / 1000)
 
 
 class _Disturbance:
     """Kills and restarts the controllers every so often while a block runs."""
 
-    def __init__(self, world: World, period: float) -> None:
-        self._world: Final = world
+    def __init__(self, cluster: CaseCluster, period: float) -> None:
+        self._cluster: Final = cluster
         self._period: Final = period
         self._over: Final = threading.Event()
         self._thread: threading.Thread | None = None
@@ -252,8 +252,8 @@ class _Disturbance:
 
     def _run(self) -> None:
         while not self._over.wait(self._period):
-            self._world.stop(kill=True)
-            self._world.start()
+            self._cluster.stop(kill=True)
+            self._cluster.start()
 
 
 def _in_parallel(work: Callable[[int], None], count: int, width: int) -> None:

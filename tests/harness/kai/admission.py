@@ -15,7 +15,7 @@ from tests.harness.run import Run
 from tests.harness.wire import Answer
 from tests.harness.words import words
 
-from .world import World, judged, message_of, world_of
+from .server import KaiServer, judged, message_of, server_of
 
 Json = dict[str, Any]
 
@@ -33,9 +33,9 @@ class KaiKind(KnownWords):
 
     def run(self, case: Case, run: Run) -> None:
         self.refuse_unknown(case)
-        self.check(case, world_of(run))
+        self.check(case, server_of(run))
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         raise NotImplementedError
 
 
@@ -46,12 +46,12 @@ class AdmissionKind(KaiKind):
     when = words("subresource", operation=_OPERATIONS)
     then = words("allowed", "message")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         if "subresource" not in case.when:
-            _check_review(case, world)
-        objects = world.connect()
-        world.register(objects)
-        with world.namespace(objects) as namespace:
+            _check_review(case, server)
+        objects = server.connect()
+        server.register(objects)
+        with server.namespace(objects) as namespace:
             answer = _perform(case, objects, lambda each: _moved(each, namespace))
         _check_answer(case, answer)
 
@@ -63,10 +63,10 @@ class QueueAdmissionKind(KaiKind):
     when = words(operation=_OPERATIONS)
     then = words("allowed", "message", "warnings")
 
-    def check(self, case: Case, world: World) -> None:
-        _check_review(case, world)
-        objects = world.connect()
-        world.register(objects)
+    def check(self, case: Case, server: KaiServer) -> None:
+        _check_review(case, server)
+        objects = server.connect()
+        server.register(objects)
         name = _fresh_name(case.given["object"])
         try:
             answer = _perform(case, objects, lambda each: _renamed(each, name))
@@ -84,8 +84,8 @@ class SchemaKind(KaiKind):
     when = words(operation=_OPERATIONS)
     then = words("allowed", "field", "messageContains")
 
-    def check(self, case: Case, world: World) -> None:
-        objects = world.connect()
+    def check(self, case: Case, server: KaiServer) -> None:
+        objects = server.connect()
         name = _fresh_name(case.given["object"])
         try:
             answer = _perform(case, objects, lambda each: _renamed(each, name), is_judged=False)
@@ -127,7 +127,7 @@ def _check_answer(case: Case, answer: Answer) -> None:
         raise CaseFailure("message:", f"  expected {wanted!r} in", f"  {message_of(answer)!r}")
 
 
-def _check_review(case: Case, world: World) -> None:
+def _check_review(case: Case, server: KaiServer) -> None:
     """The same request, sent to the webhook as an API server would."""
     operation, new = case.when["operation"], case.given["object"]
     old = case.given.get("oldObject") or (new if operation == "DELETE" else None)
@@ -141,7 +141,7 @@ def _check_review(case: Case, world: World) -> None:
         "oldObject": old,
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    connection = world.operator.webhooks.connect()
+    connection = server.operator.webhooks.connect()
     answer = connection.request("POST", _PATHS[new["kind"]], body=json.dumps(review).encode(), headers=_JSON)
     connection.close()
     response = answer.json()["response"]

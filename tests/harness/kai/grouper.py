@@ -16,7 +16,7 @@ from tests.harness.objects import ServerObjects
 from tests.harness.words import words
 
 from .admission import KaiKind
-from .world import World
+from .server import KaiServer
 
 Json = dict[str, Any]
 
@@ -53,30 +53,30 @@ class GrouperKind(KaiKind):
         pod=words("podGroupAnnotation", "subGroupLabel"),
     )
 
-    def check(self, case: Case, world: World) -> None:
-        objects = world.connect()
-        operator = world.operator
-        with world.namespace(objects) as namespace:
-            scene = _Scene(objects, namespace)
-            pod = scene.set(case)
+    def check(self, case: Case, server: KaiServer) -> None:
+        objects = server.connect()
+        operator = server.operator
+        with server.namespace(objects) as namespace:
+            placed = _PlacedObjects(objects, namespace)
+            pod = placed.set(case)
             operator.wait_seen(Pod, namespace, pod["metadata"]["resourceVersion"])
             operator.settle()
             if case.then.get("podGroup"):
-                objects.wait(lambda: _is_grouped(objects.read(pod)), f"not grouped: {scene.notes()}")
-            self._check_group(case, scene)
-            self._check_pod(case, scene, objects.read(pod))
-            self._check_event(case, scene, pod)
+                objects.wait(lambda: _is_grouped(objects.read(pod)), f"not grouped: {placed.notes()}")
+            self._check_group(case, placed)
+            self._check_pod(case, placed, objects.read(pod))
+            self._check_event(case, placed, pod)
 
-    def _check_group(self, case: Case, scene: _Scene) -> None:
+    def _check_group(self, case: Case, placed: _PlacedObjects) -> None:
         if "podGroup" not in case.then:
             return
-        found, wanted = scene.pod_groups(), case.then["podGroup"]
+        found, wanted = placed.pod_groups(), case.then["podGroup"]
         if wanted is None:
-            expect_equal("pod groups", scene.given_groups, sorted(found))
+            expect_equal("pod groups", placed.given_groups, sorted(found))
             return
-        name = scene.real_name(wanted["name"])
+        name = placed.real_name(wanted["name"])
         if name not in found:
-            raise CaseFailure(f"there is no pod group {name}: {sorted(found)}", *scene.notes())
+            raise CaseFailure(f"there is no pod group {name}: {sorted(found)}", *placed.notes())
         group = found[name]
         for key, value in (wanted.get("spec") or {}).items():
             expect_equal(f"spec.{key}", _plain(value), _plain(group["spec"].get(key)), group["spec"])
@@ -87,18 +87,18 @@ class GrouperKind(KaiKind):
             for key, value in (wanted.get(field) or {}).items():
                 expect_equal(f"{field}.{key}", value, (group["metadata"].get(field) or {}).get(key))
 
-    def _check_pod(self, case: Case, scene: _Scene, pod: Json) -> None:
+    def _check_pod(self, case: Case, placed: _PlacedObjects, pod: Json) -> None:
         wanted = case.then.get("pod") or {}
         metadata = pod["metadata"]
         if "podGroupAnnotation" in wanted:
             name = wanted["podGroupAnnotation"]
-            real = scene.real_name(name) if name is not None else None
+            real = placed.real_name(name) if name is not None else None
             expect_equal("annotation", real, (metadata.get("annotations") or {}).get("pod-group-name"))
         if "subGroupLabel" in wanted:
             labels = metadata.get("labels") or {}
             expect_equal("label", wanted["subGroupLabel"], labels.get("kai.scheduler/subgroup-name"))
 
-    def _check_event(self, case: Case, scene: _Scene, pod: Json) -> None:
+    def _check_event(self, case: Case, placed: _PlacedObjects, pod: Json) -> None:
         if "error" not in case.then and "event" not in case.then:
             return
         wanted, reason = case.then.get("error", ""), case.then.get("event", "PodGrouperWarning")
@@ -109,14 +109,14 @@ class GrouperKind(KaiKind):
                 event["reason"] == reason
                 and event.get("type") == "Warning"
                 and event["regarding"]["name"] == name
-                and scene.in_case(wanted) in event.get("note", "")
-                for event in scene.events()
+                and placed.in_case(wanted) in event.get("note", "")
+                for event in placed.events()
             )
 
-        scene.objects.wait(is_told, f"no event {reason} with {wanted!r}: {scene.notes()}", timeout=10.0)
+        placed.objects.wait(is_told, f"no event {reason} with {wanted!r}: {placed.notes()}", timeout=10.0)
 
 
-class _Scene:
+class _PlacedObjects:
     """The objects of one case."""
 
     def __init__(self, objects: ServerObjects, namespace: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from quarterdeck.api import Quantity
 
-from .stage import Observed
+from .casecluster import Observed
 
 Json = dict[str, Any]
 Pods = Mapping[str, Observed]
@@ -29,7 +29,7 @@ class History:
         self.before: list[Pods] = []
         """Before each cycle."""
         self.seen: list[Pods] = []
-        """After each cycle, before the world reacts."""
+        """After each cycle, before anybody reacts."""
         self.stable: list[Pods] = []
         """Before and after each of the cycles in which nothing may change."""
 

@@ -27,10 +27,10 @@ from tests.harness.registry import Kind
 from tests.harness.words import Named, words
 
 from .admission import KaiKind
+from .casecluster import CaseCluster, Observed, same_pods, settings_of
 from .compact import CLUSTER, NODE, POD, CompactCluster
 from .invariant import INVARIANTS, History
-from .stage import Observed, Stage, same_pods, settings_of
-from .world import World
+from .server import KaiServer
 
 Json = dict[str, Any]
 
@@ -51,7 +51,7 @@ _CONDITION: Final = words(
 )  # fmt: skip
 
 
-class _StageKind(KaiKind):
+class _ClusterKind(KaiKind):
     """What cases with a cluster share: there is one cluster at a time."""
 
     given = CLUSTER
@@ -60,83 +60,83 @@ class _StageKind(KaiKind):
         return _LANE
 
     @contextmanager
-    def stage(self, case: Case, world: World) -> Iterator[Stage]:
-        objects = world.connect()
-        with world.namespace(objects) as namespace:
-            stage = Stage(world, objects, case.given, namespace)
+    def cluster(self, case: Case, server: KaiServer) -> Iterator[CaseCluster]:
+        objects = server.connect()
+        with server.namespace(objects) as namespace:
+            cluster = CaseCluster(server, objects, case.given, namespace)
             try:
-                stage.set()
-                yield stage
+                cluster.set()
+                yield cluster
             finally:
-                stage.clear()
+                cluster.clear()
 
 
-class CycleKind(_StageKind):
+class CycleKind(_ClusterKind):
     """One cycle, and what became of the pods."""
 
     when = _WHEN
     then = _OUTCOMES
 
-    def check(self, case: Case, world: World) -> None:
-        with self.stage(case, world) as stage:
-            result = stage.run_cycle(settings_of(case.when, detailed="detailedMessage" in case.then))
-            seen = _with_promises(stage, stage.observe(), result)
+    def check(self, case: Case, server: KaiServer) -> None:
+        with self.cluster(case, server) as cluster:
+            result = cluster.run_cycle(settings_of(case.when, detailed="detailedMessage" in case.then))
+            seen = _with_promises(cluster, cluster.observe(), result)
             _check_pods(case, seen)
-            _check_messages(case, stage)
+            _check_messages(case, cluster)
 
 
-class ConvergeKind(_StageKind):
+class ConvergeKind(_ClusterKind):
     """Cycles until it should be settled, and some more in which nothing may change."""
 
     when = words("cycles", "stableCycles", **_WHEN)
     then = _OUTCOMES
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         settings = settings_of(case.when, detailed="detailedMessage" in case.then)
-        with self.stage(case, world) as stage:
+        with self.cluster(case, server) as cluster:
             for _ in range(case.when["cycles"]):
-                stage.run_cycle(settings)
-                stage.advance()
-            _check_pods(case, stage.observe())
-            _check_messages(case, stage)
+                cluster.run_cycle(settings)
+                cluster.advance()
+            _check_pods(case, cluster.observe())
+            _check_messages(case, cluster)
             for _ in range(case.when["stableCycles"]):
-                stage.run_cycle(settings)
-                stage.advance()
-                _check_pods(case, stage.observe())
+                cluster.run_cycle(settings)
+                cluster.advance()
+                _check_pods(case, cluster.observe())
 
 
-class InvariantKind(_StageKind):
+class InvariantKind(_ClusterKind):
     """Cycles, in which nothing in particular is to happen, but nothing forbidden either."""
 
     when = words("cycles", "stableCycles", **_WHEN)
     then = words(invariants=[frozenset(INVARIANTS)])
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         by_memory = [each["name"] for each in case.given["pods"] if "gpuMemory" in each]
         if by_memory:  # what such a pod takes depends on its node
             raise CaseFailure(f"gpuMemory of {by_memory} is not understood in statements")
         history = History(case.given)
-        with self.stage(case, world) as stage:
+        with self.cluster(case, server) as cluster:
             for _ in range(case.when["cycles"]):
-                self._cycle(case, stage, history)
-            history.stable.append(stage.observe())
+                self._cycle(case, cluster, history)
+            history.stable.append(cluster.observe())
             for _ in range(case.when["stableCycles"]):
-                self._cycle(case, stage, history)
-                history.stable.append(stage.observe())
+                self._cycle(case, cluster, history)
+                history.stable.append(cluster.observe())
         broken = [
             f"{text}: {problem}" for text in case.then["invariants"] for problem in INVARIANTS[text](history)
         ]
         if broken:
             raise CaseFailure(*broken)
 
-    def _cycle(self, case: Case, stage: Stage, history: History) -> None:
-        history.before.append(stage.observe())
-        stage.run_cycle(settings_of(case.when))
-        history.seen.append(stage.observe())
-        stage.advance()
+    def _cycle(self, case: Case, cluster: CaseCluster, history: History) -> None:
+        history.before.append(cluster.observe())
+        cluster.run_cycle(settings_of(case.when))
+        history.seen.append(cluster.observe())
+        cluster.advance()
 
 
-class StatusKind(_StageKind):
+class StatusKind(_ClusterKind):
     """Cycles, and what they told about pods and groups that wait."""
 
     when = words("cycles", addNodesBeforeCycle=Named([NODE]), **_WHEN)
@@ -152,36 +152,36 @@ class StatusKind(_StageKind):
         ),
     )
 
-    def check(self, case: Case, world: World) -> None:
-        with self.stage(case, world) as stage:
+    def check(self, case: Case, server: KaiServer) -> None:
+        with self.cluster(case, server) as cluster:
             for number in range(1, case.when["cycles"] + 1):
-                stage.add_nodes((case.when.get("addNodesBeforeCycle") or {}).get(str(number)) or ())
-                stage.run_cycle(settings_of(case.when))
-            _check_pods(case, stage.observe())
+                cluster.add_nodes((case.when.get("addNodesBeforeCycle") or {}).get(str(number)) or ())
+                cluster.run_cycle(settings_of(case.when))
+            _check_pods(case, cluster.observe())
             for name, wanted in (case.then.get("podGroups") or {}).items():
-                self._check_group(stage, name, wanted)
+                self._check_group(cluster, name, wanted)
             for name, wanted in (case.then.get("pods") or {}).items():
-                self._check_pod(stage, name, wanted)
+                self._check_pod(cluster, name, wanted)
 
-    def _check_group(self, stage: Stage, name: str, wanted: Json) -> None:
-        group = stage.pod_group(name)
+    def _check_group(self, cluster: CaseCluster, name: str, wanted: Json) -> None:
+        group = cluster.pod_group(name)
         if "schedulingCondition" in wanted:
             conditions = group.get("status", {}).get("schedulingConditions") or []
-            _check_condition(stage, name, wanted["schedulingCondition"], conditions)
+            _check_condition(cluster, name, wanted["schedulingCondition"], conditions)
         if wanted.get("event"):
-            stage.wait_for_event("PodGroup", name, _event(wanted["event"]))
+            cluster.wait_for_event("PodGroup", name, _event(wanted["event"]))
         missing = set(wanted.get("annotations") or ()) - (group["metadata"].get("annotations") or {}).keys()
         expect_equal(f"missing annotations of {name}", set(), missing)
 
-    def _check_pod(self, stage: Stage, name: str, wanted: Json) -> None:
+    def _check_pod(self, cluster: CaseCluster, name: str, wanted: Json) -> None:
         if "condition" in wanted:
-            conditions = stage.pod(name)["status"].get("conditions") or []
+            conditions = cluster.pod(name)["status"].get("conditions") or []
             chosen = [each for each in conditions if each["type"] == "PodScheduled"]
-            _check_condition(stage, name, wanted["condition"], chosen)
+            _check_condition(cluster, name, wanted["condition"], chosen)
         if wanted.get("event"):
-            stage.wait_for_event("Pod", name, _event(wanted["event"]))
+            cluster.wait_for_event("Pod", name, _event(wanted["event"]))
         if "bindRequest" in wanted:
-            request, expected = stage.bind_request(name), wanted["bindRequest"]
+            request, expected = cluster.bind_request(name), wanted["bindRequest"]
             found = {
                 "name": request["metadata"]["name"],
                 "labels": request["metadata"].get("labels") or {},
@@ -196,7 +196,7 @@ def _event(wanted: Json) -> Mapping[str, str]:
     return {{"messageContains": "note"}.get(key, key): value for key, value in wanted.items()}
 
 
-def _check_condition(stage: Stage, name: str, wanted: Json | None, conditions: list[Json]) -> None:
+def _check_condition(cluster: CaseCluster, name: str, wanted: Json | None, conditions: list[Json]) -> None:
     if wanted is None:
         expect_equal(f"conditions of {name}", [], conditions)
         return
@@ -205,7 +205,7 @@ def _check_condition(stage: Stage, name: str, wanted: Json | None, conditions: l
     found = conditions[-1]
     for key, value in wanted.items():
         if key in ("messageContains", "messageStartsWith"):
-            message = stage.in_case(found.get("message", ""))
+            message = cluster.in_case(found.get("message", ""))
             if not (message.startswith(value) if key == "messageStartsWith" else value in message):
                 raise CaseFailure(f"{name}: {key} {value!r} does not hold of {message!r}")
         elif key == "reasons":
@@ -214,13 +214,15 @@ def _check_condition(stage: Stage, name: str, wanted: Json | None, conditions: l
             expect_equal(f"{key} of {name}", value, found.get(key), found)
 
 
-def _with_promises(stage: Stage, seen: Mapping[str, Observed], result: CycleResult) -> dict[str, Observed]:
+def _with_promises(
+    cluster: CaseCluster, seen: Mapping[str, Observed], result: CycleResult
+) -> dict[str, Observed]:
     """Pods that were promised a node say so in an event; otherwise they look as before."""
     states = dict(seen)
     for key, outcome in result.pods.items():
         if outcome.state is PodState.PIPELINED:
             note = f"was pipelined to node {outcome.node}"
-            stage.wait_for_event("Pod", key.name, {"reason": "Pipelined", "type": "Normal", "note": note})
+            cluster.wait_for_event("Pod", key.name, {"reason": "Pipelined", "type": "Normal", "note": note})
             states[key.name] = Observed("Pipelined", outcome.node)
     return states
 
@@ -254,10 +256,10 @@ def _is_as(wanted: Json, seen: Observed) -> bool:
     return bool(wanted.get("state", seen.state) == seen.state and wanted.get("node", seen.node) == seen.node)
 
 
-def _check_messages(case: Case, stage: Stage) -> None:
+def _check_messages(case: Case, cluster: CaseCluster) -> None:
     for name, wanted in (case.then.get("detailedMessage") or {}).items():
-        conditions = stage.pod_group(name)["status"].get("schedulingConditions") or [{}]
-        expect_equal(f"message of {name}", wanted, stage.in_case(conditions[-1].get("message", "")))
+        conditions = cluster.pod_group(name)["status"].get("schedulingConditions") or [{}]
+        expect_equal(f"message of {name}", wanted, cluster.in_case(conditions[-1].get("message", "")))
 
 
 class TreeKind(KaiKind):
@@ -267,7 +269,7 @@ class TreeKind(KaiKind):
     when = words("build")
     then = words("root", "error")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         group = pod_group_info(from_dict(case.given["object"], PodGroup))
         try:
             root = build_tree(group)
@@ -318,7 +320,7 @@ class GangKind(KaiKind):
     when = words("evaluate")
     then = words("ready", "gangSatisfied", "stale", "elastic")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         group = pod_group_info(from_dict(case.given["object"], PodGroup))
         job = Job(group, 0, None)
         compact = CompactCluster({}, 0.0, group.namespace)
@@ -344,7 +346,7 @@ class PreemptibilityKind(KaiKind):
     when = words("evaluate")
     then = words("preemptible")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         found = is_preemptible(case.given["preemptibility"] or "", case.given["priority"])
         expect_equal("preemptible", case.then["preemptible"], found)
 
@@ -356,7 +358,7 @@ class PriorityKind(KaiKind):
     when = words("evaluate")
     then = words("priority")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         group = pod_group_info(from_dict(case.given["object"], PodGroup))
         classes = [
             priority_class_info(from_dict(each, PriorityClass)) for each in case.given["priorityClasses"]
@@ -377,7 +379,7 @@ class FairShareKind(KaiKind):
     when = words("evaluate", "kValue")
     then = words("fairShare")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: KaiServer) -> None:
         claims = [
             Claim(
                 name=each["name"],

@@ -25,8 +25,8 @@ from tests.harness.run import Run
 from tests.harness.wire import Answer
 from tests.harness.words import words
 
+from .server import NodeGroupServer, server_of
 from .status import reconciled_status
-from .world import World, world_of
 
 Json = dict[str, Any]
 
@@ -45,11 +45,11 @@ class _NodeGroupKind(KnownWords):
 
     def run(self, case: Case, run: Run) -> None:
         self.refuse_unknown(case)
-        world = world_of(run)
-        with world.given(case.given.get("objects") or []):
-            self.check(case, world)
+        server = server_of(run)
+        with server.given(case.given.get("objects") or []):
+            self.check(case, server)
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: NodeGroupServer) -> None:
         raise NotImplementedError
 
 
@@ -59,9 +59,9 @@ class ConvertKind(_NodeGroupKind):
     when = words("review")
     then = words("result", "message", "messagePrefix", "convertedObjects")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: NodeGroupServer) -> None:
         review = case.when["review"]
-        answer = world.post(names.CONVERT_PATH, json.dumps(review).encode()).json()
+        answer = server.post(names.CONVERT_PATH, json.dumps(review).encode()).json()
         response = answer.get("response") or {}
         _expect("response.uid", review["request"]["uid"], response.get("uid"))
         _expect_conversion(case.then, response)
@@ -73,11 +73,11 @@ class RoundTripKind(_NodeGroupKind):
     when = words("object", steps=[words("convertTo", "mergePatch")])
     then = words("equalsInput", "object", compare=frozenset({"exact", "ignoreConversionData"}))
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: NodeGroupServer) -> None:
         current = copy.deepcopy(case.when["object"])
         for step in case.when["steps"]:
             if "convertTo" in step:
-                current = _convert(world, current, step["convertTo"])
+                current = _convert(server, current, step["convertTo"])
             if "mergePatch" in step:
                 current = apply_merge_patch(current, step["mergePatch"])
         expected = case.when["object"] if case.then.get("equalsInput") else case.then["object"]
@@ -93,11 +93,11 @@ class ConvertHttpKind(_NodeGroupKind):
     when = words("method", "path", "body")
     then = words("httpStatus", "contentType", "body")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: NodeGroupServer) -> None:
         when, then = case.when, case.then
         body = when.get("body", "")
         raw = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        answer = world.post(when.get("path", names.CONVERT_PATH), raw, method=when.get("method", "POST"))
+        answer = server.post(when.get("path", names.CONVERT_PATH), raw, method=when.get("method", "POST"))
         if "httpStatus" in then:
             _expect("HTTP status", then["httpStatus"], answer.status)
         if "contentType" in then:
@@ -120,15 +120,15 @@ class AdmitKind(_NodeGroupKind):
     when = words("webhook", "request")
     then = words("allowed", "code", "message", "messagePrefix", "warnings")
 
-    def check(self, case: Case, world: World) -> None:
-        self._check_bare(case, world)
+    def check(self, case: Case, server: NodeGroupServer) -> None:
+        self._check_bare(case, server)
         if case.raw.get("endToEnd"):
-            with world.webhooks():
-                self._check_end_to_end(case, world)
+            with server.webhooks():
+                self._check_end_to_end(case, server)
 
-    def _check_bare(self, case: Case, world: World) -> None:
+    def _check_bare(self, case: Case, server: NodeGroupServer) -> None:
         review = _admission_review(case.id, case.when["request"])
-        answer = world.post(_PATHS[case.when["webhook"]], json.dumps(review).encode()).json()
+        answer = server.post(_PATHS[case.when["webhook"]], json.dumps(review).encode()).json()
         response = answer.get("response") or {}
         then = case.then
         _expect("response.uid", review["request"]["uid"], response.get("uid"))
@@ -140,15 +140,15 @@ class AdmitKind(_NodeGroupKind):
             _expect_message(then, status.get("message", ""))
         _expect("warnings", then.get("warnings") or [], response.get("warnings") or [])
 
-    def _check_end_to_end(self, case: Case, world: World) -> None:
+    def _check_end_to_end(self, case: Case, server: NodeGroupServer) -> None:
         request, then = case.when["request"], case.then
         target = request.get("object") or request["oldObject"]
         try:
             if request["operation"] != "CREATE":
-                old = world.create(request["oldObject"])
+                old = server.create(request["oldObject"])
                 if old.status != 201:
                     raise CaseFailure(f"end to end: creating oldObject answered {old.status}: {old.text()}")
-            answer = _perform(world, request)
+            answer = _perform(server, request)
             if then["allowed"]:
                 _expect("end to end: accepted", True, answer.status < 300, answer.text())
                 _expect("end to end: warnings", then.get("warnings") or [], warnings_of(answer))
@@ -159,7 +159,7 @@ class AdmitKind(_NodeGroupKind):
                 if wanted not in message:
                     raise CaseFailure("end to end: message", f"  expected {wanted!r} in", f"  {message!r}")
         finally:
-            world.delete(target)
+            server.delete(target)
 
 
 class SchemaKind(_NodeGroupKind):
@@ -168,25 +168,25 @@ class SchemaKind(_NodeGroupKind):
     when = words("operation", "object", "oldObject")
     then = words("valid", "fieldPrefix", "object")
 
-    def check(self, case: Case, world: World) -> None:
+    def check(self, case: Case, server: NodeGroupServer) -> None:
         when, then = case.when, case.then
-        with world.definition_only():
+        with server.definition_only():
             try:
                 if when.get("operation") == "UPDATE":
-                    old = world.create(when["oldObject"])
+                    old = server.create(when["oldObject"])
                     if old.status != 201:
                         raise CaseFailure(f"creating oldObject answered {old.status}: {old.text()}")
-                self._check_write(when, then, world)
+                self._check_write(when, then, server)
             finally:
-                world.delete(when["object"])
+                server.delete(when["object"])
 
-    def _check_write(self, when: Json, then: Json, world: World) -> None:
+    def _check_write(self, when: Json, then: Json, server: NodeGroupServer) -> None:
         if "object" in then:
             # Not the answer: that has been through the storage version and its defaults.
-            with world.admission_observer(when["object"]["apiVersion"]) as observed:
-                seen = observed(lambda: _perform(world, when, dry_run=True))
+            with server.admission_observer(when["object"]["apiVersion"]) as observed:
+                seen = observed(lambda: _perform(server, when, dry_run=True))
             _expect("spec at admission", then["object"]["spec"], seen.get("spec"))
-        answer = _perform(world, when)
+        answer = _perform(server, when)
         if then["valid"]:
             _expect("accepted", True, answer.status < 300, answer.text())
             return
@@ -213,10 +213,10 @@ class StatusKind(_NodeGroupKind):
     when = words("reconcile")
     then = words("status")
 
-    def check(self, case: Case, world: World) -> None:
-        with world.definition_only():
+    def check(self, case: Case, server: NodeGroupServer) -> None:
+        with server.definition_only():
             found = reconciled_status(
-                world, case.when["reconcile"], case.given.get("objects") or [], case.given.get("now", "")
+                server, case.when["reconcile"], case.given.get("objects") or [], case.given.get("now", "")
             )
         wanted = dict(case.then["status"])
         conditions = wanted.pop("conditions", {})
@@ -225,23 +225,23 @@ class StatusKind(_NodeGroupKind):
         _expect("status", wanted, {key: found.get(key) for key in wanted}, found)
 
 
-def _convert(world: World, document: Json, target: str) -> Json:
+def _convert(server: NodeGroupServer, document: Json, target: str) -> Json:
     request = {"uid": "round-trip", "desiredAPIVersion": target, "objects": [document]}
     review = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "request": request}
-    response = world.post(names.CONVERT_PATH, json.dumps(review).encode()).json()["response"]
+    response = server.post(names.CONVERT_PATH, json.dumps(review).encode()).json()["response"]
     _expect(f"conversion to {target}", "Success", response["result"]["status"], response)
     converted: Json = response["convertedObjects"][0]
     return converted
 
 
-def _perform(world: World, request: Json, *, dry_run: bool = False) -> Answer:
+def _perform(server: NodeGroupServer, request: Json, *, dry_run: bool = False) -> Answer:
     match request.get("operation", "CREATE"):
         case "CREATE":
-            return world.create(request["object"], dry_run=dry_run)
+            return server.create(request["object"], dry_run=dry_run)
         case "UPDATE":
-            return world.replace(request["object"], dry_run=dry_run)
+            return server.replace(request["object"], dry_run=dry_run)
         case "DELETE":
-            return world.delete(request["oldObject"])
+            return server.delete(request["oldObject"])
         case other:
             raise CaseFailure(f"operation {other} is not understood")
 

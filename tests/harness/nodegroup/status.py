@@ -22,29 +22,29 @@ from quarterdeck.operators.nodegroup.types import NodeGroup
 from tests.harness.case import CaseFailure
 
 if TYPE_CHECKING:
-    from .world import World
+    from .server import NodeGroupServer
 
 Json = dict[str, Any]
 R = TypeVar("R", bound=Resource)
 
 
-def reconciled_status(world: World, group: Json, objects: list[Json], now: str) -> Json:
+def reconciled_status(server: NodeGroupServer, group: Json, objects: list[Json], now: str) -> Json:
     """The status of `group` after one reconciliation at `now`."""
-    created = world.create(group)
+    created = server.create(group)
     if created.status != 201:
         raise CaseFailure(f"creating the group answered {created.status}: {created.text()}")
     try:
         if group.get("status"):
-            world.put_status(group)
-        asyncio.run(_reconcile(world, group["metadata"]["name"], objects, now))
-        found: Json = world.read(group).get("status") or {}
+            server.put_status(group)
+        asyncio.run(_reconcile(server, group["metadata"]["name"], objects, now))
+        found: Json = server.read(group).get("status") or {}
         return found
     finally:
-        world.delete(group)
+        server.delete(group)
 
 
-async def _reconcile(world: World, name: str, objects: list[Json], now: str) -> None:
-    async with Client.connect(Config.load(kubeconfig=world.kubeconfig)) as client:
+async def _reconcile(server: NodeGroupServer, name: str, objects: list[Json], now: str) -> None:
+    async with Client.connect(Config.load(kubeconfig=server.kubeconfig)) as client:
         obj = await client.get(NodeGroup, name)
         group = obj.to_dict()
         outcome = compute(await observe(_DatedReader(client, objects), group, Time(now)))

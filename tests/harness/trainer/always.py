@@ -9,22 +9,22 @@ from tests.harness.case import CaseFailure
 from tests.harness.matching import MISSING, json_equal, show
 from tests.harness.variable import lookup
 
+from .caseobjects import CaseObjects
 from .expect import count_mismatches, counts_of, pod_mismatches, selector_of
 from .match import object_mismatches
 from .watch import ObjectLog
-from .world import World
 
 Json = dict[str, Any]
 
 
 async def check_always(
-    wanted: Json, world: World, logs: Sequence[ObjectLog], remembered: Mapping[str, Any]
+    wanted: Json, objects: CaseObjects, logs: Sequence[ObjectLog], remembered: Mapping[str, Any]
 ) -> None:
     """Raises CaseFailure with the first event after which something was not so."""
 
     def states(ref: Json) -> Iterator[list[Json]]:
         place = ref.get("metadata") or ref
-        namespace = world.namespace(place.get("namespace"))
+        namespace = objects.namespace(place.get("namespace"))
         for log in logs:
             if log.kind.kind == ref["kind"] and log.namespace == namespace:
                 return log.states()
@@ -42,7 +42,7 @@ async def check_always(
                 lambda items, count=count: count_mismatches(count, _chosen(items, selector_of(count))),
             )
     for each in wanted.get("objects") or ():
-        expected = await world.resolved(world.real(each))
+        expected = await objects.resolved(objects.real(each))
         _every(states(each), lambda items, expected=expected: _object_lines(expected, items))
     for is_same, word in ((True, "same"), (False, "differs")):
         for each in wanted.get(word) or ():

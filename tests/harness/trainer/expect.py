@@ -11,8 +11,8 @@ from tests.harness.matching import MISSING, json_equal, show
 from tests.harness.variable import lookup
 from tests.harness.words import Table, refuse_unknown, words
 
+from .caseobjects import CaseObjects
 from .match import object_mismatches
-from .world import World
 
 Json = dict[str, Any]
 
@@ -46,8 +46,8 @@ EXPECTATION: Final = words(anyOf=[_PARTS], **_PARTS)
 class Expectation:
     """Checks parts of a step against the cluster; `remembered` are values of earlier steps."""
 
-    def __init__(self, world: World, remembered: Mapping[str, Any]) -> None:
-        self._world: Final = world
+    def __init__(self, objects: CaseObjects, remembered: Mapping[str, Any]) -> None:
+        self._objects: Final = objects
         self._remembered: Final = remembered
 
     async def mismatches(self, wanted: Json) -> list[str]:
@@ -84,21 +84,21 @@ class Expectation:
 
     async def _object(self, wanted: Json) -> list[str]:
         name = f"{wanted['kind']} {wanted['metadata']['name']}"
-        actual = await self._world.read(wanted)
+        actual = await self._objects.read(wanted)
         if not actual:
             return [f"{name} is not there"]
-        expected = await self._world.resolved(self._world.real(wanted))
+        expected = await self._objects.resolved(self._objects.real(wanted))
         return [f"{name}: {line}" for line in object_mismatches(expected, actual)]
 
     async def _absent(self, ref: Json) -> list[str]:
-        actual = await self._world.read(ref)
+        actual = await self._objects.read(ref)
         name = (ref.get("metadata") or ref)["name"]
         return [f"{ref['kind']} {name} is there: {show(actual)}"] if actual else []
 
     async def _event(self, wanted: Json) -> list[str]:
         about = wanted["about"]
         ref = {"kind": "Event", "namespace": about.get("namespace")}
-        events = [each for each in await self._world.list(ref) if _is_about(each, about)]
+        events = [each for each in await self._objects.list(ref) if _is_about(each, about)]
         if any(_is_like(each, wanted) for each in events):
             return []
         seen = [(each.get("type"), each.get("reason"), each.get("message")) for each in events]
@@ -107,7 +107,7 @@ class Expectation:
     async def _count(self, wanted: Json) -> list[str]:
         found: list[str] = []
         for each in counts_of(wanted):
-            found += count_mismatches(each, await self._world.list(each, selector_of(each)))
+            found += count_mismatches(each, await self._objects.list(each, selector_of(each)))
         return found
 
     async def _compare(self, wanted: Json, *, is_same: bool) -> list[str]:
@@ -121,13 +121,13 @@ class Expectation:
     async def value(self, ref: Json, path: str) -> Any:
         """A value of a live object; `MISSING` if there is none."""
         try:
-            return lookup(await self._world.read(ref), path)
+            return lookup(await self._objects.read(ref), path)
         except KeyError:
             return MISSING
 
     async def _pods(self, wanted: Json) -> list[str]:
         ref = {"apiVersion": "v1", "kind": "Pod", "namespace": wanted.get("namespace")}
-        return pod_mismatches(wanted, await self._world.list(ref, wanted.get("selector")))
+        return pod_mismatches(wanted, await self._objects.list(ref, wanted.get("selector")))
 
 
 def counts_of(wanted: Json) -> list[Json]:

@@ -18,12 +18,12 @@ from tests.harness.registry import Kind
 from tests.harness.run import Run
 from tests.harness.words import words
 
+from .caseobjects import CaseObjects, Outcome, refers_to_uids
+from .environment import ENVIRONMENT, TRAINER, Environment
 from .expect import EXPECTATION, Expectation
 from .match import object_mismatches
-from .scene import ENVIRONMENT, TRAINER, Scene
-from .stage import stage_of
+from .server import server_of
 from .step import STEP, Steps
-from .world import Outcome, World, refers_to_uids
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ _RUN_NOTE: Final = re.compile(r"pods run (\d+(?:\.\d+)?) s")
 
 
 class _TrainerKind(KnownWords):
-    """What the kinds share: one lane and one stage."""
+    """What the kinds share: one lane and one server."""
 
     given = words("objects")
 
@@ -43,32 +43,32 @@ class _TrainerKind(KnownWords):
 
     def run(self, case: Case, run: Run) -> None:
         self.refuse_unknown(case)
-        stage = stage_of(run)
+        server = server_of(run)
 
         async def play() -> None:
-            world = World(stage, case)
-            await world.open()
+            objects = CaseObjects(server, case)
+            await objects.open()
             try:
-                await self.play(case, world)
+                await self.play(case, objects)
             finally:
-                await world.close()
+                await objects.close()
 
-        stage.play(play())
+        server.play(play())
 
-    async def play(self, case: Case, world: World) -> None:
+    async def play(self, case: Case, objects: CaseObjects) -> None:
         raise NotImplementedError
 
 
-async def _make(world: World, document: Json) -> None:
+async def _make(objects: CaseObjects, document: Json) -> None:
     """An object that exists beforehand: past admission, with the status it is given."""
-    outcome = await world.create(
+    outcome = await objects.create(
         {key: value for key, value in document.items() if key != "status"}, bypasses=True
     )
     name = f"given {document['kind']} {document['metadata']['name']}"
     if outcome.is_refused:
         raise CaseFailure(f"{name}: {outcome.code}: {outcome.message}")
     if document.get("status"):
-        outcome = await world.patch(document, {"status": document["status"]}, status=True, bypasses=True)
+        outcome = await objects.patch(document, {"status": document["status"]}, status=True, bypasses=True)
         if outcome.is_refused:
             raise CaseFailure(f"status of {name}: {outcome.code}: {outcome.message}")
 
@@ -81,24 +81,24 @@ class AdmissionKind(_TrainerKind):
         "allowed", "httpStatus", "warningsContain", "warnings", "stored", errors=[words("field", "contains")]
     )
 
-    async def play(self, case: Case, world: World) -> None:
-        objects, when = case.given.get("objects") or [], case.when
-        for document in objects:
+    async def play(self, case: Case, objects: CaseObjects) -> None:
+        present, when = case.given.get("objects") or [], case.when
+        for document in present:
             if not refers_to_uids(document):
-                await _make(world, document)
+                await _make(objects, document)
         if when["operation"] == "UPDATE":
-            await _make(world, when["oldObject"])
-        for document in objects:
+            await _make(objects, when["oldObject"])
+        for document in present:
             if refers_to_uids(document):
-                await _make(world, document)
+                await _make(objects, document)
         if when["operation"] == "CREATE":
-            outcome = await world.create(when["object"])
+            outcome = await objects.create(when["object"])
         else:
-            outcome = await world.replace(when["object"])
+            outcome = await objects.replace(when["object"])
         _check_verdict(case.then, outcome)
         if "stored" in case.then:
-            stored = await world.read(when["object"])
-            lines = object_mismatches(await world.resolved(case.then["stored"]), stored)
+            stored = await objects.read(when["object"])
+            lines = object_mismatches(await objects.resolved(case.then["stored"]), stored)
             if lines:
                 raise CaseFailure("stored:", *lines)
 
@@ -142,15 +142,15 @@ class RenderKind(_TrainerKind):
     when = words("create")
     then = words("objects", absent=EXPECTATION["absent"], events=EXPECTATION["events"])
 
-    async def play(self, case: Case, world: World) -> None:
+    async def play(self, case: Case, objects: CaseObjects) -> None:
         environment = {"controllers": [TRAINER], "admission": [TRAINER], "garbageCollector": False}
         for document in case.given.get("objects") or ():
-            await _make(world, document)
-        async with Scene(world, environment):
-            outcome = await world.create(case.when["create"])
+            await _make(objects, document)
+        async with Environment(objects, environment):
+            outcome = await objects.create(case.when["create"])
             if outcome.is_refused:
                 raise CaseFailure(f"create answered {outcome.code}: {outcome.message}")
-            await _become(Expectation(world, {}), case.then)
+            await _become(Expectation(objects, {}), case.then)
 
 
 async def _become(expectation: Expectation, wanted: Json) -> None:
@@ -169,12 +169,12 @@ class ScenarioKind(_TrainerKind):
     when = words(steps=[STEP])
     then = words("summary", allStepsHold=frozenset({True}))
 
-    async def play(self, case: Case, world: World) -> None:
+    async def play(self, case: Case, objects: CaseObjects) -> None:
         note = str(case.raw.get("note", ""))
         for document in case.given.get("objects") or ():
-            await _make(world, document)
-        async with Scene(world, _environment(case, note)) as scene:
-            steps = Steps(world, scene, note=note)
+            await _make(objects, document)
+        async with Environment(objects, _environment(case, note)) as running:
+            steps = Steps(objects, running, note=note)
             for place, step in enumerate(case.when["steps"]):
                 try:
                     await steps.run(step)

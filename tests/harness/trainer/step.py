@@ -14,10 +14,10 @@ from tests.harness.matching import MISSING
 from tests.harness.words import Table, Tagged, Words, words
 
 from .always import check_always
+from .caseobjects import CaseObjects, Outcome
+from .environment import Environment
 from .expect import EXPECTATION, REF, Expectation
-from .scene import Scene
 from .watch import WATCHED, ObjectLog
-from .world import Outcome, World
 
 Json = dict[str, Any]
 
@@ -67,11 +67,11 @@ STEP: Final = Tagged(
 class Steps:
     """Runs the steps of one case; `patience` stretches what a real cluster is given."""
 
-    def __init__(self, world: World, scene: Scene, *, note: str = "") -> None:
-        self._world: Final = world
-        self._scene: Final = scene
+    def __init__(self, objects: CaseObjects, running: Environment, *, note: str = "") -> None:
+        self._objects: Final = objects
+        self._running: Final = running
         self._remembered: Final[dict[str, Any]] = {}
-        self._expectation: Final = Expectation(world, self._remembered)
+        self._expectation: Final = Expectation(objects, self._remembered)
         self._observed: list[ObjectLog] = []
         self._read: Json = {}
         self._waits_for_finalizer = "wait until the finalizer is present" in note
@@ -90,23 +90,23 @@ class Steps:
         return await handler(step)
 
     def _bypasses(self, step: Json) -> bool:
-        return bool(step.get("bypassAdmission")) or not self._scene.has_admission
+        return bool(step.get("bypassAdmission")) or not self._running.has_admission
 
     async def _create(self, step: Json) -> Outcome:
-        return await self._world.create(step["object"], bypasses=self._bypasses(step))
+        return await self._objects.create(step["object"], bypasses=self._bypasses(step))
 
     async def _create_many(self, step: Json) -> None:
         width = int(step.get("parallel") or 1)
 
         async def create(index: int) -> None:
             document = _numbered(step.get("object") or step["template"], index)
-            _check_outcome(step, await self._world.create(document, bypasses=self._bypasses(step)))
+            _check_outcome(step, await self._objects.create(document, bypasses=self._bypasses(step)))
 
         for first in range(0, step["count"], width):
             await asyncio.gather(*(create(each) for each in range(first, min(first + width, step["count"]))))
 
     async def _patch(self, step: Json) -> Outcome:
-        return await self._world.patch(
+        return await self._objects.patch(
             step["ref"],
             step["mergePatch"],
             manager=step.get("fieldManager", ""),
@@ -115,12 +115,12 @@ class Steps:
 
     async def _patch_status(self, step: Json) -> Outcome:
         manager = step.get("fieldManager", "")
-        return await self._world.patch(step["ref"], step["mergePatch"], status=True, manager=manager)
+        return await self._objects.patch(step["ref"], step["mergePatch"], status=True, manager=manager)
 
     async def _delete(self, step: Json) -> Outcome:
         if self._waits_for_finalizer:
             await self._wait_for_finalizer(step["ref"])
-        return await self._world.delete(step["ref"], step.get("propagation", ""))
+        return await self._objects.delete(step["ref"], step.get("propagation", ""))
 
     async def _wait_for_finalizer(self, ref: Json) -> None:
         """The note of a case asks for it: before its first look, a runtime is not protected."""
@@ -137,18 +137,18 @@ class Steps:
         await self._become({"objects": [wanted]}, 30.0)
 
     async def _force_delete(self, step: Json) -> None:
-        await self._world.force_delete(await self._world.path(step["ref"]))
+        await self._objects.force_delete(await self._objects.path(step["ref"]))
 
     async def _tamper(self, step: Json) -> Outcome:
         """Read, change one variable, write; again if somebody was faster."""
         manager = step.get("fieldManager", _SOMEONE)
-        path = await self._world.path(step["ref"])
+        path = await self._objects.path(step["ref"])
         for _ in range(_TRIES):
-            jobset = await self._world.read(step["ref"])
+            jobset = await self._objects.read(step["ref"])
             if not jobset:
                 raise CaseFailure(f"there is no {step['ref']['kind']} {step['ref']['name']}")
             _tamper_env(jobset, step)
-            outcome = await self._world.request(
+            outcome = await self._objects.request(
                 "PUT", path, jobset, manager=manager, bypasses=bool(step.get("bypassAdmission"))
             )
             if outcome.code != 409:
@@ -156,7 +156,7 @@ class Steps:
         return outcome
 
     async def _read_for_later_update(self, step: Json) -> None:
-        self._read = self._remembered[_name_of(step)] = await self._world.read(step["ref"])
+        self._read = self._remembered[_name_of(step)] = await self._objects.read(step["ref"])
 
     async def _update_stale(self, step: Json) -> Outcome:
         """PUT what was read earlier, changed, with the version it had then."""
@@ -167,13 +167,14 @@ class Steps:
         metadata = document["metadata"]
         place = {"kind": document["kind"], "apiVersion": document["apiVersion"], "name": metadata["name"]}
         original = next(
-            (name for name, real in self._world.namespaces.items() if real == metadata.get("namespace")), None
+            (name for name, real in self._objects.namespaces.items() if real == metadata.get("namespace")),
+            None,
         )
-        path = await self._world.path({**place, "namespace": original})
-        return await self._world.request("PUT", path, document, bypasses=self._bypasses(step))
+        path = await self._objects.path({**place, "namespace": original})
+        return await self._objects.request("PUT", path, document, bypasses=self._bypasses(step))
 
     async def _expect(self, step: Json) -> None:
-        await self._become(_wanted(step), step.get("withinSeconds", 30) * self._world.stage.patience)
+        await self._become(_wanted(step), step.get("withinSeconds", 30) * self._objects.server.patience)
 
     async def _become(self, wanted: Json, limit: float) -> None:
         loop = asyncio.get_running_loop()
@@ -189,7 +190,7 @@ class Steps:
     async def _hold(self, step: Json) -> None:
         """It must be so, now or as soon as what the steps before have begun shows, and then stay so."""
         wanted = _wanted(step)
-        await self._become(wanted, min(_SETTLE, step["seconds"]) * self._world.stage.patience)
+        await self._become(wanted, min(_SETTLE, step["seconds"]) * self._objects.server.patience)
         loop = asyncio.get_running_loop()
         began = loop.time()
         while (age := loop.time() - began) < step["seconds"]:
@@ -205,22 +206,22 @@ class Steps:
         self._remembered[step["as"]] = value
 
     async def _pause(self, step: Json) -> None:
-        await self._scene.pause(step["component"])
+        await self._running.pause(step["component"])
 
     async def _resume(self, step: Json) -> None:
-        await self._scene.resume(step["component"])
+        await self._running.resume(step["component"])
 
     async def _restart_controller(self, step: Json) -> None:
-        await self._scene.restart(step.get("controller") or step["component"])
+        await self._running.restart(step.get("controller") or step["component"])
 
     async def _fail_requests(self, step: Json) -> None:
         times = next((step[key] for key in ("times", "count", "n") if key in step), 1)
         code = next((step[key] for key in ("httpStatus", "status", "code") if key in step), 500)
-        await self._scene.fail_requests(step.get("verb", ""), step.get("kind", ""), times=times, code=code)
+        await self._running.fail_requests(step.get("verb", ""), step.get("kind", ""), times=times, code=code)
 
     async def _delay_requests(self, step: Json) -> None:
         seconds = step["seconds"] if "seconds" in step else step["milliseconds"] / 1000
-        await self._scene.delay_requests(step.get("verb", ""), step.get("kind", ""), seconds)
+        await self._running.delay_requests(step.get("verb", ""), step.get("kind", ""), seconds)
 
     async def _parallel(self, step: Json) -> None:
         """Lists of steps side by side, again and again; what happens meanwhile is written down."""
@@ -232,7 +233,9 @@ class Steps:
                     await self._run_beside(each, ignores=ignores)
 
         self._observed = [
-            ObjectLog(self._world, kind, name) for kind in WATCHED for name in self._world.namespaces.values()
+            ObjectLog(self._objects, kind, name)
+            for kind in WATCHED
+            for name in self._objects.namespaces.values()
         ]
         for log in self._observed:
             await log.begin()
@@ -253,7 +256,7 @@ class Steps:
         """Something that held after every event of the parallel step."""
         if not self._observed:
             raise CaseFailure("there was no parallel step to look at")
-        await check_always(step, self._world, self._observed, self._remembered)
+        await check_always(step, self._objects, self._observed, self._remembered)
 
 
 def _snake(name: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from quarterdeck.api import GroupVersionKind
 from quarterdeck.client import WatchEvent
 
-from .world import World
+from .caseobjects import CaseObjects
 
 Json = dict[str, Any]
 
@@ -28,8 +28,8 @@ WATCHED: Final = (
 class ObjectLog:
     """Watches the objects of a kind in a namespace between `begin` and `end`."""
 
-    def __init__(self, world: World, kind: GroupVersionKind, namespace: str) -> None:
-        self._world: Final = world
+    def __init__(self, objects: CaseObjects, kind: GroupVersionKind, namespace: str) -> None:
+        self._objects: Final = objects
         self.kind: Final = kind
         self.namespace: Final = namespace
         self._events: Final[list[tuple[str, Json]]] = []
@@ -42,9 +42,9 @@ class ObjectLog:
         await ready.wait()
 
     async def _follow(self, ready: asyncio.Event) -> None:
-        listed = await self._world.client.list(self.kind, namespace=self.namespace)
+        listed = await self._objects.client.list(self.kind, namespace=self.namespace)
         self._events.extend(("ADDED", each.to_dict()) for each in listed)
-        async with self._world.client.watch(
+        async with self._objects.client.watch(
             self.kind, namespace=self.namespace, resource_version=listed.resource_version
         ) as events:
             ready.set()

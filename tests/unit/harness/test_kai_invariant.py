@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.harness.kai.casecluster import Observed
 from tests.harness.kai.invariant import (
     INVARIANTS,
     History,
@@ -18,7 +19,6 @@ from tests.harness.kai.invariant import (
     quotas_hold,
     request_of,
 )
-from tests.harness.kai.stage import Observed
 
 WAITS = Observed("Pending")
 LEAVES = Observed("Releasing", "n0")

@@ -13,9 +13,9 @@ from quarterdeck.client.warning import parse_warning
 from quarterdeck.errors import ApiError
 from tests.harness.case import CaseFailure
 
-from .stage import Stage
+from .server import GroveServer
 
-__all__ = ["KINDS", "Outcome", "World"]
+__all__ = ["KINDS", "CaseObjects", "Outcome"]
 
 Json = dict[str, Any]
 
@@ -67,11 +67,11 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.code >= 300
 
 
-class World:
+class CaseObjects:
     """The objects of one case."""
 
-    def __init__(self, stage: Stage) -> None:
-        self.stage: Final = stage
+    def __init__(self, server: GroveServer) -> None:
+        self.server: Final = server
         self._made: Final[list[str]] = []
 
     def collection(self, kind: str) -> str:
@@ -89,9 +89,9 @@ class World:
         self, method: str, path: str, body: Any = None, *, media: str = _JSON, query: str = ""
     ) -> Outcome:
         """One request as the administrator; a refusal is an outcome, too."""
-        rest = self.stage.cluster.client.rest
+        rest = self.server.cluster.client.rest
         try:
-            async with self.stage.patience():
+            async with self.server.patience():
                 response = await rest.request(
                     method,
                     path,
@@ -174,7 +174,7 @@ class World:
 
     async def clear(self) -> None:
         """Remove everything that the case made, or that was made for it."""
-        if not self.stage.is_embedded:
+        if not self.server.is_embedded:
             for path in reversed(self._made):
                 await self.remove(path)
             return

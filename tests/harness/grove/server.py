@@ -25,7 +25,7 @@ from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_con
 from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.testing import ServedWebhooks, VirtualLoop, serve_webhooks, what_is_left
 from tests.harness.run import Run
-from tests.harness.stage import SharedStage
+from tests.harness.sharedserver import SharedServer
 
 from .guard import model_webhooks
 from .interception import Send, with_hook
@@ -44,20 +44,20 @@ _PROBE: Final = {
 }
 """Refused as soon as the webhooks are in force."""
 
-_stages: Final[weakref.WeakKeyDictionary[Run, dict[bool, Stage]]] = weakref.WeakKeyDictionary()
+_servers: Final[weakref.WeakKeyDictionary[Run, dict[bool, GroveServer]]] = weakref.WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
-def stage_of(run: Run, *, is_private: bool = False) -> Stage:
-    """The stage of a run, made on first use; a private one is embedded whatever the server under test is."""
+def server_of(run: Run, *, is_private: bool = False) -> GroveServer:
+    """The server of a run, made on first use; a private one is embedded whatever the server under test is."""
     is_embedded = run.is_embedded or is_private
     with _lock:
-        stages = _stages.setdefault(run, {})
-        stage = stages.get(is_embedded)
-        if stage is None:
-            stage = stages[is_embedded] = Stage(run, is_embedded=is_embedded)
-            run.at_end(stage.close)
-        return stage
+        servers = _servers.setdefault(run, {})
+        server = servers.get(is_embedded)
+        if server is None:
+            server = servers[is_embedded] = GroveServer(run, is_embedded=is_embedded)
+            run.at_end(server.close)
+        return server
 
 
 class Switch(AdmissionWebhook):
@@ -71,8 +71,8 @@ class Switch(AdmissionWebhook):
         return self.target.review(admission) if self.target is not None else None
 
 
-class Stage(SharedStage):
-    """The stage of grove cases."""
+class GroveServer(SharedServer):
+    """The server of grove cases."""
 
     def __init__(self, run: Run, *, is_embedded: bool) -> None:
         super().__init__(run, is_embedded=is_embedded)

@@ -27,7 +27,7 @@ class Asked(NamedTuple):
     pod_gang: str = ""
 
 
-class Spies:
+class CaseBackends:
     """The backends of one case, and what they were asked; it outlives restarts of the operator."""
 
     def __init__(self, given: list[Json]) -> None:
@@ -79,11 +79,11 @@ class _Factory:
         recorder: Recorder,
         scheduler_name: str,
         config: Mapping[str, Any],
-    ) -> SpyBackend:
-        return SpyBackend(self._script, self._calls, scheduler_name)
+    ) -> CaseBackend:
+        return CaseBackend(self._script, self._calls, scheduler_name)
 
 
-class SpyBackend:
+class CaseBackend:
     """Keeps to the contract and to nothing else."""
 
     def __init__(self, script: _Script, calls: list[Asked], scheduler_name: str) -> None:

@@ -1,6 +1,6 @@
 """The surroundings of nodegroup cases: the operator's webhook server, and objects on the server under test.
 
-A `World` belongs to one run. Its webhook server runs in a thread of its own and reads the cluster's state
+A `NodeGroupServer` belongs to one run. Its webhook server runs in a thread of its own and reads the cluster's state
 from the server under test, uncached, so that a case sees exactly the objects it was given.
 """
 
@@ -46,20 +46,20 @@ _PROBE: Final = {
 }
 """Refused as soon as conversion and validation are in force, accepted without them."""
 
-_worlds: weakref.WeakKeyDictionary[Run, World] = weakref.WeakKeyDictionary()
+_servers: weakref.WeakKeyDictionary[Run, NodeGroupServer] = weakref.WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
-def world_of(run: Run) -> World:
-    """The world of a run, made on first use."""
+def server_of(run: Run) -> NodeGroupServer:
+    """The server of a run, made on first use."""
     with _lock:
-        world = _worlds.get(run)
-        if world is None:
-            world = _worlds[run] = World(run)
-        return world
+        server = _servers.get(run)
+        if server is None:
+            server = _servers[run] = NodeGroupServer(run)
+        return server
 
 
-class World(ServerObjects):
+class NodeGroupServer(ServerObjects):
     """Used by one thread at a time: all cases are in one lane."""
 
     def __init__(self, run: Run) -> None:

@@ -10,6 +10,7 @@ from quarterdeck.testing import Latency, Refuse, Rule
 from tests.harness.case import CaseFailure
 from tests.harness.words import refuse_unknown, words
 
+from .caseobjects import CaseObjects
 from .component import (
     GARBAGE_COLLECTOR,
     SIMULATOR,
@@ -22,8 +23,7 @@ from .component import (
     fill_trainer,
     make_node,
 )
-from .stage import BYPASS, MASTERS
-from .world import World
+from .server import BYPASS, MASTERS
 
 Json = dict[str, Any]
 
@@ -38,12 +38,12 @@ ENVIRONMENT: Final = words(
 )
 
 
-class Scene:
+class Environment:
     """Runs for the time of a block."""
 
-    def __init__(self, world: World, environment: Json) -> None:
+    def __init__(self, objects: CaseObjects, environment: Json) -> None:
         refuse_unknown(environment, ENVIRONMENT, "environment")
-        self._world: Final = world
+        self._objects: Final = objects
         self._environment: Final = environment
         self._admission: Final = tuple(environment.get("admission") or ())
         self._components: Final[dict[str, Component]] = {}
@@ -67,9 +67,9 @@ class Scene:
         await self._stop()
 
     async def _start(self) -> None:
-        stage = self._world.stage
+        server = self._objects.server
         if JOBSET in self._admission:
-            await stage.register(CONFIGURATION, jobset_webhooks(), tuple(self._world.namespaces.values()))
+            await server.register(CONFIGURATION, jobset_webhooks(), tuple(self._objects.namespaces.values()))
         wanted = self._environment.get("controllers") or ()
         if self._environment.get("garbageCollector", True):
             self._add(GARBAGE_COLLECTOR, fill_garbage_collector)
@@ -81,28 +81,28 @@ class Scene:
             self._add("job", fill_job)
         if "node-simulator" in wanted:
             behavior = behavior_of(self._environment.get("simulator") or {})
-            await make_node(self._world.client)
+            await make_node(self._objects.client)
             self._add("node-simulator", fill_simulator(behavior))
         for component in self._components.values():
             await component.start()
 
     def _add(self, name: str, fill: Any) -> None:
-        cluster = self._world.stage.cluster
+        cluster = self._objects.server.cluster
         # Where admission is off, it is off for the controllers' own writes as well.
         link = (
             cluster.link(name=name)
             if self.has_admission
             else cluster.link(user=BYPASS, groups=(MASTERS,), name=name)
         )
-        self._components[name] = Component(name, cluster, link, self._world.namespaces.values(), fill)
+        self._components[name] = Component(name, cluster, link, self._objects.namespaces.values(), fill)
 
     async def _stop(self) -> None:
         for component in reversed(self._components.values()):
             await component.stop()
         if "node-simulator" in self._components:
-            await self._world.force_delete("/api/v1/nodes/case-node")
+            await self._objects.force_delete("/api/v1/nodes/case-node")
         if JOBSET in self._admission:
-            await self._world.stage.unregister(CONFIGURATION, jobset_webhooks())
+            await self._objects.server.unregister(CONFIGURATION, jobset_webhooks())
 
     def _find(self, name: str) -> Component:
         component = self._components.get(name.removeprefix("controller:"))
@@ -113,7 +113,7 @@ class Scene:
     async def pause(self, component: str) -> None:
         """Hold a controller, or the events of a kind on their way to the operator."""
         if component.startswith("watch:"):
-            resource = await self._world.resource(component.removeprefix("watch:"))
+            resource = await self._objects.resource(component.removeprefix("watch:"))
             self._find(TRAINER).link.hold(resource)
         else:
             self._find(component).link.hold()
@@ -121,7 +121,7 @@ class Scene:
     async def resume(self, component: str) -> None:
         """Let it go on with what it has missed."""
         if component.startswith("watch:"):
-            resource = await self._world.resource(component.removeprefix("watch:"))
+            resource = await self._objects.resource(component.removeprefix("watch:"))
             self._find(TRAINER).link.release(resource)
         else:
             self._find(component).link.release()
@@ -143,7 +143,7 @@ class Scene:
         self._plan(Latency((seconds, seconds), verbs=_verbs(verb), resources=resources))
 
     async def _resources(self, kind: str) -> frozenset[str]:
-        return frozenset({await self._world.resource(kind)}) if kind else frozenset()
+        return frozenset({await self._objects.resource(kind)}) if kind else frozenset()
 
     def _plan(self, rule: Rule) -> None:
         for component in self._components.values():

@@ -24,7 +24,7 @@ from tests.harness.case import CaseFailure
 from tests.harness.objects import ServerObjects
 
 from .compact import NAMESPACE, CompactCluster
-from .world import World
+from .server import KaiServer
 
 Json = dict[str, Any]
 
@@ -41,11 +41,11 @@ class Observed(msgspec.Struct, frozen=True):
     node: str = ""
 
 
-class Stage:
+class CaseCluster:
     """The cluster of one case."""
 
-    def __init__(self, world: World, objects: ServerObjects, given: Json, namespace: str) -> None:
-        self._operator: Final = world.operator
+    def __init__(self, server: KaiServer, objects: ServerObjects, given: Json, namespace: str) -> None:
+        self._operator: Final = server.operator
         self._objects: Final = objects
         self._now: Final = time.time()
         self._namespace: Final = namespace

@@ -21,14 +21,14 @@ from quarterdeck.testing import TestCluster, VirtualLoop
 from .case import CaseFailure
 from .run import Run
 
-__all__ = ["SharedStage"]
+__all__ = ["SharedServer"]
 
 T = TypeVar("T")
 
 _TIMEOUT: Final = 30.0
 
 
-class SharedStage(ABC):
+class SharedServer(ABC):
     """Used by one thread at a time: all cases are in one lane."""
 
     def __init__(self, run: Run, *, is_embedded: bool) -> None:
@@ -41,7 +41,7 @@ class SharedStage(ABC):
 
     @abstractmethod
     async def _set_up(self, stack: AsyncExitStack) -> None:
-        """Make what all cases share, on a cluster that is up; what ``stack`` holds ends with the stage."""
+        """Make what all cases share, on a cluster that is up; what ``stack`` holds ends with it."""
 
     @property
     def client(self) -> Client:
@@ -66,7 +66,7 @@ class SharedStage(ABC):
 
     async def _begin(self) -> asyncio.Task[None]:
         ready = asyncio.Event()
-        life = asyncio.create_task(self._live(ready), name="stage")
+        life = asyncio.create_task(self._live(ready), name="shared server")
         waiting = asyncio.create_task(ready.wait())
         await asyncio.wait((life, waiting), return_when=asyncio.FIRST_COMPLETED)
         if life.done():

@@ -28,11 +28,11 @@ JUDGED: Final = "quarterdeck.dev/judged"
 _CONFIGURATION: Final = "quarterdeck-kai-cases"
 
 _numbers: Final = itertools.count()
-_worlds: weakref.WeakKeyDictionary[Run, World] = weakref.WeakKeyDictionary()
+_servers: weakref.WeakKeyDictionary[Run, KaiServer] = weakref.WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
-class World:
+class KaiServer:
     """What the cases of a run share; safe to use from several threads."""
 
     def __init__(self, run: Run) -> None:
@@ -91,13 +91,13 @@ class World:
                 objects.request("DELETE", f"/api/v1/namespaces/{name}")
 
 
-def world_of(run: Run) -> World:
-    """The world of a run, made on first use."""
+def server_of(run: Run) -> KaiServer:
+    """The server of a run, made on first use."""
     with _lock:
-        world = _worlds.get(run)
-        if world is None:
-            world = _worlds[run] = World(run)
-        return world
+        server = _servers.get(run)
+        if server is None:
+            server = _servers[run] = KaiServer(run)
+        return server
 
 
 def judged(document: Json) -> Json:

@@ -23,7 +23,7 @@ from quarterdeck.runtime.operator.install import install_definitions
 from quarterdeck.runtime.webhook import AdmissionWebhook, UrlTarget, webhook_configurations
 from quarterdeck.testing import ServedWebhooks, serve_webhooks
 from tests.harness.run import Run
-from tests.harness.stage import SharedStage
+from tests.harness.sharedserver import SharedServer
 
 Json = dict[str, Any]
 
@@ -37,22 +37,22 @@ _PROBE: Final = {
 }
 """Refused as soon as the webhooks are in force."""
 
-_stages: Final[weakref.WeakKeyDictionary[Run, Stage]] = weakref.WeakKeyDictionary()
+_servers: Final[weakref.WeakKeyDictionary[Run, TrainerServer]] = weakref.WeakKeyDictionary()
 _lock: Final = threading.Lock()
 
 
-def stage_of(run: Run) -> Stage:
-    """The stage of a run, made on first use."""
+def server_of(run: Run) -> TrainerServer:
+    """The server of a run, made on first use."""
     with _lock:
-        stage = _stages.get(run)
-        if stage is None:
-            stage = _stages[run] = Stage(run)
-            run.at_end(stage.close)
-        return stage
+        server = _servers.get(run)
+        if server is None:
+            server = _servers[run] = TrainerServer(run)
+            run.at_end(server.close)
+        return server
 
 
-class Stage(SharedStage):
-    """The stage of trainer cases."""
+class TrainerServer(SharedServer):
+    """The server of trainer cases."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(run, is_embedded=run.is_embedded)

@@ -43,7 +43,7 @@ _installed: Final[weakref.WeakSet[Run]] = weakref.WeakSet()
 _lock: Final = threading.Lock()
 
 
-class World:
+class CaseCluster:
     """Used by the thread of its case; `connection` gives other threads their own line."""
 
     def __init__(self, case: Case, run: Run) -> None:
@@ -285,13 +285,13 @@ def is_counter(name: str) -> bool:
 
 
 @contextmanager
-def world_for(case: Case, run: Run) -> Iterator[World]:
-    """A world for the time of a block."""
-    world = World(case, run)
+def cluster_for(case: Case, run: Run) -> Iterator[CaseCluster]:
+    """The cluster of a case, for the time of a block."""
+    cluster = CaseCluster(case, run)
     try:
-        yield world
+        yield cluster
     finally:
-        world.close()
+        cluster.close()
 
 
 def pointer(document: Any, path: str) -> Any:

@@ -25,7 +25,7 @@ from quarterdeck.client.warning import parse_warning
 from quarterdeck.errors import ApiError, NoKindMatch
 from tests.harness.case import Case, CaseFailure
 
-from .stage import BYPASS, MASTERS, Stage
+from .server import BYPASS, MASTERS, TrainerServer
 
 Json = dict[str, Any]
 
@@ -63,13 +63,13 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.code >= 300
 
 
-class World:
+class CaseObjects:
     """One case's view of the server."""
 
-    def __init__(self, stage: Stage, case: Case) -> None:
-        self.stage: Final = stage
-        self.client: Final = stage.client
-        self._bypass: Final = stage.cluster.link(user=BYPASS, groups=(MASTERS,), name="bypass").client
+    def __init__(self, server: TrainerServer, case: Case) -> None:
+        self.server: Final = server
+        self.client: Final = server.client
+        self._bypass: Final = server.cluster.link(user=BYPASS, groups=(MASTERS,), name="bypass").client
         prefix = f"t{next(_numbers)}-{secrets.token_hex(3)}"
         self.namespaces: Final = {name: f"{prefix}-{name}" for name in sorted(_namespaces_in(case.raw))}
         self._cluster_wide: Final[list[str]] = []
