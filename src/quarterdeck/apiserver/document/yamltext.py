@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import cmp_to_key, lru_cache
+from io import StringIO
 from typing import Any, Final
 
 import yaml
@@ -23,12 +24,11 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-](?:[A-Za-z0-9_./@=+,;()*%$^~!?-]|:(
 _WORD: Final = re.compile(r"[A-Za-z]+").fullmatch
 #: texts that mean something else than themselves in YAML 1.1, in lower case
 _MEANINGFUL: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
-#: `=` and `<<` mean nothing to Go where they stand for a text
-_TEXT_TAGS: Final = tuple(f"tag:yaml.org,2002:{name}" for name in ("str", "value", "merge"))
+_TAG: Final = "tag:yaml.org,2002:"
+#: `=`, `<<` and `*` mean nothing to Go where they stand for a text
+_TEXT_TAGS: Final = tuple(_TAG + name for name in ("str", "value", "merge", "yaml"))
 #: what Go reads as a boolean or a number and Python's YAML as text
-_READ_OTHERWISE: Final = re.compile(
-    r"[yYnN]|0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?"
-).fullmatch
+_NUMBER: Final = re.compile(r"0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?").fullmatch
 
 
 def to_yaml(document: Any) -> bytes:
@@ -140,13 +140,15 @@ def _scalar(value: Any, key: str | None, indent: int) -> str:
         return f" {value}"
     if type(value) is float:
         return f" {float_text(value)}"
-    # the same key at the same depth, in mappings of one key each; a list stands as deep as its key
-    holder: Any = [value] if key is None else {key: value}
+    # behind a key of the same length at the same depth, in mappings of one key each; a list stands as deep
+    # as its key
+    width = 1 if key is None else len(_key(key))
+    holder: Any = [value] if key is None else {"x" * (width - 1): value}
     depth = indent // len(_STEP) + (key is None)
     for _ in range(depth):
         holder = {"x": holder}
     within = _dumped(holder).removesuffix("\n").split("\n", depth)[-1]
-    return within[indent + (1 if key is None else len(_key(key))) :]
+    return within[indent + width :]
 
 
 class _Dumper(yaml.CSafeDumper):
@@ -155,24 +157,29 @@ class _Dumper(yaml.CSafeDumper):
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
+    def resolve(self, kind: Any, value: Any, implicit: Any) -> Any:
+        found = super().resolve(kind, value, implicit)  # type: ignore[no-untyped-call]
+        if kind is yaml.ScalarNode and implicit[0] and found in _TEXT_TAGS:
+            return _TAG + ("float" if _NUMBER(value) else "bool" if value in "yYnN" else "str")
+        return found
+
 
 def _represent_text(dumper: yaml.CSafeDumper, text: str) -> Any:
     style = "|" if "\n" in text else None if _reads_as_text(text) else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+    return dumper.represent_scalar(_TAG + "str", text, style=style)
 
 
 def _represent_number(dumper: yaml.CSafeDumper, number: float) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:float", float_text(number))
+    return dumper.represent_scalar(_TAG + "float", float_text(number))
 
 
 _Dumper.add_representer(str, _represent_text)
 _Dumper.add_representer(float, _represent_number)
-_resolver: Final = _Dumper(None)
+_resolver: Final = _Dumper(StringIO())
 
 
 def _reads_as_text(text: str) -> bool:
-    plain = _resolver.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    return plain in _TEXT_TAGS and not _READ_OTHERWISE(text)
+    return bool(_resolver.resolve(yaml.ScalarNode, text, (True, False)) == _TAG + "str")
 
 
 def _dumped(value: Any) -> str:
