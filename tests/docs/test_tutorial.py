@@ -151,7 +151,7 @@ async def play(client: Client) -> None:
     pod = await client.create(Pod(metadata=ObjectMeta(name="train", namespace="team-vision"), spec=spec))
 
     async def counted() -> bool:
-        return (await client.get(TEAM, "vision")).at("status", "pods") == 1
+        return bool((await client.get(TEAM, "vision")).at("status", "pods") == 1)
 
     await eventually(counted, timeout=20)
     await client.delete(vision)

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks import wire
 
@@ -40,7 +41,7 @@ class Connection:
     async def open(cls, target: wire.Target) -> Connection:
         return cls(*await asyncio.open_connection(target.host, target.port, ssl=target.context))
 
-    async def request(self, method: str, path: str, document: object = None) -> tuple[int, dict]:
+    async def request(self, method: str, path: str, document: object = None) -> tuple[int, dict[str, Any]]:
         body = b"" if document is None else json.dumps(document).encode()
         self._writer.write(wire.render(method, path, body))
         head = await self._reader.readuntil(b"\r\n\r\n")
@@ -48,11 +49,11 @@ class Connection:
         length = int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0])
         return status, json.loads(await self._reader.readexactly(length))
 
-    async def stream(self, path: str, up_to: int) -> list[dict]:
+    async def stream(self, path: str, up_to: int) -> list[dict[str, Any]]:
         """The events of a watch up to a revision, or what comes within a second."""
         self._writer.write(wire.render("GET", path))
         await self._reader.readuntil(b"\r\n\r\n")
-        events: list[dict] = []
+        events: list[dict[str, Any]] = []
         data = b""
         try:
             async with asyncio.timeout(1):
@@ -119,6 +120,7 @@ async def write(target: wire.Target, ledger: Ledger, who: int, dice: random.Rand
                 "metadata": {"name": name},
                 "data": {"counter": str(counter)},
             }
+            call: tuple[str, str, object]
             if present is None:
                 call = ("POST", path, document)
             elif dice.random() < 0.25:
@@ -163,7 +165,7 @@ async def verify(target: wire.Target, ledger: Ledger, watch_from: int) -> int:
     return rev
 
 
-def check(name: str, item: dict | None, ledger: Ledger) -> None:
+def check(name: str, item: dict[str, Any] | None, ledger: Ledger) -> None:
     """The stored state of one object is the acknowledged one or that of a write without an answer."""
     counter = int(item["data"]["counter"]) if item else None
     expected = ledger.known.get(name)
@@ -177,7 +179,7 @@ def check(name: str, item: dict | None, ledger: Ledger) -> None:
     ledger.open.pop(name, None)
 
 
-def replay(events: list[dict], stored: dict[str, dict]) -> None:
+def replay(events: list[dict[str, Any]], stored: dict[str, dict[str, Any]]) -> None:
     """The last event of an object is its stored state."""
     last = {event["object"]["metadata"]["name"]: event for event in events}
     for name, event in last.items():

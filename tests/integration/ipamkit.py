@@ -121,15 +121,15 @@ async def check_invariants(client: Client, *, overlaps_allowed: bool = False) ->
         if each.status.phase == "Bound":
             of = (each.spec.pool_ref, each.spec.cluster_id, each.status.allocated_cidr)
             assert known[of] == 1, (each.metadata.name, of, known[of])
-    for each in await client.list(SubnetPool, namespace=SPACE):
-        assert each.spec
-        members = [one for one in subnets if one.pool_ref == each.metadata.name and one.spec]
+    for pool in await client.list(SubnetPool, namespace=SPACE):
+        assert pool.spec
+        members = [one for one in subnets if one.pool_ref == pool.metadata.name and one.spec]
         members.sort(key=lambda one: (str(one.metadata.creation_timestamp), one.metadata.name))
         pairs = [(one.spec.cidr, one.spec.cluster_id) for one in members if one.spec]
-        count, free, cidrs = calculate(each.spec.cidr, pairs)
-        status = each.status
+        count, free, cidrs = calculate(pool.spec.cidr, pairs)
+        status = pool.status
         found = (status.allocated_count or 0, dict(status.free_count_by_size), dict(status.allocated_cidrs))
-        assert found == (count, free, cidrs), each.metadata.name
+        assert found == (count, free, cidrs), pool.metadata.name
 
 
 def key(name: str) -> Key:

@@ -9,6 +9,7 @@ import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -36,8 +37,9 @@ class Running:
             self.process.send_signal(signal.SIGTERM)
         self.process.communicate(timeout=60)
 
-    def document(self) -> dict:
-        return yaml.safe_load(self.kubeconfig.read_text())
+    def document(self) -> dict[str, Any]:
+        found: dict[str, Any] = yaml.safe_load(self.kubeconfig.read_text())
+        return found
 
     def get(self, path: str, token: str = "") -> tuple[int, str]:
         cluster = self.document()["clusters"][0]["cluster"]

@@ -180,9 +180,9 @@ def test_get_shows_the_columns_of_deckhouse(hand: Hand) -> None:
         header, row = hand("get", *words).splitlines()
         assert header.split() == columns
         assert row.split()[0] == "master"
-    row = hand("get", "ng").splitlines()[1].split()
-    assert row[:9] == ["master", "CloudPermanent", "0", "0", "0", "0", "0", "0", "0"]
-    assert row[-1] == "True"
+    cells = hand("get", "ng").splitlines()[1].split()
+    assert cells[:9] == ["master", "CloudPermanent", "0", "0", "0", "0", "0", "0", "0"]
+    assert cells[-1] == "True"
     assert hand("get", OLD).splitlines()[1].split()[1] == "Hybrid"
 
 

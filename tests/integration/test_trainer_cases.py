@@ -55,7 +55,7 @@ Json = dict[str, Any]
 ACTIVE = counters(active=1)
 AUDIT = {"reservedEnvAuditSeconds": 2}
 RUNNING = patch_status(ref("JobSet"), replicatedJobsStatus=[ACTIVE])
-WITH_JOBSET_ADMISSION = {"admission": ["trainer", "jobset"]}
+WITH_JOBSET_ADMISSION: dict[str, Any] = {"admission": ["trainer", "jobset"]}
 COMPLETED = {**condition("Completed", "True", "AllJobsCompleted"), "message": "jobset completed successfully"}
 
 

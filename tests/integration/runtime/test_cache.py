@@ -280,7 +280,7 @@ async def test_frozen_cache_objects_every_mutation_attempt_raises(cluster: TestC
         with pytest.raises((TypeError, AttributeError)):
             typed.spec.size = 5  # type: ignore[misc]
         with pytest.raises((TypeError, AttributeError)):
-            plain["spec"]["size"] = 5  # type: ignore[index]
+            plain["spec"]["size"] = 5
         with pytest.raises((TypeError, AttributeError)):
             plain.at("metadata", "finalizers").append("x")
         assert (await cache.get(Gadget, "a", "default")).to_bytes() == before

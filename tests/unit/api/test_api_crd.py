@@ -260,7 +260,9 @@ def test_embedded_pod_template_has_a_full_schema() -> None:
 
 def bad(annotation: Any, **keywords: Any) -> type[Model]:
     namespace = {"__annotations__": {"field": annotation}, "__module__": __name__}
-    return type(Model)("Bad", (Model,), namespace, **keywords)
+    meta: Any = type(Model)
+    made: type[Model] = meta("Bad", (Model,), namespace, **keywords)
+    return made
 
 
 class Loop(Model):

@@ -1,5 +1,6 @@
 """Objects without a class, and read-only containers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -39,13 +40,14 @@ def test_dynamic_object_reads_like_its_document() -> None:
 
 
 def test_dynamic_object_cannot_be_changed() -> None:
-    obj = DynamicObject(DOCUMENT)
-    for attempt in (
-        lambda: obj.__setitem__("a", 1),  # type: ignore[attr-defined]
+    obj: Any = DynamicObject(DOCUMENT)
+    attempts: list[Callable[[], object]] = [
+        lambda: obj.__setitem__("a", 1),
         lambda: obj["spec"].__setitem__("a", 1),
         lambda: obj["spec"]["list"].append(1),
         lambda: obj.at("spec").update(a=1),
-    ):
+    ]
+    for attempt in attempts:
         with pytest.raises((TypeError, AttributeError)):
             attempt()
     assert obj == DOCUMENT

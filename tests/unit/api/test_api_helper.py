@@ -50,9 +50,9 @@ def test_transition_time_moves_only_with_the_status() -> None:
     conditions = Conditions()
     conditions.set("Ready", False, reason="Starting", now=NOW)
     assert conditions.set("Ready", False, reason="StillStarting", message="m", now=LATER)
-    assert conditions.find("Ready").last_transition_time == NOW  # type: ignore[union-attr]
+    assert conditions.find("Ready").last_transition_time == NOW
     assert conditions.set("Ready", True, reason="Up", now=LATER)
-    assert conditions.find("Ready").last_transition_time == LATER  # type: ignore[union-attr]
+    assert conditions.find("Ready").last_transition_time == LATER
 
 
 def test_equal_condition_changes_nothing() -> None:

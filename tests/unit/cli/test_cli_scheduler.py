@@ -45,7 +45,9 @@ async def file(tmp_path: Path) -> Path:
     return tmp_path / "cluster.json"
 
 
-async def test_a_recorded_cluster_has_no_secrets_and_decides_alike(tmp_path: Path, capsys) -> None:
+async def test_a_recorded_cluster_has_no_secrets_and_decides_alike(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     recorded = await record(tmp_path / "cluster.json")
     assert SECRET not in (tmp_path / "cluster.json").read_text()
     assert main(["scheduler", "replay", str(tmp_path / "cluster.json")]) == 0
@@ -54,7 +56,7 @@ async def test_a_recorded_cluster_has_no_secrets_and_decides_alike(tmp_path: Pat
     assert '"Unschedulable"' in told
 
 
-async def test_why_a_gang_waits(file: Path, capsys) -> None:
+async def test_why_a_gang_waits(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["scheduler", "explain", "podgroup", "late", "--snapshot", str(file)]) == 0
     told = capsys.readouterr().out
     assert told.startswith("default/late: queue team, priority 50, preemptible\nnext cycle: 1 waiting\n")
@@ -65,7 +67,7 @@ async def test_why_a_gang_waits(file: Path, capsys) -> None:
     assert "there is no pod group default/nobody" in capsys.readouterr().err
 
 
-async def test_what_would_start_it(file: Path, capsys, tmp_path: Path) -> None:
+async def test_what_would_start_it(file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     base = ["scheduler", "simulate", "--snapshot", str(file)]
     assert main([*base, "--add-nodes", "n1=1"]) == 0
     assert "default/late  team      1      1  waits" in capsys.readouterr().out
@@ -95,12 +97,14 @@ async def test_what_would_start_it(file: Path, capsys, tmp_path: Path) -> None:
         (["--remove-node", "n7"], "there is no node n7"),
     ],
 )
-async def test_wrong_changes_are_told(file: Path, capsys, arguments: list[str], text: str) -> None:
+async def test_wrong_changes_are_told(
+    file: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], text: str
+) -> None:
     assert main(["scheduler", "simulate", "--snapshot", str(file), *arguments]) == 1
     assert text in capsys.readouterr().err
 
 
-def test_a_file_that_is_no_snapshot(tmp_path: Path, capsys) -> None:
+def test_a_file_that_is_no_snapshot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = tmp_path / "wrong.json"
     wrong.write_text("{}")
     assert main(["scheduler", "replay", str(wrong)]) == 1

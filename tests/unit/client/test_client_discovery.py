@@ -31,6 +31,7 @@ def resource(name: str, kind: str, group: str, version: str, scope: str = "Names
 
 
 def aggregated(asked: Asked) -> Response:
+    items: list[dict[str, Any]]
     if asked.path == "/api":
         items = [
             {

@@ -156,9 +156,10 @@ async def test_metadata_only_asks_for_less_and_names_the_kind() -> None:
 async def test_metadata_only_objects_cannot_be_written_whole() -> None:
     c, wire = client(scheme=Scheme([ConfigMap]))
     head = PartialObjectMetadata(api_version="v1", kind="ConfigMap", metadata=CM.metadata)
-    for write in (c.create, c.update, lambda o: c.apply(o, field_manager="m")):
+    writes: list[Any] = [c.create, c.update, lambda o: c.apply(o, field_manager="m")]
+    for write in writes:
         with pytest.raises(TypeError, match="metadata-only"):
-            await write(head)  # type: ignore[arg-type]
+            await write(head)
     await c.patch(head, MergePatch({"metadata": {"labels": {"a": "b"}}}))
     await c.delete(head)
     assert [asked.method for asked in wire.asked] == ["PATCH", "DELETE"]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, OwnerReference
+from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, OwnerReference, Resource
 from quarterdeck.api.k8s import ConfigMap, Namespace
-from quarterdeck.client import AnyKind, Client, metadata_of
+from quarterdeck.client import Client, metadata_of
 from quarterdeck.errors import NotFound
 from quarterdeck.testing import eventually
 
@@ -53,7 +53,10 @@ def pod(name: str, namespace: str, requests: dict[str, str] | None = None, **spe
     )
 
 
-async def exists(client: Client, kind: AnyKind, name: str, namespace: str = "") -> bool:
+Kind: TypeAlias = type[Resource] | GroupVersionKind
+
+
+async def exists(client: Client, kind: Kind, name: str, namespace: str = "") -> bool:
     try:
         await client.get(metadata_of(kind), name, namespace)
     except NotFound:
@@ -61,7 +64,7 @@ async def exists(client: Client, kind: AnyKind, name: str, namespace: str = "") 
     return True
 
 
-async def gone(client: Client, kind: AnyKind, name: str, namespace: str = "") -> None:
+async def gone(client: Client, kind: Kind, name: str, namespace: str = "") -> None:
     async def is_gone() -> bool:
         return not await exists(client, kind, name, namespace)
 

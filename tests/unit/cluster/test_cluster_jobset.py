@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import to_dict
+from quarterdeck.api import to_dict, value_or
 from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Job, PersistentVolumeClaim, Pod, Service
 from quarterdeck.client import Client, MergePatch
@@ -281,7 +281,7 @@ async def test_some_failures_do_not_count(client: Client) -> None:
     found = await read(client)
     assert found.status.terminal_state == ""
     assert found.status.restarts is not None
-    assert found.status.restarts > 2
+    assert value_or(found.status.restarts, 0) > 2
     assert not found.status.restarts_count_towards_max
 
 

@@ -90,8 +90,9 @@ class Script(Reconciler[Widget]):
         self.runs.append((asyncio.get_running_loop().time(), ctx.key.name))
         if self.function is None:
             return None
-        result = self.function(ctx)
-        return await result if asyncio.iscoroutine(result) else result
+        outcome = self.function(ctx)
+        result: Result | None = await outcome if asyncio.iscoroutine(outcome) else outcome
+        return result
 
     async def deleted(self, ctx: Any) -> None:
         self.gone.append(ctx.key)

@@ -163,6 +163,7 @@ class Outcome:
     def unschedulable(self, group: str) -> Unschedulable:
         """The report about a group."""
         (found,) = [each for each in self.of(Unschedulable) if each.pod_group.name == group]
+        assert isinstance(found, Unschedulable)
         return found
 
     def message(self, group: str) -> str:

@@ -1,5 +1,7 @@
 """A cycle as a whole: what it takes from the snapshot, and what it decides."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -17,7 +19,7 @@ from quarterdeck.scheduler.snapshot import BindRequestInfo, PodConstraints, Queu
 from .schedulerscene import ALLOCATE, GIB, NS, Scene, gpu_node, only
 
 
-def requested(scene: Scene, pod: str = "a-0", node: str = "n0", **fields: object) -> Scene:
+def requested(scene: Scene, pod: str = "a-0", node: str = "n0", **fields: Any) -> Scene:
     """Add a bind request."""
     request = BindRequestInfo(namespace=NS, name=pod, pod=pod, node=node, **fields)
     scene.extra["bind_requests"] = (*scene.extra.get("bind_requests", ()), request)
@@ -45,7 +47,7 @@ class TestBindRequests:
         ],
     )
     def test_failed_requests_and_those_for_lost_nodes_are_deleted(
-        self, fields: dict, is_deleted: bool
+        self, fields: dict[str, Any], is_deleted: bool
     ) -> None:
         outcome = requested(gpu_node(1).job("a", waiting=1, gpu=1), **fields).run(ALLOCATE)
         assert outcome.of(DeleteBindRequest) == ([DeleteBindRequest(Key(NS, "a-0"))] if is_deleted else [])
@@ -103,7 +105,7 @@ class TestSnapshot:
     @pytest.mark.parametrize(
         "fields", [{"is_ready": False}, {"is_unschedulable": True}, {"pressures": ("DiskPressure",)}]
     )
-    def test_nodes_that_take_no_pods_are_not_shared(self, fields: dict) -> None:
+    def test_nodes_that_take_no_pods_are_not_shared(self, fields: dict[str, Any]) -> None:
         scene = gpu_node(4).node("n1", 4, **fields).job("a", waiting=8, gpu=1)
         assert scene.run(ALLOCATE).result.queues["q"].fair_share.gpu == 4
 

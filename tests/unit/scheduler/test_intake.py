@@ -1,5 +1,7 @@
 """Nodes and pods of the API as the scheduler reads them."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.api import Key
@@ -9,7 +11,7 @@ from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints
 
 
-def node(**parts: dict) -> dict:
+def node(**parts: dict[str, Any]) -> dict[str, Any]:
     return {
         "metadata": {"name": "n0", **parts.get("metadata", {})},
         "spec": parts.get("spec", {}),
@@ -20,13 +22,16 @@ def node(**parts: dict) -> dict:
     }
 
 
-def conditions(**values: str) -> dict:
+def conditions(**values: str) -> dict[str, Any]:
     return {"conditions": [{"type": kind, "status": value} for kind, value in values.items()]}
 
 
 def pod(
-    *containers: dict, annotations: dict | None = None, labels: dict | None = None, **parts: dict
-) -> dict:
+    *containers: dict[str, Any],
+    annotations: dict[str, Any] | None = None,
+    labels: dict[str, Any] | None = None,
+    **parts: dict[str, Any],
+) -> dict[str, Any]:
     metadata = {
         "namespace": "team",
         "name": "p",
@@ -42,7 +47,7 @@ def pod(
     }
 
 
-def asks(**requests: str) -> dict:
+def asks(**requests: str) -> dict[str, Any]:
     return {"name": "c", "resources": {"requests": requests}}
 
 
@@ -76,7 +81,7 @@ class TestNode:
             (conditions(Strange="True"), True, ()),
         ],
     )
-    def test_conditions(self, status: dict, is_ready: bool, pressures: tuple) -> None:
+    def test_conditions(self, status: dict[str, Any], is_ready: bool, pressures: tuple[Any, ...]) -> None:
         info = node_info(node(status=status))
         assert (info.is_ready, info.pressures) == (is_ready, pressures)
 
@@ -138,7 +143,7 @@ class TestPod:
             ({"labels": {"runai-gpu-group/b": "b", "runai-gpu-group/a": "a"}}, "gpu_groups", ("a", "b")),
         ],
     )
-    def test_fields(self, parts: dict, field: str, value: object) -> None:
+    def test_fields(self, parts: dict[str, Any], field: str, value: object) -> None:
         assert getattr(pod_info(pod(asks(cpu="1"), **parts)), field) == value
 
     @pytest.mark.parametrize(
@@ -157,7 +162,7 @@ class TestPod:
             ({"gpu-fraction": "0.5", "gpu-fraction-num-devices": "0"}, None),
         ],
     )
-    def test_shared_gpus(self, annotations: dict, share: GpuShare | None) -> None:
+    def test_shared_gpus(self, annotations: dict[str, Any], share: GpuShare | None) -> None:
         assert pod_info(pod(asks(cpu="1"), annotations=annotations)).gpu_share == share
 
     def test_constraints(self) -> None:

@@ -1,10 +1,13 @@
 """Asking the scheduler: recorded snapshots, explanations, simulations."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from quarterdeck.api import Key
 from quarterdeck.errors import SchemaError
-from quarterdeck.scheduler import schedule
+from quarterdeck.scheduler import Settings, Snapshot, schedule
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.plan import (
     Recorded,
@@ -40,7 +43,9 @@ def crowded() -> Scene:
 
 class TestRecord:
     @pytest.mark.parametrize("make", [random_cluster, uniform_cluster, picky_cluster])
-    def test_the_same_file_gives_the_same_decisions_to_the_byte(self, make):
+    def test_the_same_file_gives_the_same_decisions_to_the_byte(
+        self, make: Callable[[int], tuple[Snapshot, Settings]]
+    ) -> None:
         for seed in range(12):
             snapshot, settings = make(seed)
             found = Recorded(snapshot=snapshot, settings=settings)
@@ -78,7 +83,7 @@ class TestExplain:
             ({"priority": 50, "queue": "other"}, "queue q would be beyond its fair share"),
         ],
     )
-    def test_why_somebody_is_not_evicted(self, job: dict, verdict: str) -> None:
+    def test_why_somebody_is_not_evicted(self, job: dict[str, Any], verdict: str) -> None:
         scene = Scene().node("n0", 1).queue("q", gpu=(0, -1, 0)).queue("other")
         fields = {"queue": "q", **job}
         scene.job("a", fields.pop("queue"), "n0", gpu=1, **fields)
@@ -168,6 +173,6 @@ class TestSimulate:
             (submit_gang("p", queue="poor", namespace=NS), "exists"),
         ],
     )
-    def test_what_cannot_be_changed_is_told(self, change, text: str) -> None:
+    def test_what_cannot_be_changed_is_told(self, change: Any, text: str) -> None:
         with pytest.raises(SchemaError, match=text):
             simulate(recorded(crowded()), change)

@@ -1,6 +1,7 @@
 """What only saves time changes nothing: cycles with and without it end alike."""
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -74,7 +75,7 @@ def without_shortcuts(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("make", [fraction_cluster, random_cluster, uniform_cluster])
 @pytest.mark.parametrize("start", range(0, 100, 25))
 def test_scenarios_that_are_passed_over_were_hopeless(
-    make, start: int, monkeypatch: pytest.MonkeyPatch
+    make: Callable[[int], tuple[Snapshot, Settings]], start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clusters = [make(seed) for seed in range(start, start + 25)]
     quick = [schedule(*each) for each in clusters]

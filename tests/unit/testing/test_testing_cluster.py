@@ -309,7 +309,7 @@ async def test_eventually_waits_for_truth_assertions_and_objects(cluster: TestCl
     assert found.metadata.name == "a"
 
     def never() -> None:
-        assert 1 == 2, "two and two"
+        assert not found, "two and two"
 
     with pytest.raises(AssertionError, match="two and two"):
         await eventually(never)

@@ -15,7 +15,7 @@ BATCH = next(module for module in MODULES if module.name == "batch")
 
 
 def recorded() -> tuple[dict[str, Any], dict[str, Any]]:
-    return tuple(json.loads((models.DATA / name).read_text()) for name in ("types.json", "resources.json"))  # type: ignore[return-value]
+    return tuple(json.loads((models.DATA / name).read_text()) for name in ("types.json", "resources.json"))
 
 
 def generated(job_spec_field: list[Any], new_types: dict[str, Any] | None = None) -> str:

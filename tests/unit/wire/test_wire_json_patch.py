@@ -230,7 +230,10 @@ def test_a_failing_operation_undoes_nothing_of_the_document() -> None:
 
 
 def test_the_value_of_an_operation_is_not_shared() -> None:
-    operations = [{"op": "add", "path": "/x", "value": {}}, {"op": "add", "path": "/x/y", "value": 1}]
+    operations: list[dict[str, Any]] = [
+        {"op": "add", "path": "/x", "value": {}},
+        {"op": "add", "path": "/x/y", "value": 1},
+    ]
     assert apply_json_patch({}, operations) == {"x": {"y": 1}}
     assert operations[0]["value"] == {}
 

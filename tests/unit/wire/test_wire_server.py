@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -374,7 +375,7 @@ async def test_a_handler_that_raises_is_a_500_and_the_connection_lives_on() -> N
         await asyncio.sleep(0)
         raise ValueError("async")
 
-    routes = {"sync": Route(broken), "later": Route(broken_later), "echo": Route(echo)}
+    routes: dict[str, Any] = {"sync": Route(broken), "later": Route(broken_later), "echo": Route(echo)}
     async with serving(**routes) as server, peer(server) as client:
         for path in (b"/sync", b"/later"):
             client.send(b"GET %b HTTP/1.1\r\nHost: x\r\n\r\n" % path)
@@ -406,7 +407,7 @@ async def test_a_client_that_leaves_does_not_disturb() -> None:
 
 async def test_large_answers_arrive_whole() -> None:
     body = bytes(range(256)) * 20_000
-    answers = {"big": Response(200, body), "parts": Response(200, parts=(body, b"x", body))}
+    answers: dict[str, Any] = {"big": Response(200, body), "parts": Response(200, parts=(body, b"x", body))}
     async with serving(**answers) as server, peer(server) as client:
         for path, expected in (("big", body), ("parts", body + b"x" + body)):
             client.send(f"GET /{path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())

@@ -75,6 +75,10 @@ class World:
             if key[:2] == (group, resource) and namespace in ("", key[2])
         ]
 
+    @property
+    def service_allocator(self) -> None:
+        return None
+
     # WriteContext
 
     def warn(self, text: str) -> None:

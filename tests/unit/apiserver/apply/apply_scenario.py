@@ -97,7 +97,7 @@ class Scenario:
     versions: Sequence[str] = ("v1", "v2", "v3")
 
 
-def scenarios(*all_of_them: Scenario) -> Any:
+def scenarios(*all_of_them: Scenario) -> pytest.MarkDecorator:
     """The decorator of a test that takes each scenario in turn."""
     return pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name) for each in all_of_them])
 

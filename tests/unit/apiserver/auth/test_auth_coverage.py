@@ -31,7 +31,8 @@ def permissions(rule: Rule) -> Iterator[Rule]:
     for group in rule.groups:
         for resource in rule.resources:
             for verb in rule.verbs:
-                for names in [(name,) for name in rule.names] or [()]:
+                chosen: list[tuple[str, ...]] = [(name,) for name in rule.names] or [()]
+                for names in chosen:
                     yield Rule(verbs=(verb,), groups=(group,), resources=(resource,), names=names)
     for path in rule.paths:
         for verb in rule.verbs:

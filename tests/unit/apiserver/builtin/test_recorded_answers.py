@@ -76,7 +76,7 @@ def _comparable(obj: Json) -> Json:
 
 def _unique(causes: list[list[str]]) -> set[tuple[str, ...]]:
     """Upstream repeats metadata errors a varying number of times, and lists map entries in any order."""
-    found = set()
+    found: set[tuple[str, ...]] = set()
     for reason, message, field in causes:
         message = _ADDRESS.sub("allocated", _UUID.sub("UID", message))
         message = _DIFF.sub("\n", _GO_OBJECT.sub("field is immutable", message))

@@ -29,7 +29,14 @@ def run(expression: str, **bindings: Any) -> Any:
 
 
 NUMBERS = st.decimals(-(10**12), 10**12, places=6, allow_nan=False, allow_infinity=False)
-SUFFIXES = {"": 1, "m": Fraction(1, 1000), "k": 1000, "M": 10**6, "Ki": 1024, "Gi": 2**30}
+SUFFIXES: dict[str, int | Fraction] = {
+    "": 1,
+    "m": Fraction(1, 1000),
+    "k": 1000,
+    "M": 10**6,
+    "Ki": 1024,
+    "Gi": 2**30,
+}
 
 
 @given(NUMBERS, st.sampled_from(sorted(SUFFIXES)))

@@ -70,7 +70,7 @@ def test_defaults() -> None:
 
 
 def test_defaults_keep_what_is_given() -> None:
-    service = {"namespace": "n", "name": "s"}
+    service: dict[str, object] = {"namespace": "n", "name": "s"}
     names = {"plural": "things", "kind": "Thing", "singular": "one", "listKind": "Many"}
     obj = crd(
         names=dict(names),

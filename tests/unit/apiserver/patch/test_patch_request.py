@@ -63,7 +63,10 @@ def test_ten_thousand_operations_are_enough() -> None:
 
 
 def test_fields_that_no_operation_has_are_named() -> None:
-    operations = [{"op": "test", "path": "/x"}, {"op": "add", "path": "/x", "value": 1, "foo": 1, "bar": 2}]
+    operations: list[dict[str, Any]] = [
+        {"op": "test", "path": "/x"},
+        {"op": "add", "path": "/x", "value": 1, "foo": 1, "bar": 2},
+    ]
     assert jsonpatch.unknown_fields(operations) == [
         'json patch unknown field "[1].foo"',
         'json patch unknown field "[1].bar"',

@@ -22,7 +22,7 @@ def value(number: int) -> bytes:
 
 def test_names_stay_in_order_and_are_counted_through_any_changes() -> None:
     dice = random.Random(3)
-    names, expected = SortedNames(), set()
+    names, expected = SortedNames(), set[str]()
     for _ in range(12 * _BLOCK):
         name = f"{dice.randrange(4 * _BLOCK):05}"
         if name in expected:

@@ -1,7 +1,9 @@
 """The store's invariants: durable before visible, ordered, never reused, exact history."""
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,8 +24,8 @@ def value(name: str, **data: str) -> bytes:
     return encode_value({"metadata": {"name": name, "labels": {"app": name}}, "data": data})
 
 
-def run(work):
-    return asyncio.run(work)
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(work)
 
 
 def test_a_new_object_gets_the_next_revision_and_carries_it_in_its_text() -> None:
@@ -88,7 +90,7 @@ def test_nothing_is_visible_before_it_is_durable(tmp_path: Path, monkeypatch: py
         append = store._log.append
         seen = []
 
-        def look_then_append(rows):
+        def look_then_append(rows: Any) -> None:
             seen.append(bucket.get("a", "x"))
             append(rows)
 
@@ -171,8 +173,8 @@ def test_history_is_exact_at_every_revision(tmp_path: Path, on_disk: bool) -> No
     async def scenario() -> None:
         store = Store(tmp_path if on_disk else None)
         bucket = store.bucket("", "things", namespaced=True)
-        states = {0: {}}
-        current = {}
+        states: dict[int, dict[str, str]] = {0: {}}
+        current: dict[str, str] = {}
         for step in range(40):
             name = f"n{step % 7}"
             if name in current and step % 5 == 0:
@@ -235,7 +237,7 @@ def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyP
         bucket = store.bucket("", "things", namespaced=True)
         await store.put(bucket, "a", "x", value("x"), expected=0)
 
-        def fail(rows) -> None:
+        def fail(rows: Any) -> None:
             raise sqlite3.OperationalError("disk I/O error")
 
         monkeypatch.setattr(store._log, "append", fail)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import ObjectMeta, Quantity
 from quarterdeck.api.k8s import Deployment, ReplicaSet, ResourceQuota
 from quarterdeck.api.k8s.core import ResourceQuotaSpec
 from quarterdeck.client import Client, MergePatch
@@ -206,7 +206,8 @@ async def test_a_collision_of_hashes_leads_to_another_name(client: Client) -> No
 async def test_a_quota_that_stops_pods_shows_as_a_failure(client: Client) -> None:
     await client.create(
         ResourceQuota(
-            metadata=ObjectMeta(name="few", namespace=NAMESPACE), spec=ResourceQuotaSpec(hard={"pods": "1"})
+            metadata=ObjectMeta(name="few", namespace=NAMESPACE),
+            spec=ResourceQuotaSpec(hard={"pods": Quantity("1")}),
         )
     )
     await client.create(made("Deployment", replicas=2))

@@ -48,7 +48,7 @@ def pod_spec(image: str = "example.com/main:1", **fields: Any) -> PodSpec:
 
 def clique(name: str, replicas: int = 1, min_available: int | None = None, **fields: Any) -> CliqueTemplate:
     """A clique; fields of its spec and of itself may be given by name."""
-    own = {key: fields.pop(key) for key in tuple(fields) if key in CliqueTemplate.__struct_fields__}
+    own = {key: fields.pop(key) for key in tuple(fields) if key in CliqueTemplate.__annotations__}
     spec = PodCliqueSpec(
         role_name=fields.pop("role_name", f"role-{name}"),
         replicas=replicas,

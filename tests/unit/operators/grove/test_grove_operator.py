@@ -137,7 +137,10 @@ async def test_the_status_is_shown_and_served() -> None:
 
 @pytest.mark.parametrize("active", ["kai-scheduler", "default-scheduler"])
 async def test_of_several_backends_the_status_is_about_the_active_one(active: str) -> None:
-    profiles = [{"name": "default-scheduler"}, {"name": "kai-scheduler", "config": {"podGroups": "disabled"}}]
+    profiles: list[dict[str, Any]] = [
+        {"name": "default-scheduler"},
+        {"name": "kai-scheduler", "config": {"podGroups": "disabled"}},
+    ]
     settings = {"scheduler": {"profiles": profiles, "defaultProfileName": active}}
     async with running(settings) as grove:
         name, condition = await status_of(grove.cluster)
@@ -149,7 +152,7 @@ async def test_of_several_backends_the_status_is_about_the_active_one(active: st
 
 def served(webhooks: OperatorWebhooks) -> Any:
     request = Request("GET", names.STATUS_PATH)
-    return json.loads(webhooks.open_endpoints[names.STATUS_PATH](request).body)  # type: ignore[union-attr]
+    return json.loads(webhooks.open_endpoints[names.STATUS_PATH](request).body)
 
 
 async def test_a_backend_that_is_ill_makes_the_operator_unready_until_it_is_well() -> None:
@@ -277,7 +280,9 @@ async def test_a_gang_is_new_to_its_backend_once_whatever_comes_of_it() -> None:
         async with cluster.serving(manager):
             await cluster.client.create(fresh(clique("a")))
             await asyncio.sleep(10)
-        totals = dict(metrics.registry.family("grove_scheduler_backend_operation_total").items())
+        totals: dict[Any, Any] = dict(
+            metrics.registry.family("grove_scheduler_backend_operation_total").items()
+        )
         assert totals["sulky", "create", "failure"].value == 1
         assert ("sulky", "create", "success") not in totals
         assert totals["sulky", "update", "success"].value >= 1

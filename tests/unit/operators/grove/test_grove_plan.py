@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api import UNSET, ObjectMeta
-from quarterdeck.api.k8s import Container
+from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic import childplan, naming
 from quarterdeck.operators.grove.logic.cliqueplan import (
@@ -372,7 +374,7 @@ def test_autoscalers_of_cliques_and_groups() -> None:
     assert (of_group.metadata.name, of_group.spec.min_replicas) == ("w-0-g", 2)
 
 
-def build(made: PodCliqueSet, name: str = "w-0-a", **around: object) -> object:
+def build(made: PodCliqueSet, name: str = "w-0-a", **around: Any) -> Pod:
     pclq = cliques_of(made)[name]
     pclq = pclq.evolve(metadata=pclq.metadata.evolve(uid="u"))
     surroundings = PodSurroundings(set_name="w", **around)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api import ObjectMeta, Time
-from quarterdeck.api.k8s import PodSchedulingGate, PodStatus
+from quarterdeck.api.k8s import Pod, PodSchedulingGate, PodStatus
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.breach import (
     breach_verdict,
@@ -25,7 +27,14 @@ from quarterdeck.operators.grove.logic.gate import (
 from quarterdeck.operators.grove.logic.podchoice import PodIndexError, choose_doomed, free_indices
 from quarterdeck.operators.grove.logic.podstate import PodCount, count_pods
 from quarterdeck.operators.grove.logic.termination import judge_group, judge_replica
-from quarterdeck.operators.grove.types import GangGroup, NamespacedName, PodGang, PodGangSpec, PodGangStatus
+from quarterdeck.operators.grove.types import (
+    GangGroup,
+    NamespacedName,
+    PodClique,
+    PodGang,
+    PodGangSpec,
+    PodGangStatus,
+)
 
 from .grovekit import NS, STATES, condition, member, pclq, pcsg, pod
 
@@ -61,7 +70,7 @@ def test_indices_are_new_lowest_and_in_order(used: set[int], count: int) -> None
     assert used | set(found) >= set(range(max(found, default=-1) + 1))
 
 
-def chosen(*pods: object, count: int = 1) -> list[str]:
+def chosen(*pods: Pod, count: int = 1) -> list[str]:
     return [each.metadata.name for each in choose_doomed(pods, count, expected_hash="new", doomed=())]
 
 
@@ -116,7 +125,7 @@ def gang(*groups: tuple[str, int, list[str]], initialized: str = "True") -> PodG
     )
 
 
-def opened(pods: list[object], with_gang: PodGang | None) -> list[str]:
+def opened(pods: list[Any], with_gang: PodGang | None) -> list[str]:
     return [each.metadata.name for each in openable_pods(pods, pclq("w-0-a"), with_gang)]
 
 
@@ -179,7 +188,7 @@ FEW = "Insufficient ready or starting pods. expected at least: 2, found: 1"
         ),
     ],
 )
-def test_conditions_of_a_clique(count: dict[str, int], scheduled: str, breach: str) -> None:
+def test_conditions_of_a_clique(count: dict[str, Any], scheduled: str, breach: str) -> None:
     has, found = verdicts(2, **count)
     assert has[2] == scheduled
     assert " ".join(found) == breach
@@ -204,7 +213,7 @@ def test_condition_of_a_group() -> None:
 
 
 def test_what_never_started_is_not_terminated() -> None:
-    def with_condition(status: str, since: Time) -> object:
+    def with_condition(status: str, since: Time) -> PodClique:
         return pclq("a", created=LONG_AGO, conditions=[condition(names.PODCLIQUE_SCHEDULED, status, since)])
 
     assert was_ever_scheduled(with_condition("True", LONG_AGO))
@@ -216,7 +225,7 @@ def test_what_never_started_is_not_terminated() -> None:
     assert not was_ever_healthy(pcsg(created=LATER, conditions=[breached]))
 
 
-def breached(name: str, since: Time, *, is_member: int | None = None) -> object:
+def breached(name: str, since: Time, *, is_member: int | None = None) -> PodClique:
     conditions = [
         condition(names.PODCLIQUE_SCHEDULED, "False", since),
         condition(names.MIN_AVAILABLE_BREACHED, "True", since),
@@ -226,13 +235,11 @@ def breached(name: str, since: Time, *, is_member: int | None = None) -> object:
     return pclq(name, created=LONG_AGO, conditions=conditions)
 
 
-def healthy(name: str = "a") -> object:
+def healthy(name: str = "a") -> PodClique:
     return pclq(name, created=LONG_AGO, conditions=[condition(names.MIN_AVAILABLE_BREACHED, "False")])
 
 
-def judge(
-    groups: list[object], cliques: list[object], *, after: float, expected: tuple[str, ...] = ("a",)
-) -> object:
+def judge(groups: list[Any], cliques: list[Any], *, after: float, expected: tuple[str, ...] = ("a",)) -> Any:
     by_name = {each.metadata.name: each for each in cliques}
     return judge_replica(groups, by_name, expected, delay=10.0, now=LATER.timestamp() + after)
 
@@ -261,7 +268,7 @@ def test_a_group_counts_unless_it_is_being_terminated() -> None:
     assert not judge([pcsg(created=LONG_AGO, conditions=[missed, going])], [healthy()], after=11).is_due
 
 
-def judge_members(breaches: dict[int, Time], *, count: int, least: int, after: float = 11.0) -> object:
+def judge_members(breaches: dict[int, Time], *, count: int, least: int, after: float = 11.0) -> Any:
     replicas = {index: [breached("c", since, is_member=index)] for index, since in breaches.items()}
     return judge_group(replicas, count=count, least=least, delay=10.0, now=LATER.timestamp() + after)
 

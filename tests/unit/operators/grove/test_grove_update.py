@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.api import UNSET
+from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic import cliqueupdate, groupupdate, setupdate
 from quarterdeck.operators.grove.logic.groupstate import group_replicas
@@ -17,6 +18,7 @@ from quarterdeck.operators.grove.logic.templatehash import clique_hashes
 from quarterdeck.operators.grove.types import (
     CliqueUpdate,
     Pack,
+    PodClique,
     PodCliqueSetStatus,
     ReplicaUpdate,
     SetUpdate,
@@ -29,7 +31,7 @@ from .grovekit import NOW, clique, condition, member, pclq, pcs, pcsg, pod, work
 BEGUN = cliqueupdate.begin_update("g2", "new", NOW)
 
 
-def step(progress: CliqueUpdate, *pods: object, least: int = 2) -> tuple[CliqueUpdate, list[str]]:
+def step(progress: CliqueUpdate, *pods: Pod, least: int = 2) -> tuple[CliqueUpdate, list[str]]:
     taken = cliqueupdate.next_step(progress, list(pods), least=least, now=NOW)
     return taken.progress, [each.metadata.name for each in taken.doomed]
 
@@ -105,13 +107,13 @@ HASHES = {"c": "new"}
 GROUP = groupupdate.begin_update("g2", NOW)
 
 
-def replica(index: int, hash: str = "new", *, is_ready: bool = True, **fields: Any) -> object:
+def replica(index: int, hash: str = "new", *, is_ready: bool = True, **fields: Any) -> PodClique:
     counts = {"scheduled_replicas": 1, "ready_replicas": 1 if is_ready else 0}
     return member("w-0-sg", index, "c", hash=hash, **{**counts, **fields})
 
 
 def group_step(
-    progress: Any, *cliques: object, count: int = 2, least: int = 1
+    progress: Any, *cliques: PodClique, count: int = 2, least: int = 1
 ) -> tuple[Any, tuple[int, ...]]:
     replicas = group_replicas(cliques, count=count, clique_names=["c"])
     taken = groupupdate.next_step(progress, replicas, HASHES, least=least, now=NOW)
@@ -216,7 +218,7 @@ def test_whose_turn_it_is() -> None:
     assert not setupdate.is_turn_of(UNSET, {names.SET_INDEX: "1"})
 
 
-def status_of(pods: list[object], *, label: str = "new", expected: str = "new", **fields: Any) -> Any:
+def status_of(pods: list[Pod], *, label: str = "new", expected: str = "new", **fields: Any) -> Any:
     labels = {names.PART_OF: "w", names.TEMPLATE_HASH: label}
     made = pclq("w-0-a", replicas=2, least=2, labels=labels, observed_generation=1, **fields)
     return clique_status(made, pods, expected_hash=expected, generation_hash="g1", now=NOW)
@@ -261,7 +263,7 @@ def test_members_of_a_group_are_not_scaled_by_themselves() -> None:
     assert found.hpa_pod_selector is UNSET
 
 
-def scheduled(index: int, **fields: Any) -> object:
+def scheduled(index: int, **fields: Any) -> PodClique:
     fields = {"ready_replicas": 1, "current_pod_clique_set_generation_hash": "g1", **fields}
     is_scheduled = condition(names.PODCLIQUE_SCHEDULED, "True")
     return member("w-0-sg", index, "c", conditions=[is_scheduled], **fields)
@@ -301,7 +303,7 @@ def test_a_set_reports_its_replicas() -> None:
     made = workload(replicas=2).evolve(status=PodCliqueSetStatus(current_generation_hash="g1"))
     made = made.evolve(spec=made.spec.evolve(replicas=2))
     hashes = clique_hashes(made)
-    fresh = {
+    fresh: dict[str, Any] = {
         "labels": {names.TEMPLATE_HASH: hashes["pc-a"]},
         "current_pod_template_hash": hashes["pc-a"],
         "current_pod_clique_set_generation_hash": "g1",

@@ -35,7 +35,7 @@ from .grovekit import clique, env, group, pcs, pod_spec
 
 RULES = Rules(default_scheduler="default-scheduler", enabled_schedulers=frozenset({"default-scheduler"}))
 T = "spec.template"
-EXPLICIT = {"clique_startup_type": names.EXPLICIT}
+EXPLICIT: dict[str, Any] = {"clique_startup_type": names.EXPLICIT}
 
 
 def claim(name: str, *, has_requests: bool = True) -> ClaimTemplate:

@@ -108,7 +108,7 @@ async def test_a_set_that_was_accepted_before_can_still_be_deleted() -> None:
 
 
 async def test_labels_and_annotations_are_judged_too() -> None:
-    settings = {"schedulerName": "kai-scheduler", "schedulerConfig": {"podGroups": "enabled"}}
+    settings: dict[str, Any] = {"schedulerName": "kai-scheduler", "schedulerConfig": {"podGroups": "enabled"}}
     async with TestCluster(crds=[*definitions(), *kai_definitions()], controllers=True) as cluster:
         await guarded(cluster, **settings)
         made = await cluster.client.create(fresh(clique("a", labels={names.KAI_QUEUE: "team-a"})))
@@ -122,7 +122,7 @@ async def test_labels_and_annotations_are_judged_too() -> None:
 
 
 async def test_a_set_that_is_older_than_its_rules_can_still_be_changed() -> None:
-    settings = {"schedulerName": "kai-scheduler", "schedulerConfig": {"podGroups": "enabled"}}
+    settings: dict[str, Any] = {"schedulerName": "kai-scheduler", "schedulerConfig": {"podGroups": "enabled"}}
     async with TestCluster(crds=[*definitions(), *kai_definitions()], controllers=True) as cluster:
         without_queue = await cluster.client.create(with_defaults(fresh(clique("a"))))
         await guarded(cluster, **settings)

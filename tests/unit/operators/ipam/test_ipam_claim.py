@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from hashlib import sha1
 
 import pytest
@@ -19,7 +20,7 @@ from .ipamstrategy import member
 from .test_ipam_pooltable import POOL, book_of, facts
 
 
-def grant(pool: dict[str, object], claim: dict[str, object], *members: str) -> str:
+def grant(pool: Mapping[str, object], claim: Mapping[str, object], *members: str) -> str:
     """The block a claim gets, or the text it is refused with."""
     obj = SubnetPool.from_dict({"metadata": {"name": "p", "namespace": "default"}, "spec": pool})
     table = PoolTable()
@@ -35,7 +36,7 @@ def grant(pool: dict[str, object], claim: dict[str, object], *members: str) -> s
         return refusal.message
 
 
-def _spec(claim: dict[str, object]) -> SubnetClaimSpec:
+def _spec(claim: Mapping[str, object]) -> SubnetClaimSpec:
     return from_dict({"poolRef": "p", "clusterID": "c", **claim}, SubnetClaimSpec)
 
 

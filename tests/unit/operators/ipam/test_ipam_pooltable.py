@@ -157,8 +157,8 @@ def test_incremental_state_equals_a_rebuild_at_every_quiet_point(steps: list[tup
         table.drop_subnet(uid)
     for claim in sorted(book_of(table).reservations):
         table.cancel(POOL, claim)
-    for child in list(book_of(table).children.values()):
-        table.drop_pool(Key("default", child.name))
+    for kid in list(book_of(table).children.values()):
+        table.drop_pool(Key("default", kid.name))
     state = book_of(table)
     assert state.free is not None
     assert state.free.is_untouched
@@ -264,7 +264,7 @@ def test_child_pools_keep_the_allocator_out_but_not_the_status() -> None:
     assert state.free.addresses() == 32  # the range was reserved twice and counts once
     table.drop_pool(kid)
     assert book_of(table).free is not None
-    assert book_of(table).free.is_untouched  # type: ignore[union-attr]
+    assert book_of(table).free.is_untouched
 
 
 def test_a_big_pool_is_indexed_in_steps_while_members_come_and_go() -> None:

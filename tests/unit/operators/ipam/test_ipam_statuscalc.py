@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,7 +104,7 @@ def test_size_keys_that_are_no_numbers_are_refused(key: str) -> None:
 
 def status_of(
     table: PoolTable,
-    present: tuple[Condition, ...] = (),
+    present: Sequence[Condition] = (),
     *,
     has_parent: bool = True,
     limits: Limits | None = None,

@@ -89,8 +89,8 @@ async def test_what_did_not_change_is_not_read_again() -> None:
 async def test_a_scheduler_of_one_node_pool_sees_that(pool: str, seen: list[str]) -> None:
     async with looking(node_pool=pool) as (found, taker):
         await found.add_nodes("none")
-        await found.add_nodes("a", **{POOL: "a"})
-        await found.add_nodes("d", **{POOL: "default"})
+        await found.add_nodes("a", gpus=8, **{POOL: "a"})
+        await found.add_nodes("d", gpus=8, **{POOL: "default"})
         for name, label in (("none", None), ("a", "a"), ("d", "default")):
             made = group(name)
             if label is not None:

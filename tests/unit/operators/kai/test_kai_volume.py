@@ -36,7 +36,7 @@ class TestDemands:
     def test_those_that_reach_an_unused_volume(self) -> None:
         found = self.of(claim(), volume("a", "n1"), volume("b", "n2"), kind=storage_class())
         (selector,) = found.open
-        hosts = [term.match_expressions[0].values for term in selector.node_selector_terms]
+        hosts = [tuple(term.match_expressions[0].values) for term in selector.node_selector_terms]
         assert sorted(hosts) == [("n1",), ("n2",)]
 
     def test_none_if_there_is_no_volume_and_none_can_be_made(self) -> None:

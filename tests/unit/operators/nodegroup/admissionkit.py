@@ -14,7 +14,7 @@ from quarterdeck.wire.http import Request, Response
 from .clusterfake import FakeCluster
 
 Json = dict[str, Any]
-EPHEMERAL = {
+EPHEMERAL: dict[str, Any] = {
     "nodeType": "CloudEphemeral",
     "cloudInstances": {
         "minPerZone": 1,

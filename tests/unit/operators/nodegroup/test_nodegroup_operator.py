@@ -34,7 +34,7 @@ from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
 Json = dict[str, Any]
 OLD = GroupVersionKind(names.GROUP, "v1alpha1", names.KIND)
-PROBE = {"nodeType": "Static", "cri": {"type": "Docker"}}
+PROBE: dict[str, Any] = {"nodeType": "Static", "cri": {"type": "Docker"}}
 
 
 def document(name: str, version: str = names.V1, **spec: Any) -> DynamicObject:

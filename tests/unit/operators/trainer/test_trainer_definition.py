@@ -61,7 +61,7 @@ def job(name: str = "job", **spec: Any) -> Json:
 
 
 def made_of(**parts: Any) -> Json:
-    document = to_dict(runtime())
+    document: Json = to_dict(runtime())
     document["spec"].update(parts)
     return document
 

@@ -146,7 +146,7 @@ def live(made_of: Any, *, applied_by: str = "trainer", **spec: Any) -> JobSet:
     variables = {"node": ("PET_NPROC_PER_NODE", "DMLC_NUM_WORKER"), "launcher": (names.OMPI_SLOTS,)}
     owned: Json = {}
     for job, own in variables.items():
-        env = {f'k:{{"name":"{variable}"}}': {"f:value": {}} for variable in own}
+        env: Json = {f'k:{{"name":"{variable}"}}': {"f:value": {}} for variable in own}
         pod = {"f:containers": {'k:{"name":"node"}': {"f:env": env}}}
         owned[f'k:{{"name":"{job}"}}'] = {"f:template": {"f:spec": {"f:template": {"f:spec": pod}}}}
     entry = {
@@ -262,7 +262,7 @@ def test_what_the_server_adds_to_a_reference_is_no_drift() -> None:
 
 
 def test_torchtune_has_no_address_to_compare() -> None:
-    spec = {"command": ["tune", "run"]}
+    spec: Json = {"command": ["tune", "run"]}
     made_of = runtime(policy={"torch": {}}, name="torchtune-llama3.2-1b")
     jobset = live(made_of, **spec)
     assert drift(made_of, jobset) == []

@@ -145,6 +145,6 @@ def violations(
 
 def owned(obj: Resource, uid: str = "uid-1") -> Json:
     """The document of an object with its controller's uid replaced."""
-    document = to_dict(obj)
+    document: Json = to_dict(obj)
     document["metadata"]["ownerReferences"][0]["uid"] = uid
     return document

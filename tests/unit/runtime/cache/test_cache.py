@@ -78,9 +78,9 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
 async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
     async with running(server("a1")) as cache:
         cache.informer(Widget)
-        widget = await cache.get(Widget, "a1", "ns")
-        dynamic = await cache.get(WIDGET, "a1", "ns")
-        entry = next(iter(cache.informer(Widget).entries()))
+        widget: Any = await cache.get(Widget, "a1", "ns")
+        dynamic: Any = await cache.get(WIDGET, "a1", "ns")
+        entry: Any = next(iter(cache.informer(Widget).entries()))
         attempts: list[Any] = [
             lambda: setattr(widget, "spec", WidgetSpec()),
             lambda: setattr(widget.spec, "replicas", 5),

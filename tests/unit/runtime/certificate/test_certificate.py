@@ -225,17 +225,17 @@ def test_fresh_material_has_ten_years_of_authority_one_of_serving_and_all_names(
     assert set(dns_names_of(calendar.leaf)) == set(NAMES)
     assert is_signed_by(calendar.leaf, authority)
     assert not calendar.step()
-    ServingContext().replace(calendar.material.pair)  # type: ignore[union-attr]  # it was made above
+    ServingContext().replace(calendar.material.pair)  # it was made above
 
 
 def test_the_serving_certificate_is_renewed_at_two_thirds_of_its_life() -> None:
     calendar = Calendar()
     calendar.step()
-    first, bundle = calendar.leaf, calendar.material.bundle  # type: ignore[union-attr]  # it was made above
+    first, bundle = calendar.leaf, calendar.material.bundle  # it was made above
     assert not calendar.step(days=240)
     assert calendar.step(days=5)
     assert calendar.leaf != first
-    assert calendar.material.bundle == bundle  # type: ignore[union-attr]  # it was made above
+    assert calendar.material.bundle == bundle  # it was made above
 
 
 def test_a_new_authority_is_published_before_it_signs_and_the_old_one_leaves_last() -> None:

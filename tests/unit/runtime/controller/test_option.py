@@ -147,7 +147,9 @@ async def test_a_controller_may_bring_its_own_queue_and_logger(
         await run_until_idle(manager)
     assert made == ["widget"]
     abouts = {
-        record.getMessage(): record.fields["about"] for record in caplog.records if record.name == "mine"
+        record.getMessage(): vars(record)["fields"]["about"]
+        for record in caplog.records
+        if record.name == "mine"
     }
     assert abouts["Starting workers"] == "None"
     assert abouts["seen"] == "default/a"

@@ -109,7 +109,10 @@ def test_combinators() -> None:
 
 
 def test_object_matches_decodes_the_object() -> None:
-    predicate = object_matches(lambda document: document["spec"]["n"] > 2)
+    def is_big(document: Any) -> bool:
+        return bool(document["spec"]["n"] > 2)
+
+    predicate = object_matches(is_big)
     assert predicate(event(Change.ADDED, None, entry(spec={"n": 3})))
     assert not predicate(event(Change.DELETED, entry(spec={"n": 1}), None))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 
 from quarterdeck.runtime.loop.backoff import EndlessBackoff
+from quarterdeck.runtime.loop.clock import LoopClock
 
 
-class SetClock:
+class SetClock(LoopClock):
     """A clock that stands until it is set."""
 
     def __init__(self) -> None:

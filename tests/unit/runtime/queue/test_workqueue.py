@@ -6,6 +6,7 @@ import asyncio
 import random
 import threading
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -22,7 +23,7 @@ from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY, QueueClosed, WorkQ
 from quarterdeck.testing.clock import run
 
 
-def exact_queue(**options: float) -> WorkQueue[str]:
+def exact_queue(**options: Any) -> WorkQueue[str]:
     return WorkQueue(limiter=ExponentialLimiter(jitter=0), **options)
 
 

@@ -1,5 +1,7 @@
 """What is told about jobs that wait."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.api import Key
@@ -171,7 +173,7 @@ class TestBackoff:
         ],
     )
     def test_a_job_that_failed_here_lately_is_skipped(
-        self, backoff: int, pools: tuple, is_skipped: bool
+        self, backoff: int, pools: tuple[Any, ...], is_skipped: bool
     ) -> None:
         scene = self.scene(backoff, *pools)
         assert (scene.run(ALLOCATE).decisions == ()) is is_skipped
@@ -181,7 +183,7 @@ class TestBackoff:
 
 
 class TestTexts:
-    def error(self, *messages: str, **more: str) -> FitError:
+    def error(self, *messages: str, **more: Any) -> FitError:
         return FitError(reason=more.pop("reason", "Why"), messages=messages, **more)
 
     def test_one_error(self) -> None:

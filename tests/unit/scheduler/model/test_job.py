@@ -1,5 +1,7 @@
 """Priorities, the order of pods, and which pods of a job come next."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.scheduler.decision import PodState
@@ -90,7 +92,7 @@ class TestState:
             ({"phase": "Unknown"}, False, PodState.UNKNOWN),
         ],
     )
-    def test_states_follow_the_api(self, fields: dict[str, object], bound: bool, state: PodState) -> None:
+    def test_states_follow_the_api(self, fields: dict[str, Any], bound: bool, state: PodState) -> None:
         assert state_of(PodInfo(namespace=NS, name="p", uid="p", **fields), bound) is state
 
 
@@ -98,7 +100,7 @@ def job_of(scene: Scene, name: str = "g") -> Job:
     return next(job for job in scene.cluster().jobs.values() if job.key.name == name)
 
 
-def names(tasks: list) -> list[str]:
+def names(tasks: list[Any]) -> list[str]:
     return [task.key.name for task in tasks]
 
 

@@ -1,6 +1,7 @@
 """What is left of a node, and shared GPUs."""
 
 import random
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ FREE = PodConstraints()
 HALF = GpuShare(0.5)
 
 
-def node(gpu: float = 4, **fields: object) -> NodeState:
+def node(gpu: float = 4, **fields: Any) -> NodeState:
     return NodeState(NodeInfo(name="n", allocatable=Resources(8000, 8 << 30, gpu, ((NIC, 2),)), **fields), 0)
 
 
@@ -77,7 +78,7 @@ class TestAccounts:
     def test_whatever_is_taken_comes_back(self, seed: int) -> None:
         chance = random.Random(seed)
         state = node(gpu=8)
-        held = []
+        held: list[tuple[Shape, tuple[str, ...], Hold]] = []
         for _ in range(50):
             if held and chance.random() < 0.5:
                 state.hold(*held.pop(chance.randrange(len(held))), -1)
@@ -177,13 +178,14 @@ class TestSharedDevices:
         assert gpus.fitting(GpuShare(0.33)) == []
 
 
-def shared(scene: Scene, group: str, portion: float = 0.0, node: str = "", **more: object) -> Scene:
+def shared(scene: Scene, group: str, portion: float = 0.0, node: str = "", **more: Any) -> Scene:
     share = GpuShare(portion, more.pop("mib", 0), more.pop("devices", 1))
     return scene.pod(group, node, gpu_share=share, **more)
 
 
 def bind_of(scene: Scene, pod: str = "a-0") -> Bind:
     (found,) = [each for each in scene.run(ALLOCATE).of(Bind) if each.pod == Key(NS, pod)]
+    assert isinstance(found, Bind)
     return found
 
 

@@ -1,5 +1,7 @@
 """The queue tree, its accounts, and whose turn it is."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.scheduler import Action
@@ -42,7 +44,9 @@ class TestTree:
         ((-1, 0, 0), (-1, 0, 0), True),
     ],
 )
-def test_unlimited_is_more_than_any_number(left: tuple, right: tuple, expected: bool) -> None:
+def test_unlimited_is_more_than_any_number(
+    left: tuple[Any, ...], right: tuple[Any, ...], expected: bool
+) -> None:
     assert at_most(left, right) is expected
 
 
@@ -83,7 +87,7 @@ class TestAccounts:
         assert shares == {"d": 4, "a": 2, "b": 2, "e": 4}
 
 
-def turns(scene: Scene, **options: object) -> list[str]:
+def turns(scene: Scene, **options: Any) -> list[str]:
     """Jobs in the order in which they come."""
     cluster = scene.cluster(ALL)
     jobs = [as_waiting(job) for job in cluster.jobs.values() if job.tasks_to_allocate()]
@@ -95,7 +99,7 @@ def turns(scene: Scene, **options: object) -> list[str]:
 
 
 def two(
-    a: tuple[float, float, float] = (-1, -1, 1), b: tuple[float, float, float] = (-1, -1, 1), **more: object
+    a: tuple[float, float, float] = (-1, -1, 1), b: tuple[float, float, float] = (-1, -1, 1), **more: Any
 ) -> Scene:
     """Two queues with a waiting job each: b is older, and so comes first if nothing else decides."""
     scene = Scene().node("n", 100).queue("b", gpu=b, created=0.0)

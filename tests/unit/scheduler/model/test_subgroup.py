@@ -1,5 +1,7 @@
 """Subgroup trees and the states of gangs."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.errors import SchemaError
@@ -14,7 +16,7 @@ from tests.unit.scheduler.schedulerscene import NS, near, sub
 SHAPE = Shape(NOTHING, None, PodConstraints())
 
 
-def group(*subgroups: SubGroupInfo, least: int = 0, **more: object) -> PodGroupInfo:
+def group(*subgroups: SubGroupInfo, least: int = 0, **more: Any) -> PodGroupInfo:
     return PodGroupInfo(namespace=NS, name="g", min_member=least, subgroups=subgroups, **more)
 
 

@@ -1,5 +1,8 @@
 """Dividing a resource between queues."""
 
+import random
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,7 +11,7 @@ from quarterdeck.scheduler.order.fairshare import Claim, divide
 
 
 def claim(
-    name: str, request: float, quota: float = 0, weight: float = 1, limit: float = -1, **more: float
+    name: str, request: float, quota: float = 0, weight: float = 1, limit: float = -1, **more: Any
 ) -> Claim:
     return Claim(name=name, quota=quota, limit=limit, weight=weight, request=request, **more)
 
@@ -101,7 +104,9 @@ def test_shares_respect_requests_limits_and_the_total(total: int, given_claims: 
 
 
 @given(st.integers(0, 40), claims, st.randoms())
-def test_the_order_of_queues_does_not_matter(total: int, given_claims: list[Claim], chance: object) -> None:
+def test_the_order_of_queues_does_not_matter(
+    total: int, given_claims: list[Claim], chance: random.Random
+) -> None:
     mixed = list(given_claims)
     chance.shuffle(mixed)
     assert divide(total, mixed) == divide(total, given_claims)

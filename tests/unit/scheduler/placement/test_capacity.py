@@ -1,5 +1,7 @@
 """The gate before placing, and its words."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.scheduler import Action
@@ -83,7 +85,9 @@ def test_resources_that_are_not_asked_for_do_not_matter() -> None:
         ),
     ],
 )
-def test_what_cannot_be_preempted_stays_within_quota(bounds: dict, pod: dict, text: str) -> None:
+def test_what_cannot_be_preempted_stays_within_quota(
+    bounds: dict[str, Any], pod: dict[str, Any], text: str
+) -> None:
     scene = Scene().node("n", 8).queue("q", display_name="Team Red", **bounds)
     scene.group("a", priority=100).pod("a", **pod)
     assert scene.run(ALLOCATE).message("a") == (

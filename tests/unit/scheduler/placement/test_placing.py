@@ -1,19 +1,20 @@
 """Which node a pod gets, and whether its gang starts."""
 
 import itertools
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from quarterdeck.api import Key, from_dict
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
-from quarterdeck.scheduler import Action, schedule
+from quarterdeck.scheduler import Action, Settings, schedule
 from quarterdeck.scheduler.decision import Bind, Pipeline, SetLastStart
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, PodConstraints, Snapshot
 from tests.unit.scheduler.schedulerscene import ALLOCATE, NOW, NS, Outcome, Scene, gpu_node, only, sub
 
 
-def node_of(scene: Scene, pod: str = "a-0", settings: object = ALLOCATE) -> str:
+def node_of(scene: Scene, pod: str = "a-0", settings: Settings = ALLOCATE) -> str:
     state, node = scene.run(settings)[pod]
     assert state in ("Allocated", "Pipelined")
     return node
@@ -97,7 +98,7 @@ class TestResources:
             ({"pods": 1}, {}, "node(s) pod number exceeded"),
         ],
     )
-    def test_what_a_node_lacks_is_told(self, node: dict, pod: dict, reason: str) -> None:
+    def test_what_a_node_lacks_is_told(self, node: dict[str, Any], pod: dict[str, Any], reason: str) -> None:
         scene = Scene().node("n0", **node).queue("q").group("x").pod("x", "n0", gpu=node.get("gpu", 0) // 2)
         scene.group("a").pod("a", **pod)
         assert scene.run(ALLOCATE).message("a") == (
@@ -150,7 +151,9 @@ class TestResources:
             ),
         ],
     )
-    def test_a_pod_that_no_node_could_ever_take_is_told_so(self, node: dict, pod: dict, text: str) -> None:
+    def test_a_pod_that_no_node_could_ever_take_is_told_so(
+        self, node: dict[str, Any], pod: dict[str, Any], text: str
+    ) -> None:
         scene = Scene().node("n0", **node).queue("q").group("a").pod("a", **pod)
         message = scene.run(ALLOCATE).message("a")
         assert message.startswith(
@@ -256,18 +259,18 @@ class TestGang:
         assert scene.run(ALLOCATE)["a-0"] == ("Pending", "")
 
 
-def constrained(**fields: object) -> Outcome:
+def constrained(**fields: Any) -> Outcome:
     """A pod with constraints on two nodes, of which the second has a label and a pod."""
     constraints = PodConstraints(**fields)
     scene = Scene().node("n0", labels={"zone": "a"}).node("n1", labels={"zone": "b", "disk": "ssd"})
     return scene.queue("q").group("a").pod("a", constraints=constraints).run(ALLOCATE)
 
 
-def affinity(**fields: object) -> Affinity:
+def affinity(**fields: Any) -> Affinity:
     return from_dict(fields, Affinity)
 
 
-def node_affinity(*expressions: dict, fields: tuple = ()) -> Affinity:
+def node_affinity(*expressions: dict[str, Any], fields: tuple[Any, ...] = ()) -> Affinity:
     term = {"matchExpressions": list(expressions), "matchFields": list(fields)}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     return affinity(nodeAffinity=required)
@@ -287,7 +290,7 @@ class TestNodes:
             ({"taints": (Taint(key="k", effect="NoExecute"),)}, "node(s) had untolerated taint {k: }"),
         ],
     )
-    def test_nodes_that_take_no_pods(self, fields: dict, reason: str) -> None:
+    def test_nodes_that_take_no_pods(self, fields: dict[str, Any], reason: str) -> None:
         outcome = Scene().node("n0", **fields).queue("q").job("a", waiting=1).run(ALLOCATE)
         assert outcome["a-0"] == ("Pending", "")
         assert outcome.message("a").endswith(f"were found: 1 {reason}..")
@@ -332,7 +335,7 @@ class TestNodes:
             ({"key": "zone", "operator": "Nonsense"}, ""),
         ],
     )
-    def test_node_affinity_chooses(self, expression: dict, node: str) -> None:
+    def test_node_affinity_chooses(self, expression: dict[str, Any], node: str) -> None:
         assert constrained(affinity=node_affinity(expression))["a-0"][1] == node
 
     def test_node_affinity_by_name(self) -> None:
@@ -371,7 +374,7 @@ class TestNodes:
 class TestHostPorts:
     PORT = PodConstraints(host_ports=(HostPort(80),))
 
-    def scene(self, port: HostPort, **fields: object) -> Scene:
+    def scene(self, port: HostPort, **fields: Any) -> Scene:
         scene = Scene().node("n0").queue("q").group("x", created=-1.0)
         scene.pod("x", "n0", constraints=PodConstraints(host_ports=(port,)), **fields)
         return scene.group("a").pod("a", constraints=self.PORT)
@@ -400,16 +403,16 @@ class TestHostPorts:
         assert {outcome["a-0"][1], outcome["a-1"][1]} == {"n0", "n1"}
 
 
-def pod_term(app: str, key: str = "host", **more: object) -> dict:
+def pod_term(app: str, key: str = "host", **more: Any) -> dict[str, Any]:
     return {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key, **more}
 
 
-def wants(*terms: dict) -> PodConstraints:
+def wants(*terms: dict[str, Any]) -> PodConstraints:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}
     return PodConstraints(affinity=affinity(podAffinity=required))
 
 
-def avoids(*terms: dict) -> PodConstraints:
+def avoids(*terms: dict[str, Any]) -> PodConstraints:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": list(terms)}
     return PodConstraints(affinity=affinity(podAntiAffinity=required))
 
@@ -491,7 +494,7 @@ class TestPodAffinity:
             ({}, "n1"),
         ],
     )
-    def test_namespaces_of_a_term(self, term: dict, node: str) -> None:
+    def test_namespaces_of_a_term(self, term: dict[str, Any], node: str) -> None:
         scene = self.scene().pod("x", "n1", labels={"app": "db"})
         scene.extra["namespaces"] = {"far": {"env": "prod"}, NS: {}}
         scene.pod("x", "n2", labels={"app": "db"}, name="stranger")

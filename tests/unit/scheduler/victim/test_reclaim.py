@@ -1,5 +1,7 @@
 """When a queue may take resources back from others."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.scheduler import Action, Settings
@@ -18,7 +20,7 @@ def contest(
     total: int = 4,
     runs: int = 4,
     wants: int = 1,
-    **more: object,
+    **more: Any,
 ) -> Scene:
     """Queue ``theirs`` runs single pods on all GPUs; queue ``mine`` wants some."""
     scene = Scene().node("n0", total).queue("theirs", gpu=theirs).queue("mine", gpu=mine)
@@ -186,7 +188,7 @@ class TestTree:
 
 
 class TestSaturation:
-    def scene(self, **more: object) -> Scene:
+    def scene(self, **more: Any) -> Scene:
         """Two queues with a fair share of two; one has three GPUs and the other one."""
         scene = Scene().node("n0", 4).queue("theirs", gpu=(0, -1, 1)).queue("mine", gpu=(0, -1, 1))
         for index in range(3):

@@ -1,5 +1,7 @@
 """Whom consolidation, reclaim and preemption evict."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.api import Key
@@ -48,7 +50,7 @@ class TestPreempt:
             ({"priority": 50, "preemptibility": "non-preemptible"}, False),
         ],
     )
-    def test_what_cannot_be_preempted_stays(self, fields: dict, evicts: bool) -> None:
+    def test_what_cannot_be_preempted_stays(self, fields: dict[str, Any], evicts: bool) -> None:
         scene = nodes(1).queue("q").job("r", "q", "n0", gpu=1, **fields)
         outcome = scene.job("a", waiting=1, gpu=1, priority=125).run(PREEMPT)
         assert bool(outcome.evicted()) is evicts
@@ -175,7 +177,7 @@ class TestMoving:
 
 
 class TestConsolidation:
-    def scattered(self, **fields: object) -> Scene:
+    def scattered(self, **fields: Any) -> Scene:
         """Two nodes with one free GPU each."""
         return (
             nodes(2, 2).queue("q").job("x", "q", "n0", gpu=1, **fields).job("y", "q", "n1", gpu=1, **fields)
@@ -227,7 +229,7 @@ class TestConsolidation:
 
 
 class TestMinRuntime:
-    def scene(self, age: float, **fields: object) -> Scene:
+    def scene(self, age: float, **fields: Any) -> Scene:
         """A job that started so long ago, and one that would take its place."""
         scene = nodes(2).queue("root", gpu=(-1, -1, 1)).queue("q", "root", **fields)
         scene.job("low", "q", "n0", "n0", gpu=1, last_start=NOW - age)
@@ -296,7 +298,7 @@ class TestMinRuntime:
         ],
     )
     def test_reclaim_asks_the_queue_where_the_two_part(
-        self, method: str, runtimes: dict, evicts: bool
+        self, method: str, runtimes: dict[str, Any], evicts: bool
     ) -> None:
         assert bool(self.reclaim(method, **runtimes)) is evicts
 
@@ -319,6 +321,7 @@ class TestMessages:
         found = outcome.of(Evict)
         assert len(found) == count
         assert all(each.evicted_pods == count for each in found)
+        assert isinstance(found[0], Evict)
         return found[0]
 
     def test_preemption(self) -> None:
@@ -370,7 +373,7 @@ class TestRepeated:
         seen = []
 
         class Search:
-            def __init__(self, *_: object, job: object, **__: object) -> None:
+            def __init__(self, *_: object, job: Any, **__: Any) -> None:
                 self.job = job
 
             def run(self) -> bool:

@@ -1,5 +1,7 @@
 """Gangs that run below their minimum."""
 
+from typing import Any
+
 import pytest
 
 from quarterdeck.api import Key
@@ -11,7 +13,7 @@ STALE = only(Action.STALE_GANG_EVICTION)
 A = Key(NS, "a")
 
 
-def gang(since: float | None = None, running: int = 1, least: int = 2, **more: object) -> Scene:
+def gang(since: float | None = None, running: int = 1, least: int = 2, **more: Any) -> Scene:
     scene = gpu_node(8).group("a", least=least, stale_since=since, **more)
     for _ in range(running):
         scene.pod("a", "n0", gpu=1)
@@ -97,7 +99,7 @@ def test_what_is_said_about_the_gang() -> None:
     ],
     ids=["whole", "one has succeeded", "none is active", "one terminates"],
 )
-def test_gangs_that_are_not_stale_lose_the_note(pods: list[dict]) -> None:
+def test_gangs_that_are_not_stale_lose_the_note(pods: list[dict[str, Any]]) -> None:
     scene = gpu_node(8).group("a", least=2, stale_since=0.0)
     for fields in pods:
         scene.pod("a", gpu=1, **fields)

@@ -13,7 +13,7 @@ from tests.unit.apiserver.builtin.builtin_writepath import create
 
 Json = dict[str, Any]
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-RUNNING = {"running": {"startedAt": "2025-12-31T00:00:00Z"}}
+RUNNING: Json = {"running": {"startedAt": "2025-12-31T00:00:00Z"}}
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def state(ready: bool = False, restarts: int = 0, last: str = "", **states: Any)
     return item
 
 
-ENDED = {"terminated": {"exitCode": 0, "reason": "Completed"}}
+ENDED: Json = {"terminated": {"exitCode": 0, "reason": "Completed"}}
 READY = {"type": "Ready", "status": "True"}
 
 
@@ -135,7 +135,7 @@ def test_status_word_while_initializing(statuses: list[Json], word: str) -> None
 
 
 def test_a_deleted_pod_terminates_unless_it_is_lost_or_done() -> None:
-    deleted = {"deletionTimestamp": "2026-01-01T00:00:30Z"}
+    deleted: Json = {"deletionTimestamp": "2026-01-01T00:00:30Z"}
     assert pod({"phase": "Running"}, **deleted)[2] == "Terminating"
     assert pod({"phase": "Running", "reason": "NodeLost"}, **deleted)[2] == "Unknown"
     assert pod({"phase": "Succeeded"}, **deleted)[2] == "Succeeded"
