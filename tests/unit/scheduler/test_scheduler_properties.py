@@ -140,15 +140,14 @@ def required_topology_holds(snapshot: Snapshot, result: CycleResult) -> None:
             old = {task.node.name for task in tasks if task.node is not None and task.state in ACTIVE}
             labels = {name: cluster.nodes[name].info.labels for name in new | old}
 
-            def domains(names: set[str], labels=labels, above=above) -> set[tuple[str | None, ...]]:
-                return {tuple(labels[name].get(level) for level in above) for name in names}
+            place = {name: tuple(labels[name].get(level) for level in above) for name in labels}
 
-            if len(domains(old)) > 1:
+            if len({place[name] for name in old}) > 1:
                 continue  # it was in pieces before
-            assert len(domains(new)) <= 1
+            assert len({place[name] for name in new}) <= 1
             left = {task.node.name for task in tasks if task.node is not None and task.key not in evicted}
             if new and left & old:
-                assert domains(new) == domains(left & old)
+                assert {place[name] for name in new} == {place[name] for name in left & old}
 
 
 def parts_of(job: Job) -> Iterator[tuple[SubGroupSet | Leaf, list[Leaf]]]:
