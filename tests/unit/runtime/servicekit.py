@@ -1,4 +1,4 @@
-"""Helpers: an embedded server, clients whose cable can be cut, certificates, and kinds to work with."""
+"""Helpers: an embedded server, links that can fail, certificates, and kinds to work with."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ from typing import Any
 from quarterdeck.api import UNSET, DynamicObject, GroupVersionKind, Maybe, Model, Resource, omitempty
 from quarterdeck.api.model import EMPTY_MAP, Map, Seq
 from quarterdeck.apiserver import ApiServer, ServerOptions
-from quarterdeck.client import Client, Headers, InProcessTransport, Response, Stream, Transport
-from quarterdeck.errors import ConnectError, ReadTimeout
-from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.testing import FaultPlan, Link
 from quarterdeck.wire.certificate import issue, make_authority, to_pem
 
 
@@ -31,68 +30,13 @@ async def embedded(**options: Any) -> AsyncIterator[ApiServer]:
         await server.stop()
 
 
-class Cable:
-    """A transport that can be cut: requests fail, or are swallowed until their time is up."""
-
-    def __init__(self, inner: Transport, *, timeout: float = 5.0) -> None:
-        self._inner = inner
-        self._timeout = timeout
-        self.is_cut = False
-        self.swallows = False
-        self.log: list[tuple[float, str, str]] = []
-
-    async def _check(self, method: str, path: str, timeout: float | None) -> None:
-        if self.is_cut and self.swallows:
-            await asyncio.sleep(timeout if timeout is not None else self._timeout)
-            raise ReadTimeout("swallowed")
-        if self.is_cut:
-            raise ConnectError("the cable is cut")
-        self.log.append((asyncio.get_running_loop().time(), method, path))
-
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: str = "",
-        headers: Headers = (),
-        body: bytes = b"",
-        timeout: float | None = None,
-    ) -> Response:
-        await self._check(method, path, timeout)
-        return await self._inner.request(
-            method, path, query=query, headers=headers, body=body, timeout=timeout
-        )
-
-    async def stream(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: str = "",
-        headers: Headers = (),
-        body: bytes = b"",
-        timeout: float | None = None,
-    ) -> Stream:
-        await self._check(method, path, timeout)
-        return await self._inner.stream(
-            method, path, query=query, headers=headers, body=body, timeout=timeout
-        )
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-def cable_to(server: ApiServer) -> Cable:
-    return Cable(InProcessTransport(server.local()))
-
-
-def client_over(cable: Transport) -> Client:
-    return Client.over(cable, clock=LoopClock())
+def link_to(server: ApiServer, plan: FaultPlan | None = None) -> Link:
+    """A line to the server that can fail, with a client of its own."""
+    return Link(InProcessTransport(server.local()), plan=plan)
 
 
 def client_of(server: ApiServer) -> Client:
-    return client_over(cable_to(server))
+    return link_to(server).client
 
 
 async def until(condition: Callable[[], Any], *, seconds: float = 60.0) -> None:

@@ -57,11 +57,10 @@ from tests.unit.runtime.servicekit import (
     Authority,
     Gang,
     Web,
-    cable_to,
     client_of,
-    client_over,
     embedded,
     install,
+    link_to,
     until,
 )
 
@@ -369,14 +368,14 @@ async def test_a_deleted_secret_is_made_anew() -> None:
 @pytest.mark.virtual_time
 async def test_an_outage_of_the_api_server_does_not_end_the_watch() -> None:
     async with embedded() as server:
-        cable = cable_to(server)
-        async with Replica(client_over(cable)) as replica:
+        link = link_to(server)
+        async with Replica(link.client) as replica:
             await asyncio.sleep(10)
-            cable.is_cut = True
+            link.cut()
             await asyncio.sleep(1000)
             other = client_of(server)
             await other.delete(Secret, "hook-tls", "kube-system")
-            cable.is_cut = False
+            link.restore()
             await asyncio.sleep(120)
             assert len(replica.used) == 2
 

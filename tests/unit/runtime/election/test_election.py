@@ -24,7 +24,8 @@ from quarterdeck.runtime.election import (
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.reconcile.recording import NotLeading, recording_client
-from tests.unit.runtime.servicekit import Cable, cable_to, client_of, client_over, embedded
+from quarterdeck.testing import Link
+from tests.unit.runtime.servicekit import client_of, embedded, link_to
 
 pytestmark = pytest.mark.virtual_time
 NAMESPACE = "kube-system"
@@ -34,9 +35,9 @@ def options(identity: str, **changes: Any) -> LeaderElection:
     return LeaderElection(name="gangs", namespace=NAMESPACE, identity=identity, **changes)
 
 
-def candidate(cable: Cable, identity: str, **changes: Any) -> LeaderElector:
+def candidate(link: Link, identity: str, **changes: Any) -> LeaderElector:
     return LeaderElector(
-        client_over(cable), options(identity), clock=LoopClock(), rng=random.Random(identity), **changes
+        link.client, options(identity), clock=LoopClock(), rng=random.Random(identity), **changes
     )
 
 
@@ -57,9 +58,9 @@ async def test_the_other_leads_within_lease_and_retry_and_the_first_writes_nothi
     None
 ):
     async with embedded() as server:
-        cable = cable_to(server)
-        first, second = candidate(cable, "first"), candidate(cable_to(server), "second")
-        writer = recording_client(client_over(cable), Nobody(), may_write=first.may_write)
+        link = link_to(server)
+        first, second = candidate(link, "first"), candidate(link_to(server), "second")
+        writer = recording_client(link.client, Nobody(), may_write=first.may_write)
         landed: list[float] = []
         refused: list[float] = []
 
@@ -83,9 +84,9 @@ async def test_the_other_leads_within_lease_and_retry_and_the_first_writes_nothi
         campaign = asyncio.create_task(second.acquire())
         await asyncio.sleep(30)
         assert not campaign.done()
-        cable.is_cut = cable.swallows = True
+        link.cut(silently=True)
         cut_at = now()
-        last_renewal = cable.log[-1][0]
+        last_renewal = max(each.at for each in link.log if each.status)
         await campaign
         taken_at = now()
         assert taken_at - cut_at <= 15 + 2 * (1 + 1.2)
@@ -105,7 +106,7 @@ async def test_the_other_leads_within_lease_and_retry_and_the_first_writes_nothi
 
 async def test_lease_record_after_acquire_renew_and_release() -> None:
     async with embedded() as server:
-        elector = candidate(cable_to(server), "first")
+        elector = candidate(link_to(server), "first")
         started = MicroTime.of_timestamp(LoopClock().time())
         await elector.acquire()
         acquired = (await lease_of(server)).spec
@@ -133,7 +134,7 @@ async def test_lease_record_after_acquire_renew_and_release() -> None:
         assert released.lease_transitions == 0
         assert released.acquire_time == released.renew_time
 
-        second = candidate(cable_to(server), "second")
+        second = candidate(link_to(server), "second")
         before = now()
         await second.acquire()
         assert now() - before < 2, "a released lease is free at once"
@@ -144,24 +145,24 @@ async def test_lease_record_after_acquire_renew_and_release() -> None:
 
 async def test_renewing_costs_one_request_each() -> None:
     async with embedded() as server:
-        cable = cable_to(server)
-        elector = candidate(cable, "first")
+        link = link_to(server)
+        elector = candidate(link, "first")
         await elector.acquire()
-        cable.log.clear()
+        link.log.clear()
         renewing = asyncio.create_task(elector.renew())
         await asyncio.sleep(21)
         renewing.cancel()
         await asyncio.wait([renewing])
-        assert {method for _, method, _ in cable.log} == {"PUT"}
-        assert len(cable.log) == 11
-        gaps = [b[0] - a[0] for a, b in zip(cable.log, cable.log[1:], strict=False)]
+        assert {each.verb for each in link.log} == {"update"}
+        assert len(link.log) == 11
+        gaps = [b.at - a.at for a, b in zip(link.log, link.log[1:], strict=False)]
         assert gaps == pytest.approx([2.0] * len(gaps))
 
 
 async def test_a_foreign_change_sends_the_leader_through_the_slow_path_and_it_keeps_leading() -> None:
     async with embedded() as server:
         metrics = RuntimeMetrics()
-        elector = candidate(cable_to(server), "first", metrics=metrics.election("gangs"))
+        elector = candidate(link_to(server), "first", metrics=metrics.election("gangs"))
         await elector.acquire()
         assert metrics.registry.value("leader_election_master_status", "gangs") == 1
         lease = await lease_of(server)
@@ -188,7 +189,7 @@ async def test_remote_dates_do_not_matter_only_change_does() -> None:
         await ghost.acquire()
         lease = await lease_of(server)
         await client.update(lease.evolve(spec=lease.spec.evolve(renew_time=old, acquire_time=old)))
-        elector = candidate(cable_to(server), "second")
+        elector = candidate(link_to(server), "second")
         before = now()
         await elector.acquire()
         assert 15 <= now() - before <= 15 + 2 * 2.2
@@ -196,16 +197,16 @@ async def test_remote_dates_do_not_matter_only_change_does() -> None:
 
 async def test_attempts_are_jittered_between_one_and_two_point_two_retry_periods() -> None:
     async with embedded() as server:
-        leader = candidate(cable_to(server), "first")
+        leader = candidate(link_to(server), "first")
         await leader.acquire()
         renewing = asyncio.create_task(leader.renew())
-        cable = cable_to(server)
-        campaign = asyncio.create_task(candidate(cable, "second").acquire())
+        link = link_to(server)
+        campaign = asyncio.create_task(candidate(link, "second").acquire())
         await asyncio.sleep(300)
         for task in (campaign, renewing):
             task.cancel()
             await asyncio.wait([task])
-        gaps = [b[0] - a[0] for a, b in zip(cable.log, cable.log[1:], strict=False)]
+        gaps = [b.at - a.at for a, b in zip(link.log, link.log[1:], strict=False)]
         assert min(gaps) >= 2.0
         assert max(gaps) <= 2.0 * 2.2
         assert max(gaps) - min(gaps) > 0.5
@@ -213,14 +214,14 @@ async def test_attempts_are_jittered_between_one_and_two_point_two_retry_periods
 
 async def test_a_conflict_while_taking_over_is_a_lost_try() -> None:
     async with embedded() as server:
-        one, two = candidate(cable_to(server), "one"), candidate(cable_to(server), "two")
+        one, two = candidate(link_to(server), "one"), candidate(link_to(server), "two")
         results = await asyncio.gather(one.try_acquire_or_renew(), two.try_acquire_or_renew())
         assert sorted(results) == [False, True]
 
 
 async def test_the_fence_closes_although_nobody_renews_or_notices() -> None:
     async with embedded() as server:
-        elector = candidate(cable_to(server), "first")
+        elector = candidate(link_to(server), "first")
         assert not elector.may_write()
         await elector.acquire()
         await asyncio.sleep(10)
@@ -236,10 +237,10 @@ async def test_the_fence_closes_although_nobody_renews_or_notices() -> None:
 async def test_losing_and_winning_is_told() -> None:
     async with embedded() as server:
         told: list[tuple[str, str]] = []
-        cable = cable_to(server)
-        elector = candidate(cable, "first", tell=lambda lease, note: told.append((lease.metadata.name, note)))
+        link = link_to(server)
+        elector = candidate(link, "first", tell=lambda lease, note: told.append((lease.metadata.name, note)))
         await elector.acquire()
-        cable.is_cut = True
+        link.cut()
         before = now()
         await elector.renew()
         assert now() - before == pytest.approx(10, abs=0.1)
@@ -249,9 +250,9 @@ async def test_losing_and_winning_is_told() -> None:
 
 async def test_a_candidate_that_never_tried_releases_nothing() -> None:
     async with embedded() as server:
-        cable = cable_to(server)
-        assert not await candidate(cable, "first").release()
-        assert cable.log == []
+        link = link_to(server)
+        assert not await candidate(link, "first").release()
+        assert link.log == []
         with pytest.raises(NotFound):
             await lease_of(server)
 
@@ -300,10 +301,10 @@ async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one
 
     async with embedded() as server:
         leading: dict[int, str] = {}
-        cables = {name: cable_to(server) for name in ("a", "b", "c")}
+        links = {name: link_to(server) for name in ("a", "b", "c")}
 
         def start(name: str) -> tuple[ShardedElector, asyncio.Task[None]]:
-            client: Client = client_over(cables[name])
+            client: Client = links[name].client
             elector = ShardedElector(
                 client, options(name, shards=8), clock=LoopClock(), rng=random.Random(name)
             )
@@ -317,7 +318,7 @@ async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one
 
             return elector, asyncio.create_task(elector.run(won, lost))
 
-        runs = {name: start(name) for name in cables}
+        runs = {name: start(name) for name in links}
         await asyncio.sleep(60)
         held = {name: elector.held for name, (elector, _) in runs.items()}
         assert sorted(shard for shards in held.values() for shard in shards) == list(range(8))
@@ -327,7 +328,7 @@ async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one
             leading[shard_of(key, 8)]
         ]
 
-        cables["b"].is_cut = True
+        links["b"].cut()
         await asyncio.sleep(60)
         survivors = {name: runs[name][0].held for name in ("a", "c")}
         assert sorted(shard for shards in survivors.values() for shard in shards) == list(range(8))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import enum
 import random
+from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -13,11 +15,11 @@ from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Namespace, core, events
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client
-from quarterdeck.errors import ConnectError
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.event.broadcaster import WRITERS
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from tests.unit.runtime.servicekit import Cable, Gang, cable_to, client_of, client_over, embedded
+from quarterdeck.testing import FaultPlan, Latency
+from tests.unit.runtime.servicekit import Gang, client_of, embedded, link_to
 
 pytestmark = pytest.mark.virtual_time
 COMBINED = "(combined from similar events): "
@@ -82,8 +84,8 @@ async def test_events_of_cluster_scoped_objects_live_in_default_and_odd_names_be
 
 async def test_series_second_event_patches_later_ones_wait_and_a_quiet_series_ends() -> None:
     async with embedded() as server:
-        cable = cable_to(server)
-        async with broadcaster(client_over(cable)) as events_:
+        link = link_to(server)
+        async with broadcaster(link.client) as events_:
             recorder = events_.recorder("c")
 
             def say(note: str, version: str) -> None:
@@ -97,12 +99,12 @@ async def test_series_second_event_patches_later_ones_wait_and_a_quiet_series_en
             assert event.series
             assert event.series.count == 2
             assert event.note == "first", "the note is not part of the series"
-            requests = [method for _, method, _ in cable.log]
-            assert requests == ["POST", "PATCH"]
+            requests = [each.verb for each in link.log]
+            assert requests == ["create", "patch"]
             for _ in range(350):
                 say("again", "3")
                 await asyncio.sleep(4)  # never quiet for six minutes
-            assert [method for _, method, _ in cable.log] == requests, "counted in memory only"
+            assert [each.verb for each in link.log] == requests, "counted in memory only"
             for _ in range(120):
                 say("again", "3")
                 await asyncio.sleep(4)
@@ -134,8 +136,8 @@ async def test_a_series_whose_event_is_gone_is_created_anew() -> None:
 
 async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
     async with embedded() as server:
-        cable = cable_to(server)
-        async with broadcaster(client_over(cable), api="core") as events_:
+        link = link_to(server)
+        async with broadcaster(link.client, api="core") as events_:
             recorder = events_.recorder("c")
             for _ in range(3):
                 recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
@@ -145,7 +147,7 @@ async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
             assert event.first_timestamp != event.last_timestamp
             assert event.source.component == "c"
             assert event.source.host == "node-1"
-            assert [method for _, method, _ in cable.log] == ["POST", "PATCH", "PATCH"]
+            assert [each.verb for each in link.log] == ["create", "patch", "patch"]
             await client_of(server).delete(event)
             recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
             await asyncio.sleep(1)
@@ -173,23 +175,23 @@ async def test_ten_different_messages_become_one_event() -> None:
 
 async def test_burst_beyond_25_is_dropped_and_refills_one_every_five_minutes() -> None:
     async with embedded() as server:
-        cable, metrics = cable_to(server), RuntimeMetrics()
-        async with broadcaster(client_over(cable), api="core", metrics=metrics) as events_:
+        link, metrics = link_to(server), RuntimeMetrics()
+        async with broadcaster(link.client, api="core", metrics=metrics) as events_:
             recorder = events_.recorder("c")
             for _ in range(40):
                 recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
             await asyncio.sleep(1)
-            assert len(cable.log) == 25
+            assert len(link.log) == 25
             assert metrics.events_dropped.value == 15
             recorder.event(gang(), "Warning", "Scaled", "Scale", "another type has its own budget")
             recorder.event(gang("other"), "Normal", "Scaled", "Scale", "so has another object")
             await asyncio.sleep(1)
-            assert len(cable.log) == 27
+            assert len(link.log) == 27
             await asyncio.sleep(300)
             for _ in range(3):
                 recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
             await asyncio.sleep(1)
-            assert len(cable.log) == 28
+            assert len(link.log) == 28
 
 
 async def test_a_full_queue_drops_and_counts_and_never_blocks() -> None:
@@ -252,56 +254,41 @@ async def test_refusals_of_one_kind_are_warned_of_once_a_minute(caplog: pytest.L
         assert metrics.events_dropped.value == 31
 
 
-class Slow(Cable):
-    """A cable on which every request takes a second."""
-
-    def __init__(self, inner: Any) -> None:
-        super().__init__(inner)
-        self.under_way = 0
-        self.most = 0
-
-    async def _check(self, method: str, path: str, timeout: float | None) -> None:
-        self.under_way += 1
-        self.most = max(self.most, self.under_way)
-        await asyncio.sleep(1)
-        self.under_way -= 1
-        await super()._check(method, path, timeout)
-
-
 async def test_a_few_events_are_written_at_a_time() -> None:
     async with embedded() as server:
-        cable = Slow(cable_to(server))
-        async with broadcaster(client_over(cable)) as events_:
+        link = link_to(server, FaultPlan(0, Latency((1.0, 1.0))))
+        async with broadcaster(link.client) as events_:
             recorder = events_.recorder("c")
             for index in range(4 * WRITERS):
                 recorder.event(gang(f"g-{index}"), "Normal", "Made", "Make", "")
             await asyncio.sleep(4.5)
-            assert cable.most == WRITERS
+            begun = Counter(round(each.at, 3) for each in link.log)
+            assert max(begun.values()) == WRITERS
             assert len(await written(server)) == 4 * WRITERS
 
 
 async def test_writes_of_one_event_keep_their_order() -> None:
     async with embedded() as server:
-        cable = Slow(cable_to(server))
-        async with broadcaster(client_over(cable), api="core") as events_:
+        link = link_to(server, FaultPlan(0, Latency((1.0, 1.0))))
+        async with broadcaster(link.client, api="core") as events_:
             recorder = events_.recorder("c")
             for _ in range(3):
                 for name in ("a", "b"):
                     recorder.event(gang(name), "Normal", "Scaled", "Scale", "same")
             await asyncio.sleep(3.5)
-            assert [method for _, method, _ in cable.log] == ["POST"] * 2 + ["PATCH"] * 4
+            assert [each.verb for each in link.log] == ["create"] * 2 + ["patch"] * 4
             assert [event.count for event in await legacy(server)] == [3, 3]
 
 
 async def test_a_burst_about_one_thing_takes_two_writes_and_no_room() -> None:
     async with embedded() as server:
-        cable, metrics = cable_to(server), RuntimeMetrics()
-        async with broadcaster(client_over(cable), metrics=metrics) as events_:
+        link, metrics = link_to(server), RuntimeMetrics()
+        async with broadcaster(link.client, metrics=metrics) as events_:
             recorder = events_.recorder("c")
             for _ in range(10_000):
                 recorder.event(gang(), "Normal", "Scaled", "Scale", "")
             await asyncio.sleep(1)
-            assert [method for _, method, _ in cable.log] == ["POST", "PATCH"]
+            assert [each.verb for each in link.log] == ["create", "patch"]
         [event] = await written(server)
         assert event.series
         assert event.series.count == 10_000
@@ -324,46 +311,32 @@ async def test_a_series_whose_first_event_was_dropped_is_created_by_the_second()
 
 async def test_an_unreachable_server_is_tried_twelve_times() -> None:
     async with embedded() as server:
-        cable, metrics = Attempts(cable_to(server)), RuntimeMetrics()
-        async with broadcaster(client_over(cable), metrics=metrics) as events_:
-            cable.is_cut = True
+        link, metrics = link_to(server), RuntimeMetrics()
+        async with broadcaster(link.client, metrics=metrics) as events_:
+            link.cut()
             started = asyncio.get_running_loop().time()
             events_.recorder("c").event(gang(), "Normal", "Made", "Make", "")
             await asyncio.sleep(600)
-            assert len(cable.attempts) == 12
-            gaps = [b - a for a, b in zip(cable.attempts, cable.attempts[1:], strict=False)]
-            assert cable.attempts[0] == started
+            attempts = [each.at for each in link.log if not each.status]
+            assert len(attempts) == 12
+            gaps = [b - a for a, b in pairwise(attempts)]
+            assert attempts[0] == started
             assert 0 < gaps[0] < 10, "the first wait is random"
             assert gaps[1:] == pytest.approx([10.0] * 10)
             assert metrics.events_dropped.value == 1
-            cable.is_cut = False
+            link.restore()
             events_.recorder("c").event(gang("later"), "Normal", "Made", "Make", "")
             await asyncio.sleep(1)
             assert [event.regarding.name for event in await written(server)] == ["later"]
 
 
-class Attempts(Cable):
-    """A cable that remembers the requests that failed."""
-
-    def __init__(self, inner: Any) -> None:
-        super().__init__(inner)
-        self.attempts: list[float] = []
-
-    async def _check(self, method: str, path: str, timeout: float | None) -> None:
-        try:
-            await super()._check(method, path, timeout)
-        except ConnectError:
-            self.attempts.append(asyncio.get_running_loop().time())
-            raise
-
-
 async def test_what_the_server_refuses_is_final() -> None:
     async with embedded() as server:
-        cable, metrics = cable_to(server), RuntimeMetrics()
-        async with broadcaster(client_over(cable), metrics=metrics) as events_:
+        link, metrics = link_to(server), RuntimeMetrics()
+        async with broadcaster(link.client, metrics=metrics) as events_:
             events_.recorder("c").event(gang(namespace="nowhere"), "Normal", "Made", "Make", "")
             await asyncio.sleep(600)
-        assert len(cable.log) == 1
+        assert len(link.log) == 1
         assert metrics.events_dropped.value == 1
 
 
@@ -382,9 +355,9 @@ async def test_stopping_writes_what_is_queued_and_the_counts_of_open_series() ->
 
 async def test_stopping_takes_no_longer_than_the_grace_period() -> None:
     async with embedded() as server:
-        cable, metrics = cable_to(server), RuntimeMetrics()
-        cable.is_cut = cable.swallows = True
-        events_ = broadcaster(client_over(cable), metrics=metrics, flush_grace=3.0)
+        link, metrics = link_to(server), RuntimeMetrics()
+        link.cut(silently=True)
+        events_ = broadcaster(link.client, metrics=metrics, flush_grace=3.0)
         await events_.start()
         recorder = events_.recorder("c")
         for index in range(4):

@@ -25,7 +25,7 @@ from quarterdeck.runtime.health.access import AccessReviewer as Reviewer
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.wire.http import Request, text
-from tests.unit.runtime.servicekit import Web, cable_to, client_of, client_over, embedded
+from tests.unit.runtime.servicekit import Web, client_of, embedded, link_to
 
 pytestmark = pytest.mark.real_time
 
@@ -219,8 +219,8 @@ async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Pat
     tokens.write_text('scraper-token,scraper,1,"monitoring"\nstranger-token,stranger,2,""\n')
     async with embedded(token_file=tokens) as api:
         await grant_metrics(client_of(api), "scraper")
-        cable = cable_to(api)
-        reviewer = Reviewer(client_over(cable), clock=LoopClock())
+        link = link_to(api)
+        reviewer = Reviewer(link.client, clock=LoopClock())
 
         async def get(token: str) -> int:
             refusal = await reviewer.refuse(
@@ -229,8 +229,8 @@ async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Pat
             return 200 if refusal is None else refusal.status
 
         def asked() -> list[str]:
-            kinds = [path.rpartition("/")[2] for _, _, path in cable.log]
-            cable.log.clear()
+            kinds = [each.target.resource.partition(".")[0] for each in link.log]
+            link.log.clear()
             return kinds
 
         assert [await get("scraper-token") for _ in range(3)] == [200, 200, 200]
@@ -246,6 +246,6 @@ async def test_reviews_are_remembered_for_as_long_as_upstream_does(tmp_path: Pat
         await asyncio.sleep(31)
         assert await get("stranger-token") == 403
         assert asked() == ["subjectaccessreviews"], "denials for half a minute"
-        cable.is_cut = True
+        link.cut()
         assert await get("unknown") == 500
         assert await get("scraper-token") == 200, "what is remembered still holds"
