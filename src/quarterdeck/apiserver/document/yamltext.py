@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import yaml
 
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gonumber import float_text
 
 _WIDTH: Final = 80
@@ -43,7 +44,7 @@ def to_yaml(document: Any) -> bytes:
     return _dumped(_sorted(document)).encode()
 
 
-class _UnusualKey(Exception):
+class _UnusualKey(QuarterdeckError):
     """A key that takes more than a line: libyaml has to write everything."""
 
 
