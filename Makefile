@@ -7,7 +7,7 @@ ARGS ?=
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,6 +30,9 @@ up: $(STAMP) ## embedded server, controllers and operators in one process
 # files in the order of their folders: those with few, long tests come first and do not wait for each other
 test: $(STAMP) ## all tests
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+
+properties: $(STAMP) ## the scheduler's properties over ten thousand random clusters
+	@QUARTERDECK_CLUSTERS=10000 $(BIN)/python -m pytest --numprocesses 2 tests/unit/scheduler/test_scheduler_properties.py $(ARGS)
 
 check: $(STAMP) ## format, lint, types, import contracts, generated types
 	@$(BIN)/ruff format --check src tests tools benchmarks examples

@@ -1,13 +1,14 @@
 """Gang scheduling: the CPU of one cycle, how it grows, and a naive scheduler on the same cluster.
 
-    python -m benchmarks scheduler [--only cycle|growth|saturated|peer] [--nodes N] [--pods N]
+    python -m benchmarks scheduler [--only cycle|growth|saturated|large|peer] [--nodes N] [--pods N]
 
 `cycle`: nodes with 8 GPUs each, pending pods in gangs of 8 to 64 in 100 queues of 10 departments; with and
 without topology constraints, and again when everything that fits is running. `growth`: twice the nodes and
 twice the pods, several times. `saturated`: no GPU is free, and gangs of other queues, then gangs of higher
 priority, want some: cycles that reclaim and preempt. `peer`: the same small clusters scheduled here and by
 the scheduler of `benchmarks/naive`, which copies its state at every checkpoint and scores all nodes for
-every pod; the outcomes must be equal.
+every pod; the outcomes must be equal. `large`, only if it is asked for: 20,000 nodes with 200,000 pods that
+run, and 10,000 that wait.
 """
 
 from __future__ import annotations
@@ -94,6 +95,17 @@ class Cluster:
                     break
                 self._free[at] -= 1
                 self.pods[index] = replace(self.pods[index], phase="Running", node=self.nodes[at].name)
+
+    def occupy(self, count: int) -> None:
+        """Add so many running pods without GPUs, in gangs, spread over the nodes."""
+        while len(self.pods) < count:
+            start = len(self.pods)
+            size = self.random.randint(*GANG)
+            self._gang(size, self.leaves, (50,), size, TopologyConstraint())
+            for index in range(start, len(self.pods)):
+                node = self.nodes[index % len(self.nodes)].name
+                request = Resources(100, 1 << 20, 0)
+                self.pods[index] = replace(self.pods[index], phase="Running", node=node, request=request)
 
     def _gang(
         self, size: int, leaves: list[str], priorities: tuple[int, ...], least: int, near: TopologyConstraint
@@ -269,6 +281,21 @@ def bench_saturated(nodes: int) -> bool:
     return True
 
 
+def bench_large(nodes: int, running_pods: int, pods: int) -> bool:
+    """A big cluster that is in use: a cycle that places pods, and the one after."""
+    print(f"\nlarge: {nodes:,} nodes, {running_pods:,} running pods, {pods:,} pending (CPU)")
+    cluster = Cluster(nodes, 100)
+    cluster.occupy(running_pods)
+    cluster.wait(pods, cluster.leaves)
+    snapshot = cluster.snapshot()
+    result, seconds = timed(lambda: schedule(snapshot))
+    print(f"  a cycle          {seconds:6.2f} s   {count(result)[Bind]:,} bound")
+    full = running(snapshot, result)
+    again, seconds = timed(lambda: schedule(full))
+    print(f"  the cycle after  {seconds:6.2f} s   {count(again)[Bind]} bound")
+    return count(result)[Bind] == pods and not count(again)[Bind]
+
+
 def bench_peer(rounds: int) -> bool:
     """The naive scheduler on clusters that it can bear, and whether both decide the same."""
     print(
@@ -301,7 +328,7 @@ def bench_peer(rounds: int) -> bool:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks scheduler", description=__doc__)
-    parser.add_argument("--only", choices=("cycle", "growth", "saturated", "peer"))
+    parser.add_argument("--only", choices=("cycle", "growth", "saturated", "large", "peer"))
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=6, help="clusters for the peer")
@@ -314,6 +341,8 @@ def main(arguments: list[str]) -> int:
         good = bench_growth(sizes) and good
     if options.only in (None, "saturated"):
         good = bench_saturated(options.nodes) and good
+    if options.only == "large":
+        good = bench_large(20_000, 200_000, 10_000) and good
     if options.only in (None, "peer"):
         good = bench_peer(options.rounds) and good
     return 0 if good else 1

@@ -9,9 +9,11 @@ import ssl
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
+
+Json = dict[str, Any]
 
 
 class Target(NamedTuple):
@@ -24,17 +26,24 @@ class Target(NamedTuple):
 
 def target(kubeconfig: Path) -> Target:
     document = yaml.safe_load(kubeconfig.read_text())
-    cluster = document["clusters"][0]["cluster"]
-    user = document["users"][0]["user"]
+    context = _named(document, "context", document["current-context"])
+    cluster = _named(document, "cluster", context["cluster"])
+    user = _named(document, "user", context["user"])
     host, _, port = cluster["server"].removeprefix("https://").rpartition(":")
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
-    context = ssl.create_default_context(cadata=authority)
+    security = ssl.create_default_context(cadata=authority)
     with tempfile.TemporaryDirectory() as directory:
         certificate, key = Path(directory, "crt"), Path(directory, "key")
         certificate.write_bytes(base64.b64decode(user["client-certificate-data"]))
         key.write_bytes(base64.b64decode(user["client-key-data"]))
-        context.load_cert_chain(certificate, key)
-    return Target(host, int(port), context)
+        security.load_cert_chain(certificate, key)
+    return Target(host, int(port), security)
+
+
+def _named(kubeconfig: Json, kind: str, name: str) -> Json:
+    """The cluster, user or context of that name."""
+    found: Json = next(each[kind] for each in kubeconfig[f"{kind}s"] if each["name"] == name)
+    return found
 
 
 def render(method: str, path: str, body: bytes = b"", accept: str = "application/json") -> bytes:

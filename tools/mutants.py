@@ -152,7 +152,7 @@ class Copy:
 
 
 def record(copy: Copy, folders: Sequence[str]) -> Tests:
-    """Run the tests once; those that fail unchanged are named and left out."""
+    """Run the tests once; those that fail unchanged, or cannot be read, are named and left out."""
     output = copy.root / "reach.json"
     words = ("--continue-on-collection-errors", *folders)
     code = copy.pytest(*words, timeout=RECORDING_SECONDS, MUTATION_RECORD=str(output))

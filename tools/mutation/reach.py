@@ -50,6 +50,10 @@ class Recorder:
                 if SOURCE in code.co_filename:
                     self._reach[code.co_filename][code.co_firstlineno].append(item.nodeid)
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        if report.failed:
+            self._tests[report.nodeid] = (0.0, False)
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         seconds, passed = self._tests.get(report.nodeid, (0.0, True))
         self._tests[report.nodeid] = (seconds + report.duration, passed and not report.failed)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from quarterdeck.wire import gostyle
 
 from .builtin.print import printers
+from .discovery.metadatatext import OBJECT_META
 from .document.jsonpath import JsonPath
 
 Json = dict[str, Any]
@@ -74,13 +75,19 @@ NAME_COLUMN: Json = {
 }
 
 
+_AGE: Json = {
+    "name": "Age",
+    "type": "date",
+    "jsonPath": ".metadata.creationTimestamp",
+    "description": OBJECT_META["creationTimestamp"],
+}
+
+
 class CustomPrinter:
     """Columns of a CRD version (`additionalPrinterColumns`), or Name and Age when it declares none."""
 
     def __init__(self, declared: Sequence[Json] | None) -> None:
-        columns = declared or [
-            {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp", "description": ""}
-        ]
+        columns = declared or [_AGE]
         self.columns: list[Json] = [NAME_COLUMN]
         self.decode = printers.decode_whole
         self._cells: list[Callable[[Json, datetime], Any]] = []

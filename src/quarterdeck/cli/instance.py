@@ -94,9 +94,12 @@ def find(name: str) -> Instance:
     return found[0]
 
 
-def left_behind() -> Callable[[str], bool]:
-    """Tells names that clusters are given here, and that none has that runs."""
-    alive = {each.name for each in running()}
+def left_behind(context_file: str) -> Callable[[str], bool]:
+    """Tells names that clusters are given here, and that none has that runs with its context in the file.
+
+    A name alone is not enough: the next cluster takes it, and its context may be in another file.
+    """
+    alive = {each.name for each in running() if each.context_file == context_file}
     return lambda name: name not in alive and _GIVEN.fullmatch(name) is not None
 
 

@@ -126,6 +126,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         future.add_done_callback(self._release)
         return future
 
+    async def shutdown_default_executor(self, *limit: float | None) -> None:
+        """As always, but the clock stands still until the threads have ended, not up to their time limit."""
+        self._busy += 1
+        try:
+            await super().shutdown_default_executor(*limit)
+        finally:
+            self._busy -= 1
+
     def _release(self, _future: "asyncio.Future[Any]") -> None:
         self._busy -= 1
 

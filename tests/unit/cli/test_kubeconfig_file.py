@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from quarterdeck.cli.error import CommandError
+from quarterdeck.cli.instance import Instance, left_behind, process_start, register
 from quarterdeck.cli.kubeconfigfile import ContextInFile, default_path
 
 OURS = {
@@ -124,3 +125,25 @@ def test_what_killed_clusters_left_behind_is_taken_out(tmp_path: Path) -> None:
     ContextInFile(path, "mine").add(OURS)
     ContextInFile(path, "quarterdeck-2").add(OURS, left_behind=lambda name: name == "quarterdeck")
     assert names(read(path), "contexts") == ["mine", "quarterdeck-2"]
+
+
+def test_a_name_that_another_cluster_took_is_left_behind_in_this_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    here, elsewhere = str(tmp_path / "here"), str(tmp_path / "elsewhere")
+
+    def describe(name: str) -> Instance:
+        return Instance(
+            name=name,
+            pid=os.getpid(),
+            started=process_start(os.getpid()),
+            url="https://127.0.0.1:1",
+            kubeconfig={},
+            context_file=elsewhere,
+        )
+
+    assert register("", describe).name == "quarterdeck"
+    assert left_behind(here)("quarterdeck")
+    assert not left_behind(elsewhere)("quarterdeck")
+    assert not left_behind(here)("mine")

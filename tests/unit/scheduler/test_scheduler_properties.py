@@ -137,16 +137,17 @@ def required_topology_holds(snapshot: Snapshot, result: CycleResult) -> None:
             above = order[: order.index(constraint.required_level) + 1]
             tasks = [task for leaf in leaves for task in leaf.tasks]
             new = {binds[task.key] for task in tasks if task.key in binds}
-            old = {
-                task.node.name
-                for task in tasks
-                if task.node is not None and task.state in ACTIVE and task.key not in evicted
-            }
+            old = {task.node.name for task in tasks if task.node is not None and task.state in ACTIVE}
             labels = {name: cluster.nodes[name].info.labels for name in new | old}
-            domains = {tuple(labels[name].get(level) for level in above) for name in new}
-            assert len(domains) <= 1 or old
-            if old and new:
-                assert domains <= {tuple(labels[name].get(level) for level in above) for name in old}
+
+            place = {name: tuple(labels[name].get(level) for level in above) for name in labels}
+
+            if len({place[name] for name in old}) > 1:
+                continue  # it was in pieces before
+            assert len({place[name] for name in new}) <= 1
+            left = {task.node.name for task in tasks if task.node is not None and task.key not in evicted}
+            if new and left & old:
+                assert {place[name] for name in new} == {place[name] for name in left & old}
 
 
 def parts_of(job: Job) -> Iterator[tuple[SubGroupSet | Leaf, list[Leaf]]]:

@@ -84,7 +84,20 @@ class DefinitionLifecycle:
                 for entry in self._bucket.scan():  # names of the deleted one are free now
                     if entry.name.endswith("." + group):
                         self._queue[entry.name] = None
+            else:
+                self._take_effect(event.entry)
         self._wake.set()
+
+    def _take_effect(self, entry: Entry) -> None:
+        """Serve a definition that is established as it is now: whoever wrote it counts on it from here on."""
+        crd = entry.document()
+        if "deletionTimestamp" in crd["metadata"] or not _is_established(crd):
+            return
+        try:
+            self._accept(crd)
+            self._serve(entry.name, crd)
+        except Exception:  # noqa: BLE001 - supervision point: one bad definition stops no other
+            _log.exception("custom resource definition failed", extra={"definition": entry.name})
 
     async def _run(self) -> None:
         while True:
@@ -114,8 +127,7 @@ class DefinitionLifecycle:
             return
         if self._accept(crd):
             entry = await self._write(entry, crd)
-        conditions = _conditions(crd)
-        if conditions.get("Established", {}).get("status") == "True":
+        if _is_established(crd):
             self._serve(name, crd)
         else:
             self._withdraw(name)
@@ -130,7 +142,7 @@ class DefinitionLifecycle:
         reason, message = self._accept_names(crd)
         if not reason:
             self._set(crd, "NamesAccepted", "True", "NoConflicts", "no conflicts found")
-            if _conditions(crd).get("Established", {}).get("status") != "True":
+            if not _is_established(crd):
                 self._set(
                     crd,
                     "Established",
@@ -140,7 +152,7 @@ class DefinitionLifecycle:
                 )
         else:
             self._set(crd, "NamesAccepted", "False", reason, message)
-            if _conditions(crd).get("Established", {}).get("status") != "True":
+            if not _is_established(crd):
                 self._set(crd, "Established", "False", "NotAccepted", "not all names are accepted")
         group = spec["group"]
         if group.endswith((".k8s.io", ".kubernetes.io")):
@@ -288,8 +300,7 @@ class DefinitionLifecycle:
         )
         if encode_value(crd) != before:
             entry = await self._write(entry, crd)
-        established = _conditions(crd).get("Established", {}).get("status") == "True"
-        if established:
+        if _is_established(crd):
             self._serve(name, crd)
             family, _ = self._families[name]
             resource = next(r for r in family.versions.values() if r.api_version == family.storage_version)
@@ -320,9 +331,9 @@ class DefinitionLifecycle:
         self._wake.set()
 
 
-def _conditions(crd: Json) -> dict[str, Json]:
+def _is_established(crd: Json) -> bool:
     listed = (crd.get("status") or {}).get("conditions") or ()
-    return {condition["type"]: condition for condition in listed}
+    return any(each["type"] == "Established" and each["status"] == "True" for each in listed)
 
 
 def set_condition(holder: Json, kind: str, value: str, reason: str, message: str, now: str) -> None:

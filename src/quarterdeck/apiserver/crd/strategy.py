@@ -8,14 +8,9 @@ from quarterdeck.apiserver.builtin.kind import SpecStrategy
 from quarterdeck.apiserver.resource.strategy import WriteContext
 from quarterdeck.wire.fielderror import FieldError
 
+from .default import default_crd
 from .lifecycle import FINALIZER, set_condition
-from .validation import (
-    crd_warnings,
-    default_crd,
-    validate_crd_create,
-    validate_crd_status_update,
-    validate_crd_update,
-)
+from .validation import crd_warnings, validate_crd_create, validate_crd_status_update, validate_crd_update
 
 Json = dict[str, Any]
 

@@ -48,7 +48,7 @@ class Discovery:
         if not found[0]:
             return None
         if output.yaml:
-            from quarterdeck.apiserver.registry.answer import to_yaml
+            from quarterdeck.apiserver.document.yamltext import to_yaml
 
             return Response(200, to_yaml(msgspec.json.decode(found[0])), content_type="application/yaml")
         return Response(200, found[0])

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from quarterdeck.apiserver.builtin import quantity
 from quarterdeck.apiserver.builtin.typetable import Field, StructType, Type
@@ -386,11 +386,15 @@ def _time(kind: str, name: str) -> _Decode:
             return _ABSENT
         if type(value) is not str:
             raise ShapeError(f"json: cannot unmarshal {_describe(value)} into Go value of type string")
-        if not micro and len(value) == 20 and _SECONDS.fullmatch(value):
-            return value
-        return parse_time(value, micro=micro)
+        if micro or len(value) != 20 or not _SECONDS.fullmatch(value):
+            value = parse_time(value, micro=micro)
+        return None if value in _ZERO_TIMES else value
 
     return decode
+
+
+#: Go's zero time, which is the same as none at all
+_ZERO_TIMES: Final = ("0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000000Z")
 
 
 def parse_time(value: str, *, micro: bool = False) -> str:
@@ -408,9 +412,7 @@ def parse_time(value: str, *, micro: bool = False) -> str:
         moment = datetime.fromisoformat(f"{found[1]}T{found[2]}{fraction}{zone}").astimezone(UTC)
     except ValueError as error:
         raise ShapeError(f'parsing time "{value}": {error}') from None
-    if micro:
-        return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond:06d}Z"
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment.replace(tzinfo=None).isoformat(timespec="microseconds" if micro else "seconds") + "Z"
 
 
 def _quantity(name: str) -> _Decode:

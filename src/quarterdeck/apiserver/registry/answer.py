@@ -6,16 +6,15 @@ that path. All other forms work on documents.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
-import yaml
 
 from quarterdeck.apiserver import status, table, wallclock
 from quarterdeck.apiserver.document.negotiate import Output
+from quarterdeck.apiserver.document.yamltext import to_yaml
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire import fielderror
@@ -40,35 +39,6 @@ def status_response(error: status.StatusError, *, yaml_wanted: bool = False) -> 
     if yaml_wanted:
         return Response(error.code, to_yaml(document), content_type="application/yaml", headers=error.headers)
     return json_response(error.code, document, error.headers)
-
-
-#: what Go reads as a boolean or a number and Python's YAML as text
-_READ_OTHERWISE = re.compile(r"[yYnN]|0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)[eE][-+]?\d+").fullmatch
-
-
-class _YamlDumper(yaml.CSafeDumper):
-    """YAML as Go writes it: what would read as something else than a string is in double quotes."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _represent_text(dumper: yaml.CSafeDumper, text: str) -> Any:
-    plain = dumper.resolve(yaml.ScalarNode, text, (True, False))  # type: ignore[no-untyped-call]
-    style = None if plain == "tag:yaml.org,2002:str" and not _READ_OTHERWISE(text) else '"'
-    if "\n" in text:
-        style = "|"
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_YamlDumper.add_representer(str, _represent_text)
-
-
-def to_yaml(document: Any) -> bytes:
-    text: str = yaml.dump(
-        document, Dumper=_YamlDumper, default_flow_style=False, sort_keys=True, allow_unicode=True
-    )
-    return text.removesuffix("...\n").encode()  # an end mark that only follows a text with blank lines
 
 
 def document_response(request: ApiRequest, code: int, document: Json) -> Response:

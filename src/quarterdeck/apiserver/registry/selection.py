@@ -74,6 +74,7 @@ class Selection:
             return entry.namespace
         fields = entry.fields
         if fields is None or path not in fields:
-            fields = self._resource.selectable(self._resource.read(entry)) or {}
+            # an object that is served in two groups has the fields of both
+            fields = {**(fields or {}), **(self._resource.selectable(self._resource.read(entry)) or {})}
             entry.remember_fields(fields)
         return fields.get(path, "")

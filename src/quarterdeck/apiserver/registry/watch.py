@@ -107,6 +107,8 @@ class WatchStream:
         self._namespace = request.info.namespace or (selection.namespace if self.resource.namespaced else "")
         self._selection = selection
         self._rev = rev
+        #: what the reader knew, or was told, when the stream began
+        self._began = rev
         self._initial = initial
         self._bookmarks = bookmarks
         self._timeout = timeout
@@ -139,7 +141,7 @@ class WatchStream:
                 return
             self._send_initial()
         elif self._rev == 0:
-            self._rev = store.rev
+            self._rev = self._began = store.rev
         else:
             try:
                 missed = store.changes_after(bucket, self._rev)
@@ -158,12 +160,12 @@ class WatchStream:
         self._timers.append(loop.call_later(self._timeout, self.end))
         if self._bookmarks:
             if self._timeout > 2:
-                self._timers.append(loop.call_later(self._timeout - 1.5, self._bookmark))
+                self._timers.append(loop.call_later(self._timeout - 1.5, self._bookmark_at_end))
             self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
 
     def _send_initial(self) -> None:
         self._send_entries(list(self.resource.bucket.scan(self._namespace)))
-        self._rev = self._store.rev
+        self._rev = self._began = self._store.rev
         if self._bookmarks:
             self._write(self._bookmark_line({"k8s.io/initial-events-end": "true"}))
 
@@ -201,6 +203,11 @@ class WatchStream:
             loop = asyncio.get_running_loop()
             self._timers.append(loop.call_later(BOOKMARK_PERIOD, self._bookmark_again))
             self._timers = [timer for timer in self._timers if not timer.cancelled()]
+
+    def _bookmark_at_end(self) -> None:
+        """A last one lets the next watch begin there; after nothing but silence it would tell nothing."""
+        if self.resource.bucket.last_rev > self._began:
+            self._bookmark()
 
     def _bookmark(self) -> None:
         self._fanout.flush()

@@ -46,8 +46,18 @@ class Revised(NamedTuple):
 
 
 def revision_data(template: Mapping[str, Any]) -> dict[str, Any]:
-    """What a revision keeps of a template, given as the server writes it."""
-    return {"spec": {"template": {**template, "$patch": "replace"}}}
+    """What a revision keeps of a template, given as the server writes it.
+
+    Keys are in order: clients compare revisions by their bytes.
+    """
+    kept: dict[str, Any] = _in_order({"spec": {"template": {**template, "$patch": "replace"}}})
+    return kept
+
+
+def _in_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _in_order(value[key]) for key in sorted(value)}
+    return [_in_order(each) for each in value] if isinstance(value, list) else value
 
 
 def revision_hash(data: Mapping[str, Any], collisions: int | None) -> str:

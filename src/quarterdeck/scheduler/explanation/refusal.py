@@ -51,12 +51,13 @@ class Refusals:
     def of_task(self, task: Task) -> str:
         """Why no node took a pod; empty if it was not tried."""
         reasons = self._of_tasks.get(task)
-        problems = list(task.shape.constraints.problems)
-        if reasons is not None:
-            problems += too_large(self._cluster, task)
+        problems = task.shape.constraints.problems
         if problems:
             return f"Scheduling conditions were not met for pod {task.key}:\n" + ".\n".join(problems)
-        return pod_message(reasons) if reasons is not None else ""
+        if reasons is None:
+            return ""
+        # what the nodes lack is said in any case, and that none could ever do behind it
+        return " ".join((pod_message(reasons), *too_large(self._cluster, task)))
 
     def add_failure(self, job: Job, leaf: Leaf, task: Task, nodes: NodeSet, placed: int) -> None:
         """Write down that a pod found no node after so many others did."""

@@ -1,9 +1,10 @@
-"""Heads of requests that were parsed before.
+"""Headers of requests that were parsed before.
 
-A client that keeps its connection sends the same head again and again, byte for byte. A request whose head is
-known skips the parser, which is a third of the cost of receiving it.
+A client that keeps its connection asks for many things, but sends the same headers with each, byte for byte.
+Of a request whose headers are known only the first line is looked at; that costs a fifth of parsing it.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -15,7 +16,10 @@ CHUNKED: Final = -1
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):
-    """Request line and headers, parsed. The headers may be shared by many requests: they never change."""
+    """Request line and headers, parsed.
+
+    The headers may be shared by many requests: they never change, and the length is not among them.
+    """
 
     method: str
     path: str
@@ -31,49 +35,67 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
 
 class HeadCache:
-    """Heads of requests with a plain body on a connection that stays open.
+    """Headers of requests with a plain body on a connection that stays open.
 
     The length of the body is cut out of the key where it is spelled as Go and most others spell it, so that
-    requests of all sizes share one entry.
+    requests of all sizes share one entry; that there is a length stays in the key.
     """
 
-    __slots__ = ("_heads",)
+    __slots__ = ("_known",)
 
     LIMIT: Final = 256
-    LONGEST: Final = 2048
+    LONGEST: Final = 4096
+    _LINE: Final = re.compile(rb"(GET|POST|PUT|PATCH|DELETE) (/[!-\"$&-~]*) HTTP/1\.1(?=\r\n)")
+    """A first line that means what it says: an absolute path without escapes."""
     _LENGTH: Final = b"\r\nContent-Length: "
     _NOT_PLAIN: Final = frozenset({"transfer-encoding", "expect", "connection", "upgrade"})
 
     def __init__(self) -> None:
-        self._heads: Final[dict[bytes, Head]] = {}
+        self._known: Final[dict[bytes, Head]] = {}
 
-    def find(self, raw: bytes) -> tuple[Head, int] | None:
-        """The head with these bytes and the length of its body, if it is known."""
-        key, length = self._cut(raw)
-        head = self._heads.get(key)
-        return None if head is None else (head, head.length if length < 0 else length)
+    def find(self, raw: bytes) -> Head | None:
+        """The head with these bytes, if its headers are known."""
+        line = self._LINE.match(raw)
+        if line is None:
+            return None
+        key, length = self._cut(raw[line.end() :])
+        known = self._known.get(key)
+        if known is None:
+            return None
+        method, target = line.groups()
+        path, _, query = target.decode("latin-1").partition("?")
+        return Head(
+            method.decode("latin-1"),
+            path,
+            query,
+            known.headers,
+            known.repeated,
+            known.length if length < 0 else length,
+        )
 
     def keep(self, raw: bytes, head: Head) -> None:
-        """Remember a head; one with a trace id never comes again, and leaves when all are dropped."""
+        """Remember headers; those with a trace id never come again, and leave when all are dropped."""
+        line = self._LINE.match(raw)
         if (
-            len(raw) > self.LONGEST
-            or head.is_old
+            line is None
+            or len(raw) > self.LONGEST
             or not head.keep_alive
             or not self._NOT_PLAIN.isdisjoint(head.headers)
         ):
             return
-        if len(self._heads) >= self.LIMIT:
-            self._heads.clear()
-        self._heads[self._cut(raw)[0]] = head
+        if len(self._known) >= self.LIMIT:
+            self._known.clear()
+        self._known[self._cut(raw[line.end() :])[0]] = head
 
     @classmethod
-    def _cut(cls, raw: bytes) -> tuple[bytes, int]:
-        """A head without the length of its body, and that length; -1 if it is not spelled as expected."""
-        start = raw.find(cls._LENGTH)
+    def _cut(cls, block: bytes) -> tuple[bytes, int]:
+        """Headers without the length of a body, and that length; -1 if it is not spelled as expected."""
+        start = block.find(cls._LENGTH)
         if start < 0:
-            return raw, -1
-        end = raw.find(b"\r\n", start + 2)
-        number = raw[start + len(cls._LENGTH) : end]
+            return block, -1
+        start += len(cls._LENGTH)
+        end = block.find(b"\r\n", start)
+        number = block[start:end]
         if not number.isdigit() or len(number) > 10:
-            return raw, -1
-        return raw[:start] + raw[end:], int(number)
+            return block, -1
+        return block[:start] + block[end:], int(number)

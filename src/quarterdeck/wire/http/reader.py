@@ -129,15 +129,11 @@ class RequestReader:
             raise RefusedRequest(431)
         raw = bytes(waiting if start == 0 and end == len(waiting) else waiting[start:end])
         self._take(end)
-        # Bodiless requests ask for many different things: looking for their heads would not pay.
-        known = None if raw.startswith(b"GET ") else self._heads.find(raw)
-        if known is not None:
-            head, self.length = known
-            return head
-        head = self._parse(raw)
-        self.length = head.length
-        if head.length > 0:
+        head = self._heads.find(raw)
+        if head is None:
+            head = self._parse(raw)
             self._heads.keep(raw, head)
+        self.length = head.length
         return head
 
     def _check_beginning(self) -> None:
@@ -215,7 +211,7 @@ class RequestReader:
             if encoding.lower() != "chunked" or self._upgrades:
                 raise _unsupported_encoding()
             return CHUNKED
-        return int(headers.get("content-length") or 0)
+        return int(headers.pop("content-length", "") or 0)
 
     def _check_host(self, headers: dict[str, str], *, is_old: bool) -> None:
         host = headers.get("host")

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.apiserver.crd.default import default_crd
 from quarterdeck.apiserver.crd.validation import (
     crd_warnings,
-    default_crd,
     validate_crd_create,
     validate_crd_status_update,
     validate_crd_update,

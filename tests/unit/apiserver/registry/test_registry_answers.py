@@ -11,8 +11,8 @@ from urllib.parse import urlencode
 import pytest
 
 from quarterdeck.apiserver import ApiServer, ServerOptions
+from quarterdeck.apiserver.document.yamltext import to_yaml
 from quarterdeck.apiserver.inprocess import LocalServer
-from quarterdeck.apiserver.registry.answer import to_yaml
 
 Json = dict[str, Any]
 MERGE = "application/merge-patch+json"

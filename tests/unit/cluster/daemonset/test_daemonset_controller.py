@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -164,3 +165,24 @@ async def test_going_back_makes_the_old_revision_the_newest(client: Client) -> N
         await settled(client)
     found = (await client.list(ControllerRevision, namespace=NAMESPACE)).items
     assert sorted(each.revision or 0 for each in found) == [2, 3]
+
+
+async def test_a_revision_keeps_the_template_with_its_keys_in_order(client: Client) -> None:
+    """Clients compare its bytes with what Go makes of the template."""
+    await client.create(daemon())
+    await settled(client)
+    page = await client.list_raw(ControllerRevision, namespace=NAMESPACE)
+    [document] = [json.loads(bytes(each), object_pairs_hook=ordered) for each in page.items]
+    data = dict(document)["data"]
+    assert data == in_order(data)
+
+
+def ordered(pairs: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    return pairs
+
+
+def in_order(value: Any) -> Any:
+    """Objects, which are lists of pairs here, by their keys."""
+    if isinstance(value, list) and value and all(isinstance(each, tuple) for each in value):
+        return sorted((key, in_order(each)) for key, each in value)
+    return [in_order(each) for each in value] if isinstance(value, list) else value

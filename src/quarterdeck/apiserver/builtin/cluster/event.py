@@ -6,6 +6,7 @@ events.k8s.io/v1.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from quarterdeck.apiserver.builtin.kind import BuiltinStrategy, immutable, section, text_at
@@ -72,10 +73,10 @@ def _source(event: Json) -> str:
     return (event.get("source") or {}).get("component") or event.get("reportingComponent") or ""
 
 
-_FIELDS: Final = {
-    f"involvedObject.{key}": text_at("involvedObject", key)
-    for key in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-}
+def _reference_fields(field: str) -> dict[str, Callable[[Json], str]]:
+    """The selectable fields of the object an event is about."""
+    keys = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+    return {f"{field}.{key}": text_at(field, key) for key in keys}
 
 
 class EventStrategy(BuiltinStrategy):
@@ -83,7 +84,7 @@ class EventStrategy(BuiltinStrategy):
 
     allows_create_on_update = True
     selectable_fields = {  # noqa: RUF012 # never changed
-        **_FIELDS,
+        **_reference_fields("involvedObject"),
         "reason": text_at("reason"),
         "reportingComponent": text_at("reportingComponent"),
         "source": _source,
@@ -101,13 +102,13 @@ class EventStrategy(BuiltinStrategy):
 
 
 class EventsEventStrategy(BuiltinStrategy):
-    """events.k8s.io/v1; documents are in that shape, selectable fields read the stored core/v1 shape."""
+    """events.k8s.io/v1; documents are in that shape."""
 
     allows_create_on_update = True
     selectable_fields = {  # noqa: RUF012 # never changed
-        **{name.replace("involvedObject", "regarding"): read for name, read in _FIELDS.items()},
+        **_reference_fields("regarding"),
         "reason": text_at("reason"),
-        "reportingController": text_at("reportingComponent"),
+        "reportingController": text_at("reportingController"),
         "type": text_at("type"),
     }
 

@@ -14,7 +14,7 @@ from quarterdeck.apiserver.metadata import selector_matches
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError, bad_request, forbidden, plain_error
 
-from .pod import condition, set_condition
+from .podstatus import condition, set_condition
 
 _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (

@@ -12,7 +12,8 @@ from quarterdeck.apiserver.status import bad_request, conflict, plain_error
 from quarterdeck.wire.fielderror import FieldError, forbidden, invalid, not_supported, required
 
 from .annotation import MIRROR
-from .pod import PodStrategy, condition, set_condition, validate_pod
+from .pod import PodStrategy, validate_pod
+from .podstatus import condition, set_condition
 from .resources import qos_class
 
 
