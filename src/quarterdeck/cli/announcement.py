@@ -45,7 +45,9 @@ async def announced(
     context = ContextInFile(kubeconfig, entry.name) if kubeconfig is not None else None
     try:
         if context is not None:
-            await asyncio.to_thread(partial(context.add, entry.kubeconfig, left_behind=left_behind(entry.context_file)))
+            await asyncio.to_thread(
+                partial(context.add, entry.kubeconfig, left_behind=left_behind(entry.context_file))
+            )
         where = f", context {entry.name} in {_shown(kubeconfig)}" if kubeconfig is not None else ""
         how = (
             f"try: kubectl --context {entry.name} get namespaces"

@@ -1,7 +1,7 @@
 """The surroundings of nodegroup cases: the operator's webhook server, and objects on the server under test.
 
-A `NodeGroupServer` belongs to one run. Its webhook server runs in a thread of its own and reads the cluster's state
-from the server under test, uncached, so that a case sees exactly the objects it was given.
+A `NodeGroupServer` belongs to one run. Its webhook server runs in a thread of its own and reads the
+cluster's state from the server under test, uncached, so that a case sees exactly the objects it was given.
 """
 
 from __future__ import annotations
