@@ -30,6 +30,11 @@ from quarterdeck.cluster.job.ttl import ttl_controller
 from quarterdeck.cluster.jobset.controller import jobset_controller
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
+from quarterdeck.cluster.nodehealth import controller as nodehealth
+from quarterdeck.cluster.nodehealth import eviction
+from quarterdeck.cluster.nodehealth.controller import node_lifecycle_controller
+from quarterdeck.cluster.nodehealth.eviction import taint_eviction_controller
+from quarterdeck.cluster.nodehealth.ttl import ttl_controller as node_ttl_controller
 from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
@@ -53,6 +58,8 @@ class Workloads:
     """PodDisruptionBudgets."""
     services: bool = True
     """Endpoints and EndpointSlices."""
+    node_health: bool = True
+    """Nodes that are not heard of lose their pods."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
     jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
@@ -79,6 +86,10 @@ class Workloads:
             add(endpoints_controller())
             add(endpointslice_controller())
             add(mirroring_controller())
+        if self.node_health:
+            add(node_lifecycle_controller(manager.recorder(nodehealth.EVENT_SOURCE)))
+            add(taint_eviction_controller(manager.recorder(eviction.NAME)))
+            add(node_ttl_controller())
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())
@@ -92,6 +103,6 @@ class Workloads:
             add(self.kubelet.controller())
             add(pod_gc_controller())
         registration = NodeRegistration(self.nodes)
-        if self.nodes.count:
+        if self.nodes.total or self.kubelet is not None:
             add(registration.controller())
         return registration

@@ -58,7 +58,7 @@ def make_program(
             make_client(on_warning=lambda _: None),
             root_ca=root_ca,
             sign_token=sign_token,
-            workloads=workloads if operators or nodes.count or choice is not None else None,
+            workloads=workloads if operators or nodes.total or choice is not None else None,
             choice=choice if choice is not None else ALL_CONTROLLERS,
             metrics=program.metrics,
         )
