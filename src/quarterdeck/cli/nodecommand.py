@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import ipaddress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,7 +125,7 @@ async def _add(client: Client, arguments: argparse.Namespace) -> None:
         print(f"node/{planned.name} added")
 
 
-def _last_number(nodes: list[Node]) -> int:
+def _last_number(nodes: Sequence[Node]) -> int:
     """The highest number that a node took its address from."""
     from quarterdeck.cluster.node.registration import HOSTS
 

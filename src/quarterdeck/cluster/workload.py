@@ -40,6 +40,11 @@ from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
 from quarterdeck.cluster.replicaset.controller import replicaset_controller, replication_controller
 from quarterdeck.cluster.statefulset.controller import statefulset_controller
+from quarterdeck.cluster.volume import binder, provisioner
+from quarterdeck.cluster.volume.binder import volume_binder_controller
+from quarterdeck.cluster.volume.ephemeral import ephemeral_volume_controller
+from quarterdeck.cluster.volume.expand import volume_expand_controller
+from quarterdeck.cluster.volume.provisioner import simulated_provisioner
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.manager.manager import Manager
 
@@ -60,6 +65,10 @@ class Workloads:
     """Endpoints and EndpointSlices."""
     node_health: bool = True
     """Nodes that are not heard of lose their pods."""
+    volumes: bool = True
+    """Claims get their volumes, those of the simulated provisioner included."""
+    storage_class: str = ""
+    """A default class of that provisioner, made where the cluster has no class at all."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
     jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
@@ -90,6 +99,12 @@ class Workloads:
             add(node_lifecycle_controller(manager.recorder(nodehealth.EVENT_SOURCE)))
             add(taint_eviction_controller(manager.recorder(eviction.NAME)))
             add(node_ttl_controller())
+        if self.volumes:
+            add(volume_binder_controller(manager.recorder(binder.EVENT_SOURCE)))
+            add(ephemeral_volume_controller())
+            add(volume_expand_controller())
+            provision = manager.recorder(provisioner.NAME)
+            add(simulated_provisioner(provision, default_class=self.storage_class))
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())
