@@ -39,6 +39,9 @@ from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
 from quarterdeck.cluster.replicaset.controller import replicaset_controller, replication_controller
+from quarterdeck.cluster.resourceclaim import controller as resourceclaim
+from quarterdeck.cluster.resourceclaim.controller import resource_claim_controller
+from quarterdeck.cluster.resourceclaim.devices import simulated_device_controller
 from quarterdeck.cluster.statefulset.controller import statefulset_controller
 from quarterdeck.cluster.volume import binder, provisioner
 from quarterdeck.cluster.volume.binder import volume_binder_controller
@@ -69,6 +72,8 @@ class Workloads:
     """Claims get their volumes, those of the simulated provisioner included."""
     storage_class: str = ""
     """A default class of that provisioner, made where the cluster has no class at all."""
+    devices: bool = True
+    """Claims for devices, and those of simulated nodes."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
     jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
@@ -105,6 +110,9 @@ class Workloads:
             add(volume_expand_controller())
             provision = manager.recorder(provisioner.NAME)
             add(simulated_provisioner(provision, default_class=self.storage_class))
+        if self.devices:
+            add(resource_claim_controller(manager.recorder(resourceclaim.EVENT_SOURCE)))
+            add(simulated_device_controller())
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())
