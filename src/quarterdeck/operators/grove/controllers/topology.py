@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Final
 
-from quarterdeck.api import UNSET, Key, Time
+from quarterdeck.api import UNSET, Key, Time, find_condition
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import (
@@ -80,7 +80,10 @@ class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
             conditions=with_verdicts(topology.status.conditions, (verdict,), now=now),
             scheduler_topology_statuses=tuple(statuses),
         )
+        before = find_condition(topology.status.conditions, names.TOPOLOGY_DRIFT)
         await write_status(ctx, status)
+        if before is None or before.status != verdict.status:
+            _tell_transition(ctx, verdict)
         if failure is not None:
             raise failure
         return Requeue(after=_PERIOD) if bound else None
@@ -118,6 +121,13 @@ def _verdict(statuses: list[SchedulerTopologyStatus], *, is_missing: bool) -> Ve
     if all(each.in_sync for each in statuses):
         return Verdict(type, "False", "InSync", "All scheduler backend topologies are in sync")
     return Verdict(type, "True", "Drift", "One or more scheduler backend topologies have drifted")
+
+
+def _tell_transition(ctx: Context[ClusterTopologyBinding], verdict: Verdict) -> None:
+    if verdict.status == "True":
+        ctx.event("Warning", "TopologyDriftDetected", verdict.message)
+    elif verdict.status == "False":
+        ctx.event("Normal", "TopologyInSync", verdict.message)
 
 
 def topology_controller(office: Office) -> Controller[ClusterTopologyBinding]:
