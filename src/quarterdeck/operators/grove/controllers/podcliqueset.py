@@ -45,6 +45,7 @@ from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
 from .adoption import adopt
 from .claims import CLAIM_RULES, sync_claims
 from .cliquewrite import upsert_clique
+from .computedomains import COMPUTE_DOMAIN_RULE, release_domains, sync_domains
 from .office import Hashes, Office
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
 from .predicate import (
@@ -83,6 +84,8 @@ class SetReconciler(Reconciler[PodCliqueSet]):
     async def released(self, ctx: Context[PodCliqueSet]) -> Result | None:
         """A set goes: its children follow it, because they are owned."""
         self._children.forget(ctx.obj.metadata.uid)
+        if self._office.has_mnnvl:
+            await release_domains(ctx)
         return None
 
     async def _steps(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
@@ -91,6 +94,8 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         await self._children.sync(ctx)
         await self._replicas.sync(ctx, hashes, sweep)
         await sync_claims(ctx, ctx.obj, ctx.obj, set_claims(ctx.obj))
+        if self._office.has_mnnvl:
+            await sync_domains(ctx)
         levels = await self._gangs.levels(ctx)
         # Before the pods: a scheduler may need to know a gang before its first pod is created.
         await self._gangs.make(ctx, self._gangs.plan(ctx, levels))
@@ -240,6 +245,8 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
             backoff_cap=1000.0,
         )
     )
+    if office.has_mnnvl:
+        builder.rbac(COMPUTE_DOMAIN_RULE)
     if office.has_topology:
         builder.watches(ClusterTopologyBinding, to=_sets_using(office))
     return builder.build(reconciler)
