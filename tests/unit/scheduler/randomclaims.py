@@ -20,7 +20,7 @@ from quarterdeck.scheduler.device import (
     Devices,
     PodClaim,
 )
-from tests.unit.scheduler.schedulerscene import Scene
+from tests.unit.scheduler.schedulerscene import NS, Scene
 
 __all__ = ["claiming_cluster", "gpu_of"]
 
@@ -89,18 +89,18 @@ def _group(
     node = chance.choice(scene.nodes).name
     for index in range(pods):
         claim = f"{name}-shared" if is_shared else f"{name}-{index}"
-        info = claims.get(claim) or ClaimInfo(namespace="ns", name=claim, **demand)
+        info = claims.get(claim) or replace(demand, name=claim)
         pod = scene.pod(name, "", gpu=0).pods[-1]
-        if runs and (info.allocation is not None or (info := _allocated(info, node, claims, devices))):
-            info = replace(info, consumers=(*info.consumers, pod.uid))
+        held = info if info.allocation is not None else _allocated(info, node, claims, devices)
+        if runs and held is not None:
+            info = replace(held, consumers=(*held.consumers, pod.uid))
             pod = replace(pod, node=node, phase="Running")
-        info = info or ClaimInfo(namespace="ns", name=claim, **demand)
-        claims[claim] = replace(info, namespace=pod.namespace)
+        claims[claim] = info
         gpus = sum(first.count for first, *_ in info.requests if first.sort != "switch")
         scene.pods[-1] = replace(pod, claims=(PodClaim("devices", claim),), claimed_gpus=gpus)
 
 
-def _demand(chance: random.Random) -> dict[str, tuple[object, ...]]:
+def _demand(chance: random.Random) -> ClaimInfo:
     count = chance.choice([1, 1, 2])
     first = DeviceRequestInfo(name="gpu", sort=chance.choice(["gpu", "gpu", "even"]), count=count)
     requests: list[tuple[DeviceRequestInfo, ...]] = [(first,)]
@@ -120,7 +120,7 @@ def _demand(chance: random.Random) -> dict[str, tuple[object, ...]]:
                 attribute="numa", requests=("gpu",), is_distinct=chance.random() < 0.5 and count == 2
             )
         )
-    return {"requests": tuple(requests), "constraints": tuple(constraints)}
+    return ClaimInfo(namespace=NS, name="", requests=tuple(requests), constraints=tuple(constraints))
 
 
 def _allocated(

@@ -49,7 +49,7 @@ class Predicates:
 
     __slots__ = ("_affinities", "_claims")
 
-    def __init__(self, affinities: PodAffinities, claims: Claims) -> None:
+    def __init__(self, affinities: PodAffinities, claims: Claims | None = None) -> None:
         self._affinities: Final = affinities
         self._claims: Final = claims
 
@@ -76,7 +76,8 @@ class Predicates:
         ports = task.shape.constraints.host_ports
         if ports and not _are_free(ports, node, is_now):
             return _PORTS
-        if task.shape.claims and not self._claims.is_possible(task, node, is_now=is_now):
+        claims = self._claims if task.shape.claims else None
+        if claims is not None and not claims.is_possible(task, node, is_now=is_now):
             return _CLAIMS
         if self._affinities.is_needed:
             return self._affinities.problem(task.info, node, is_now)

@@ -8,6 +8,7 @@ somebody changed meanwhile, makes the attempt fail.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from quarterdeck.api import UNSET, to_dict
@@ -46,7 +47,7 @@ async def reserve_resource_claims(ctx: Context[BindRequest], pod: Pod) -> None:
 async def release_resource_claims(ctx: Context[BindRequest], pod: Pod) -> None:
     """Take back what was done for a pod that is not bound after all."""
     for name, allocation in _given(ctx.obj, pod):
-        await _change(ctx, pod, name, lambda claim, given=allocation: _released(claim, pod, given))
+        await _change(ctx, pod, name, partial(_released, pod=pod, allocation=allocation))
 
 
 def _given(request: BindRequest, pod: Pod) -> Iterable[tuple[str, Document]]:
@@ -61,7 +62,7 @@ def _given(request: BindRequest, pod: Pod) -> Iterable[tuple[str, Document]]:
 
 
 async def _reserve(ctx: Context[BindRequest], pod: Pod, name: str, allocation: Document) -> None:
-    found = await _change(ctx, pod, name, lambda claim: _reserved(claim, pod, allocation))
+    found = await _change(ctx, pod, name, partial(_reserved, pod=pod, allocation=allocation))
     if found is None:
         raise ClaimError(f"resource claim {pod.metadata.namespace}/{name} not found: create it")
 

@@ -357,17 +357,19 @@ def _configurations(
 
 def _class_of(name: str, devices: Document) -> str:
     request, _, choice = name.partition("/")
-    found = next((each for each in devices.get("requests") or () if each["name"] == request), {})
-    exactly = found.get("exactly")
+    nothing: Document = {}
+    found = next((each for each in devices.get("requests") or () if each["name"] == request), nothing)
+    exactly: Document | None = found.get("exactly")
     if exactly is None:
-        exactly = next((each for each in found.get("firstAvailable") or () if each["name"] == choice), {})
+        choices = found.get("firstAvailable") or ()
+        exactly = next((each for each in choices if each["name"] == choice), nothing)
     kind: str = exactly.get("deviceClassName") or ""
     return kind
 
 
 def _exact_gpu_requests(claim: Document) -> list[Document]:
     requests = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
-    exactly = (each.get("exactly") or {} for each in requests)
+    exactly: list[Document] = [each.get("exactly") or {} for each in requests]
     return [each for each in exactly if _is_gpu(each.get("deviceClassName") or "")]
 
 
