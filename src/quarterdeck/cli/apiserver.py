@@ -100,6 +100,8 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions:
     durability = Durability(arguments.durability)
     if arguments.data_dir is not None and arguments.data_dir.exists() and not arguments.data_dir.is_dir():
         raise CommandError(f"--data-dir {arguments.data_dir} is a file; name a folder")
+    if arguments.token_file is not None and not arguments.token_file.is_file():
+        raise CommandError(f"--token-file {arguments.token_file} is no file that can be read")
     return ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
         host=arguments.host,
