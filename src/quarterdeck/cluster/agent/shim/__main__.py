@@ -13,7 +13,8 @@ def main(words: Sequence[str]) -> int:
         case ["run", folder]:
             from quarterdeck.cluster.agent.shim.outside import run
 
-            return run(Path(folder))
+            run(Path(folder))
+            return 0
         case ["exec", folder, "--tty", "--", *command]:
             from quarterdeck.cluster.agent.shim.enter import enter
 

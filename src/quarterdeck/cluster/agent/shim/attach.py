@@ -41,7 +41,7 @@ def take_frames(buffer: bytearray) -> list[tuple[int, bytes]]:
 
 
 class Client:
-    """Somebody who is attached; one who does not read is dropped sooner or later, the container never waits."""
+    """Somebody who is attached; one who does not read is dropped in the end: the container never waits."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setblocking(False)
@@ -79,5 +79,5 @@ class Client:
             return None
         if not data:
             return None
-        self.received += data
+        self.received.extend(data)
         return take_frames(self.received)

@@ -29,17 +29,9 @@ from quarterdeck.cluster.agent.shim.root import enter_root
 __all__ = ["STARTED", "become_user", "code_of", "end_children", "find_program", "run_inside", "start_program"]
 
 STARTED: Final = b"started"
-_PASSED_ON: Final = (
-    signal.SIGHUP,
-    signal.SIGINT,
-    signal.SIGQUIT,
-    signal.SIGTERM,
-    signal.SIGUSR1,
-    signal.SIGUSR2,
-    signal.SIGWINCH,
-    signal.SIGCONT,
-)
 _KEPT: Final = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
+_OWN: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGPIPE)
+"""Signals that speak of ourselves, and are not passed on."""
 
 
 def run_inside(folder: Path, launch: Launch, stdio: Sequence[int], report: int) -> NoReturn:
@@ -117,7 +109,7 @@ def _become(launch: Launch, stdio: Sequence[int], failing: int) -> NoReturn:
             set_no_new_privileges()
         os.umask(0o022)
         os.chdir(launch.cwd or "/")
-        os.execve(find_program(launch), launch.argv, launch.env)
+        os.execve(find_program(launch), launch.argv, launch.env)  # noqa: S606  that is what it is for
     except OSError as error:
         os.write(failing, f"{error.errno or 0} {_reason(launch, error)}".encode())
     os._exit(127)
@@ -169,8 +161,10 @@ def _accompany(program: int) -> tuple[int, int]:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(program, number)
 
-    for number in _PASSED_ON:
-        signal.signal(number, pass_on)
+    for number in range(1, signal.NSIG):
+        if number not in (*_KEPT, *_OWN):
+            with suppress(OSError, ValueError):
+                signal.signal(number, pass_on)
     while True:
         pid, status = os.wait()
         if pid == program:

@@ -60,6 +60,8 @@ class Launch:
     """Whose folders the container sees; the machine's own unless an image has a root folder."""
     is_writable: bool = False
     """Whether the machine's folders can be written as far as the user may."""
+    is_root_read_only: bool = False
+    """Whether the container may not even write to its own root folder."""
     binds: list[Bind] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     """Folders of the machine that appear empty."""

@@ -1,4 +1,6 @@
-"""The log of a container: ``2006-01-02T15:04:05.000000000Z stdout F line``, in files that do not grow for ever.
+"""The log of a container, in files that do not grow for ever.
+
+Lines look like ``2006-01-02T15:04:05.000000000Z stdout F text``.
 
 Lines are written whole, and several at a time. A line longer than 16 KiB is written in parts, tagged ``P``
 but for the last.

@@ -40,7 +40,7 @@ _NOT_FOUND: Final = 127
 _NOT_RUNNABLE: Final = 126
 
 
-def run(folder: Path) -> int:
+def run(folder: Path) -> None:
     """Start the container of a folder and return when it runs or cannot; a process stays behind."""
     os.chdir(folder)
     folder = Path(os.getcwd())
@@ -48,7 +48,7 @@ def run(folder: Path) -> int:
     if os.fork() > 0:
         os.close(telling)
         os.read(waiting, 1)  # ends when the other side has said so, or is gone
-        return 0
+        return
     os.close(waiting)
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -307,7 +307,11 @@ class _Shim:
                 reason, _, error = rest.partition(" ")
                 code = _NOT_RUNNABLE if reason == "13" else _NOT_FOUND if reason == "2" else 128
         record = Exit(
-            code=code, signal=number, finished=time.time(), error=error, is_oom=_was_short_of_memory(self._launch)
+            code=code,
+            signal=number,
+            finished=time.time(),
+            error=error,
+            is_oom=_was_short_of_memory(self._launch),
         )
         write_record(self._folder, EXIT, record)
         with suppress(OSError):

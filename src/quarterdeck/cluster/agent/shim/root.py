@@ -9,6 +9,7 @@ container's in which everything of the original is mounted again.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,9 @@ def enter_root(folder: Path, launch: Launch) -> None:
         root.hide(path, str(empty))
     for bind in launch.binds:
         root.bind(bind)
+    root.make_folder(launch.cwd)
+    if launch.is_root_read_only:
+        make_read_only(str(root.path), recursive=False)
     pivot_to(str(root.path))
 
 
@@ -97,6 +101,10 @@ class _Root:
         if bind.read_only:
             make_read_only(str(target), recursive=False)
 
+    def make_folder(self, path: str) -> None:
+        with suppress(RootError):  # a program that cannot go there says so itself
+            self._make(path, is_folder=True)
+
     def _inside(self, path: str) -> Path:
         return self.path / path.lstrip("/")
 
@@ -132,7 +140,9 @@ class _Root:
             try:
                 _touch(step, is_folder=is_folder)
             except OSError as error:
-                raise RootError(error.errno, f"mount path {target} cannot be made: {error.strerror}") from error
+                raise RootError(
+                    error.errno, f"mount path {target} cannot be made: {error.strerror}"
+                ) from error
 
     def _open_up(self, folder: Path) -> None:
         """Replace a folder of the machine by one of ours with the same things in it."""
