@@ -48,6 +48,7 @@ from .document.negotiate import PLAIN
 from .inprocess import LocalServer
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
+from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
 from .registry.read import Reader
@@ -109,6 +110,8 @@ class ApiServer:
         self._parts = AsyncExitStack()
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
+        #: the way to nodes of this machine that run pods
+        self.nodes = NodeLink()
         self.is_ready = False
         self.port = self.options.port
 
@@ -220,7 +223,9 @@ class ApiServer:
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
         pods = PodActions(table, writer, deleter, self.admission)
-        subresources = Subresources(reader, writer, patcher, pods, self.admission, tokens, self.pod_log)
+        subresources = Subresources(
+            reader, writer, patcher, pods, self.admission, tokens, self.pod_log, self.nodes
+        )
         virtual = VirtualResources(self.authenticator, self.authorizer, pods, self.admission, self.cluster)
         self._discovery = Discovery(table)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)
