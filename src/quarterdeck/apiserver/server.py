@@ -68,6 +68,7 @@ from .state.bootstrap import Bootstrap
 from .state.clusterstate import StoredState
 from .state.host import AdmissionHost
 from .state.noderelations import StoredRelations
+from .state.ownservice import OwnService
 from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
@@ -159,6 +160,9 @@ class ApiServer:
             self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
             if listen:
                 await self._listen()
+            own = OwnService(self.store, self.table, self._bootstrap, self.options.host, self.port)
+            await own.sync()
+            self._background.append(asyncio.create_task(own.run(), name="kubernetes-service"))
         except BaseException:
             await self.stop()
             raise
