@@ -14,12 +14,12 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Key, Time, to_dict, value_or
+from quarterdeck.api import Key, Time, value_or
 from quarterdeck.api.k8s import Node, Pod, PodStatus
-from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
+from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.cluster.node.registration import is_failed
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
@@ -195,17 +195,9 @@ async def _simulated_node(ctx: Context[Pod], name: str) -> Node | None:
 
 async def _write(ctx: Context[Pod], status: PodStatus) -> bool:
     """Write what is new in the status of the pod; returns whether the pod is still there."""
-    before, after = to_dict(ctx.obj.status), to_dict(status)
-    changes: dict[str, Any] = {key: value for key, value in after.items() if before.get(key) != value}
-    changes |= {key: None for key in before if key not in after}
-    if "conditions" in changes:  # merged by type: those of others stay as they are
-        known = {each["type"]: each for each in before.get("conditions", ())}
-        changes["conditions"] = [
-            {**dict.fromkeys(known.get(each["type"], ())), **each}
-            for each in after["conditions"]
-            if known.get(each["type"]) != each
-        ]
-    patch = StrategicMergePatch({"metadata": {"uid": ctx.obj.metadata.uid}, "status": changes})
+    patch = status_patch(ctx.obj, status)
+    if patch is None:
+        return True
     try:
         ctx.replace(await ctx.client.status.patch(ctx.obj, patch))
     except NotFound:
