@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -146,7 +147,7 @@ async def cluster_in_one_process(
 async def _server(options: ServerOptions) -> AsyncIterator[ApiServer]:
     from quarterdeck.apiserver import ApiServer, StorageError
 
-    server = ApiServer(options)
+    server = ApiServer(replace(options, usage=True))
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:

@@ -28,6 +28,7 @@ from quarterdeck.cluster.job.controller import job_controller
 from quarterdeck.cluster.job.orphan import orphan_pod_controller
 from quarterdeck.cluster.job.ttl import ttl_controller
 from quarterdeck.cluster.jobset.controller import jobset_controller
+from quarterdeck.cluster.node import kubelet
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
 from quarterdeck.cluster.nodehealth import controller as nodehealth
@@ -123,7 +124,7 @@ class Workloads:
         if self.scheduler is not None:
             add(placement.scheduler_controller(self.scheduler, manager.recorder(placement.NAME)))
         if self.kubelet is not None:
-            add(self.kubelet.controller())
+            add(self.kubelet.controller(manager.recorder(kubelet.EVENT_SOURCE)))
             add(pod_gc_controller())
         registration = NodeRegistration(self.nodes)
         if self.nodes.total or self.kubelet is not None:
