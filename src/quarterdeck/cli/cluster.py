@@ -53,6 +53,7 @@ async def running_cluster(
             assignment = Assignment(
                 socket=str(socket),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 service_account_key=server.credentials.service_account_key.to_pem(),
                 operators=tuple(operators),
                 settings=settings,
@@ -122,6 +123,7 @@ async def cluster_in_one_process(
                 settings,
                 nodes=nodes if nodes is not None else NodeSettings(),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 sign_token=server.sign_token,
             )
 
