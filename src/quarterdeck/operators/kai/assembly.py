@@ -27,6 +27,7 @@ from .controllers import (
     pod_group_status_controller,
     pod_grouper_controller,
     queue_status_controller,
+    reservation_keeper,
 )
 from .controllers.commit import RULES as COMMIT_RULES
 from .controllers.installer import RULES as INSTALL_RULES
@@ -34,7 +35,7 @@ from .controllers.snapshot import RULES as SNAPSHOT_RULES
 from .metrics import KaiMetrics
 from .settings import KaiSettings
 from .types import definitions
-from .webhooks import pod_group_webhook, pod_webhook, queue_webhook
+from .webhooks import pod_group_webhook, pod_mutation, pod_webhook, queue_webhook
 
 
 class KaiOperator:
@@ -59,10 +60,10 @@ class KaiOperator:
         if settings.install_defaults:
             manager.add(Installer(manager.client, clock))
             manager.add_rules(*INSTALL_RULES)
-        return OperatorWebhooks(
-            configuration=names.WEBHOOK_CONFIGURATION,
-            admission=(pod_group_webhook(), queue_webhook(), pod_webhook(settings.scheduler_name)),
-        )
+        admission = [pod_group_webhook(), queue_webhook(), pod_webhook(settings.scheduler_name)]
+        if settings.gpu_reservation is not None:
+            admission.append(pod_mutation(settings.scheduler_name))
+        return OperatorWebhooks(configuration=names.WEBHOOK_CONFIGURATION, admission=tuple(admission))
 
 
 def metrics_of(manager: Manager) -> KaiMetrics:
@@ -86,6 +87,8 @@ def set_up(
     reader = RememberingReader(manager.api_reader, clock)
     manager.add(pod_grouper_controller(reader, settings))
     manager.add(binder_controller(settings, manager.recorder(names.BINDER), metrics))
+    if settings.gpu_reservation is not None:
+        manager.add(reservation_keeper(settings.gpu_reservation, manager.recorder(names.RESERVATION)))
     manager.add(pod_group_status_controller(settings, clock))
     manager.add(queue_status_controller(settings, clock))
     taker = SnapshotTaker(manager.cache, settings, clock)

@@ -8,6 +8,7 @@ from .owner import RememberingReader
 from .podgrouper import pod_grouper_controller
 from .podgroupstatus import pod_group_status_controller
 from .queuestatus import queue_status_controller
+from .reservation import reservation_keeper
 from .schedulingevent import SchedulingEvents
 from .snapshot import SnapshotTaker
 
@@ -23,4 +24,5 @@ __all__ = [
     "pod_group_status_controller",
     "pod_grouper_controller",
     "queue_status_controller",
+    "reservation_keeper",
 ]
