@@ -1,11 +1,11 @@
-"""The scheduler's snapshot of a cluster, read once over the API: for tools, not for the operator.
+"""The scheduler's snapshot of a cluster, read over the API or from a cache: for tools, not for the operator.
 
-The operator takes its snapshots from a cache; both read objects with the same functions.
+The operator keeps its snapshot up to date by events; all read objects with the same functions.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from quarterdeck.api import Key, Resource
 from quarterdeck.api.k8s import (
@@ -23,6 +23,7 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.client import Client, metadata_of
 from quarterdeck.errors import NoKindMatch
+from quarterdeck.runtime.cache import Cache
 from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.snapshot import Snapshot
 
@@ -34,12 +35,30 @@ from .logic.shard import Pool
 from .settings import KaiSettings
 from .types import BindRequest, PodGroup, Queue, Topology
 
-__all__ = ["read_snapshot"]
+__all__ = ["KINDS", "read_snapshot"]
 
 _PAGE = 1000
+KINDS: Final = (
+    metadata_of(ConfigMap),
+    metadata_of(Namespace),
+    DeviceClass,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PriorityClass,
+    ResourceClaim,
+    ResourceSlice,
+    StorageClass,
+    BindRequest,
+    PodGroup,
+    Queue,
+    Topology,
+)
+"""What a cache must hold to be read."""
 
 
-async def read_snapshot(client: Client, settings: KaiSettings, now: float) -> Snapshot:
+async def read_snapshot(client: Client | Cache, settings: KaiSettings, now: float) -> Snapshot:
     """All that the scheduler looks at; raises ``NoKindMatch`` where its kinds are not installed."""
     claims = {each.key: each.to_dict() for each in await _all(client, PersistentVolumeClaim)}
     volumes = {each.metadata.name: each.to_dict() for each in await _all(client, PersistentVolume)}
@@ -92,7 +111,7 @@ async def read_snapshot(client: Client, settings: KaiSettings, now: float) -> Sn
     )
 
 
-async def _served(client: Client, kind: type[Any]) -> list[Any]:
+async def _served(client: Client | Cache, kind: type[Any]) -> list[Any]:
     """All objects of a kind that the server need not have."""
     try:
         return await _all(client, kind)
@@ -100,8 +119,10 @@ async def _served(client: Client, kind: type[Any]) -> list[Any]:
         return []
 
 
-async def _all(client: Client, kind: type[Any]) -> list[Any]:
+async def _all(client: Client | Cache, kind: type[Any]) -> list[Any]:
     found: list[Any] = []
+    if isinstance(client, Cache):
+        return [*await client.list(kind)]
     async for page in client.pages(kind, limit=_PAGE):
         found.extend(page)
     return found
