@@ -22,23 +22,21 @@ __all__ = ["plain", "render", "show"]
 Json = dict[str, Any]
 Sections = Mapping[str, Mapping[str, Json]]
 _PERIOD: Final = 0.25
-_COLOURS: Final = tuple(
-    [
-        "bright_blue",
-        "bright_green",
-        "bright_magenta",
-        "bright_yellow",
-        "bright_cyan",
-        "bright_red",
-        "dodger_blue1",
-        "spring_green3",
-        "orange1",
-        "medium_purple1",
-        "deep_pink2",
-        "turquoise2",
-        "gold1",
-        "chartreuse3",
-    ]
+_COLOURS: Final = (
+    "bright_blue",
+    "bright_green",
+    "bright_magenta",
+    "bright_yellow",
+    "bright_cyan",
+    "bright_red",
+    "dodger_blue1",
+    "spring_green3",
+    "orange1",
+    "medium_purple1",
+    "deep_pink2",
+    "turquoise2",
+    "gold1",
+    "chartreuse3",
 )
 _STATES: Final = {"running": "green", "waiting": "yellow", "partly": "yellow", "failed": "red"}
 
