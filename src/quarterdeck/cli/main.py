@@ -30,6 +30,7 @@ from . import (
     run,
     running,
     scheduler,
+    top,
     up,
 )
 from .argument import LineParser
@@ -43,6 +44,7 @@ _OWN: Final = (
     manifests,
     demo,
     dashboard,
+    top,
     bench,
     new,
     finalizers,
