@@ -51,6 +51,7 @@ from .registry.delete import DeleteOptions, Deleter
 from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
+from .registry.podstream import PodStreams
 from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources
@@ -223,8 +224,9 @@ class ApiServer:
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
         pods = PodActions(table, writer, deleter, self.admission)
+        streams = PodStreams(self.nodes, self.admission, cluster, self.authorizer)
         subresources = Subresources(
-            reader, writer, patcher, pods, self.admission, tokens, self.pod_log, self.nodes
+            reader, writer, patcher, pods, self.admission, tokens, self.pod_log, streams
         )
         virtual = VirtualResources(self.authenticator, self.authorizer, pods, self.admission, self.cluster)
         self._discovery = Discovery(table)
