@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,12 +25,14 @@ from quarterdeck.api.k8s import KUBERNETES_VERSION
 from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
 
 from .admission.chain import AdmissionChain
+from .admission.plugin import FOR_TESTS, NODE_RESTRICTION
 from .app import App, Peer
 from .auth import (
     ADMIN,
     Authenticator,
     Authorizer,
     Credentials,
+    NodeAuthorizer,
     ServiceAccountTokens,
     UserInfo,
     build_kubeconfig,
@@ -38,6 +40,7 @@ from .auth import (
     open_credentials,
     write_kubeconfig,
 )
+from .auth.bootstrap import node_rules
 from .builtin.network.serviceallocator import AddressPool
 from .crd.conversion import Converter
 from .crd.lifecycle import DefinitionLifecycle
@@ -65,6 +68,8 @@ from .state.apiservices import LocalServices
 from .state.bootstrap import Bootstrap
 from .state.clusterstate import StoredState
 from .state.host import AdmissionHost
+from .state.noderelations import StoredRelations
+from .state.ownservice import OwnService
 from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
@@ -87,6 +92,8 @@ class ServerOptions:
     durability: what an acknowledged write survives (only with data_dir).
     token_file: static bearer tokens, one `token,user,uid,"group1,group2"` per line.
     allow_all: switch RBAC off but keep identities (development).
+    admission_plugins: the names of those that run; see `admission.plugin.catalog`. With NodeRestriction nodes
+        (`system:node:NAME` in system:nodes) also get the access a kubelet needs, by the Node authorizer.
     service_endpoints: (namespace, name) of a Service -> (host, port), for webhooks named by service.
     """
 
@@ -96,6 +103,7 @@ class ServerOptions:
     durability: Durability = Durability.FULL
     token_file: Path | None = None
     allow_all: bool = False
+    admission_plugins: Collection[str] = FOR_TESTS
     service_endpoints: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
 
@@ -153,6 +161,9 @@ class ApiServer:
             self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
             if listen:
                 await self._listen()
+            own = OwnService(self.store, self.table, self._bootstrap, self.options.host, self.port)
+            await own.sync()
+            self._background.append(asyncio.create_task(own.run(), name="kubernetes-service"))
         except BaseException:
             await self.stop()
             raise
@@ -207,11 +218,14 @@ class ApiServer:
             static_tokens=static,
             on_secret_used=lambda namespace, name: self._token_use.used(namespace, name),
         )
+        if NODE_RESTRICTION in options.admission_plugins:
+            pods = table.versions_of("", "pods")[0]
+            self.authorizer.ask_also(NodeAuthorizer(StoredRelations(pods, cluster), node_rules()))
         self._webhooks = WebhookClient(self._resolve_service)
         self._parts.callback(self._webhooks.close)
         host = AdmissionHost(table, cluster, self.authorizer)
         quotas = StoredQuotas(self.store, table.versions_of("", "resourcequotas")[0])
-        self.admission = AdmissionChain(host, self._webhooks, quotas)
+        self.admission = AdmissionChain(host, self._webhooks, quotas, options.admission_plugins)
         pool = cluster.service_allocator = AddressPool()
         self._follow("", partial(_service_changed, pool), "services")
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
@@ -223,12 +237,14 @@ class ApiServer:
         deleter = self._deleter = Deleter(self.store, self.admission, cluster)
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
-        pods = PodActions(table, writer, deleter, self.admission)
+pod_actions = PodActions(table, writer, deleter, self.admission)
         streams = PodStreams(self.nodes, self.admission, cluster, self.authorizer)
         subresources = Subresources(
-            reader, writer, patcher, pods, self.admission, tokens, self.pod_log, streams
+            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, streams
         )
-        virtual = VirtualResources(self.authenticator, self.authorizer, pods, self.admission, self.cluster)
+        virtual = VirtualResources(
+            self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster
+        )
         self._discovery = Discovery(table)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)
         self.app = App(

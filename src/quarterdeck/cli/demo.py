@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ServerOptions
+    from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
     from quarterdeck.client import Client, InProcessTransport
 
     from .announcement import announced
@@ -68,11 +69,18 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
     operators = chosen_operators(arguments)
     root = arguments.examples or _examples()
+    if not root.is_dir():
+        raise CommandError(f"--examples {root} is no folder")
     stopping = stop_signal()
     settings, nodes = operator_settings(arguments), node_settings(arguments)
     names = [operator.name for operator in operators]
     async with running_cluster(
-        ServerOptions(), names, settings, stopping, nodes=nodes, log_level="ERROR"
+        ServerOptions(admission_plugins=FOR_CLUSTERS),
+        names,
+        settings,
+        stopping,
+        nodes=nodes,
+        log_level="ERROR",
     ) as server:
         path = arguments.kubeconfig or default_path()
         async with announced(server, name="", kubeconfig=path) as lines:

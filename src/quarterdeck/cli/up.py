@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _up(arguments: argparse.Namespace) -> int:
     stopping = stop_signal()
     async with running_cluster(
-        server_options(arguments),
+        server_options(arguments, is_cluster=True),
         [operator.name for operator in chosen_operators(arguments)],
         operator_settings(arguments),
         stopping,

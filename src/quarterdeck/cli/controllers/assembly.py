@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["MakeClient", "make_program"]
 
+_STORAGE_CLASS = "standard"
+
 
 class MakeClient(Protocol):
     """Gives a client of the server; the options are those of ``Client.over``."""
@@ -51,14 +53,16 @@ def make_program(
         [*operators, JobSetAdmission()] if operators else [],
         ProgramOptions(is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings),
     )
-    workloads = Workloads(nodes=nodes, kubelet=Kubelet(init_gate=_init_gate(program)))
+    workloads = Workloads(
+        nodes=nodes, storage_class=_STORAGE_CLASS, kubelet=Kubelet(init_gate=_init_gate(program))
+    )
     program.manager.add(
         ClusterControllers(
             # Observing everything includes what is deprecated: no news to anybody.
             make_client(on_warning=lambda _: None),
             root_ca=root_ca,
             sign_token=sign_token,
-            workloads=workloads if operators or nodes.count or choice is not None else None,
+            workloads=workloads if operators or nodes.total or choice is not None else None,
             choice=choice if choice is not None else ALL_CONTROLLERS,
             metrics=program.metrics,
         )
