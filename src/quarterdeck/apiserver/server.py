@@ -237,7 +237,7 @@ class ApiServer:
         deleter = self._deleter = Deleter(self.store, self.admission, cluster)
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
-pod_actions = PodActions(table, writer, deleter, self.admission)
+        pod_actions = PodActions(table, writer, deleter, self.admission)
         streams = PodStreams(self.nodes, self.admission, cluster, self.authorizer)
         subresources = Subresources(
             reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, streams
