@@ -91,7 +91,9 @@ class PodStreams:
 
     async def _admit(self, request: ApiRequest, options: Json) -> None:
         resource, info = request.resource, request.info
-        if not self._admission.needs_admission(resource.group, resource.plural, info.subresource, "CONNECT"):
+        if not self._admission.needs_admission(
+            resource.group, resource.plural, info.subresource, "CONNECT", request.user
+        ):
             return
         attributes = Attributes(
             operation="CONNECT",

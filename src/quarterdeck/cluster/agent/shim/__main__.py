@@ -1,4 +1,4 @@
-"""``run FOLDER``, ``exec FOLDER [--tty] -- COMMAND …`` or ``probe``."""
+"""``run FOLDER`` or ``probe``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ def main(words: Sequence[str]) -> int:
 
             run(Path(folder))
             return 0
-        case ["exec", folder, "--tty", "--", *command]:
-            from quarterdeck.cluster.agent.shim.enter import enter
-
-            return enter(Path(folder), command, tty=True)
-        case ["exec", folder, "--", *command]:
-            from quarterdeck.cluster.agent.shim.enter import enter
-
-            return enter(Path(folder), command, tty=False)
         case ["probe"]:
             from quarterdeck.cluster.agent.shim.probe import usable_namespaces
 

@@ -7,12 +7,13 @@ import fcntl
 import os
 import struct
 import termios
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from quarterdeck.cluster.agent.process import ProcessRuntime
+from quarterdeck.cluster.agent.pipe import NULL, read_end, write_end
+from quarterdeck.cluster.agent.process import Entered, ProcessRuntime, RuntimeFailure
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.errors import StreamClosed
 from quarterdeck.wire.http import RawStream, Request, Response, text
@@ -73,47 +74,63 @@ async def run_in(
     runtime: ProcessRuntime, folder: Path, command: Sequence[str], remote: Remote, options: StreamOptions
 ) -> Mapping[str, Any]:
     """Run a command in a container for a client; the status it ended with."""
-    if options.tty:
-        code = await _run_with_terminal(runtime, folder, command, remote)
-    else:
-        code = await _run_with_pipes(runtime, folder, command, remote, options)
+    try:
+        if options.tty:
+            code = await _run_with_terminal(runtime, folder, command, remote)
+        else:
+            code = await _run_with_pipes(runtime, folder, command, remote, options)
+    except RuntimeFailure as failure:
+        return {"metadata": {}, "status": "Failure", "message": str(failure), "reason": "InternalError"}
     return success_status() if code == 0 else failure_status(code)
 
 
 async def _run_with_pipes(
     runtime: ProcessRuntime, folder: Path, command: Sequence[str], remote: Remote, options: StreamOptions
 ) -> int:
-    pipe, null = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-    process = await runtime.enter(
-        folder,
-        command,
-        stdin=pipe if options.stdin else null,
-        stdout=pipe if options.stdout else null,
-        stderr=pipe if options.stderr else null,
-    )
+    input_theirs, input_ours = os.pipe()
+    outputs = [os.pipe(), os.pipe()]
+    stdin = input_theirs if options.stdin else NULL
+    try:
+        entered = await runtime.enter(
+            folder,
+            command,
+            stdin=stdin,
+            stdout=outputs[0][1] if options.stdout else NULL,
+            stderr=outputs[1][1] if options.stderr else NULL,
+        )
+    except RuntimeFailure:
+        for descriptor in (input_ours, outputs[0][0], outputs[1][0]):
+            os.close(descriptor)
+        raise
+    finally:
+        for descriptor in (input_theirs, outputs[0][1], outputs[1][1]):
+            os.close(descriptor)
 
-    async def send(channel: int, reader: asyncio.StreamReader | None) -> None:
-        if reader is not None:
+    async with AsyncExitStack() as stack:
+        writer = await stack.enter_async_context(write_end(input_ours))
+        readers = [await stack.enter_async_context(read_end(each[0])) for each in outputs]
+
+        async def send(channel: int, reader: asyncio.StreamReader) -> None:
             while data := await reader.read(_CHUNK):
                 await remote.send(channel, data)
 
-    async def receive() -> None:
-        while (event := await remote.receive()) is not None:
-            if process.stdin is None:
-                continue
-            with suppress(OSError):
-                if event.data:
-                    process.stdin.write(event.data)
-                    await process.stdin.drain()
-                if event.is_end:
-                    process.stdin.close()
-        raise StreamClosed("the client is gone")
+        async def receive() -> None:
+            while (event := await remote.receive()) is not None:
+                with suppress(OSError):
+                    if event.data:
+                        writer.write(event.data)
+                        await writer.drain()
+                    if event.is_end:
+                        writer.close()
+            raise StreamClosed("the client is gone")
 
-    return await _accompany(process, receive(), [send(1, process.stdout), send(2, process.stderr)])
+        return await _accompany(entered, receive(), [send(1, readers[0]), send(2, readers[1])])
 
 
-async def _accompany(process: asyncio.subprocess.Process, receive: Any, sends: Sequence[Any]) -> int:
-    """Wait for a process and all it says; end it if the client goes first."""
+async def _accompany(
+    entered: Entered, receive: Coroutine[Any, Any, None], sends: Sequence[Coroutine[Any, Any, None]]
+) -> int:
+    """Wait for a program and all it says; end it if the client goes first."""
     loop = asyncio.get_running_loop()
     receiving = loop.create_task(receive)
     sending = loop.create_task(_all(sends))
@@ -122,18 +139,15 @@ async def _accompany(process: asyncio.subprocess.Process, receive: Any, sends: S
         if receiving.done():
             receiving.result()
         await sending
-        return await process.wait()
+        return await entered.wait()
     finally:
         for task in (receiving, sending):
             task.cancel()
         await asyncio.gather(receiving, sending, return_exceptions=True)
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        entered.close()
 
 
-async def _all(works: Sequence[Any]) -> None:
+async def _all(works: Sequence[Coroutine[Any, Any, None]]) -> None:
     await asyncio.gather(*works)
 
 
@@ -143,7 +157,10 @@ async def _run_with_terminal(
     ours, theirs = os.openpty()
     os.set_blocking(ours, False)
     try:
-        process = await runtime.enter(folder, command, stdin=theirs, stdout=theirs, stderr=theirs, tty=True)
+        entered = await runtime.enter(folder, command, stdin=theirs, stdout=theirs, stderr=theirs, tty=True)
+    except RuntimeFailure:
+        os.close(ours)
+        raise
     finally:
         os.close(theirs)
 
@@ -162,7 +179,7 @@ async def _run_with_terminal(
         raise StreamClosed("the client is gone")
 
     try:
-        return await _accompany(process, receive(), [send()])
+        return await _accompany(entered, receive(), [send()])
     finally:
         os.close(ours)
 
