@@ -64,7 +64,7 @@ def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response
     if entry is None:
         raise request.resource.not_found(info.name)
     pod = request.resource.read(entry)
-    _check_container(options.container, pod)
+    check_container(options.container, pod)
     node = pod["spec"].get("nodeName")
     if not node:
         return Response(204, content_type="text/plain")
@@ -77,7 +77,7 @@ def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response
     return Response(200, options.part_of(text), content_type="text/plain")
 
 
-def _check_container(wanted: str, pod: Json) -> None:
+def check_container(wanted: str, pod: Json) -> None:
     spec, name = pod["spec"], pod["metadata"]["name"]
     containers = [
         each["name"]
