@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import ObjectMeta, is_controlled_by
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap, LimitRange, Secret
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import MergePatch
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import (
     ClusterTrainingRuntime,

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from quarterdeck.api import Key, Resource, is_controlled_by
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, QuarterdeckError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import sshkey
 from quarterdeck.operators.trainer.logic.env import reserved_in
