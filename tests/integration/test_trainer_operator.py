@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import ObjectMeta, is_controlled_by
+from quarterdeck.api import Condition, ObjectMeta, find_condition, is_controlled_by
 from quarterdeck.api.k8s import ConfigMap, LimitRange, Secret
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.jobsetkind import HOW_TO_GET_IT
 from quarterdeck.operators.trainer.types import (
     ClusterTrainingRuntime,
     CoschedulingPodGroup,
@@ -294,6 +296,42 @@ async def test_a_gang_without_its_definition_is_an_error_that_is_told() -> None:
             await eventually(lambda: "TrainJobResourcesCreationFailed" in operator.events.reasons)
             await cluster.install(CoschedulingPodGroup)
             await eventually(lambda: jobset(cluster), timeout=120.0)
+
+
+async def test_without_jobset_everybody_is_told_how_to_get_it() -> None:
+    definitions = [each for each in LIGHT if each["metadata"]["name"] != "jobsets.jobset.x-k8s.io"]
+    async with TestCluster(crds=definitions, controllers=True) as cluster:
+        operator = Operator(cluster)
+        await cluster.client.create(runtime(replicated("node")))
+        await cluster.client.create(train_job())
+        async with operator.running():
+            await eventually(lambda: condition(cluster, names.JOBSET_MISSING), timeout=60.0)
+            told = await condition(cluster, names.JOBSET_MISSING)
+            assert told is not None
+            assert (told.status, told.reason, told.message) == ("True", "JobSetNotInstalled", HOW_TO_GET_IT)
+            assert "--operators trainer,jobset" in HOW_TO_GET_IT
+            assert (
+                operator.events.events[0].note == f"TrainJob resources reconciliation failed: {HOW_TO_GET_IT}"
+            )
+            check = operator.webhooks.checks["trainer-jobset"]
+            assert check() == HOW_TO_GET_IT
+            await cluster.install(jobset_definition())
+            await eventually(lambda: jobset(cluster), timeout=180.0)
+            made = await jobset(cluster)
+            counters = dict.fromkeys(("ready", "succeeded", "failed", "active", "suspended"), 0)
+            status = {"replicatedJobsStatus": [{"name": "node", **counters}]}
+            await cluster.client.subresource("status").patch(made, MergePatch({"status": status}))
+            await eventually(lambda: is_gone(cluster, names.JOBSET_MISSING), timeout=60.0)
+            await eventually(lambda: check() is None, timeout=60.0)
+
+
+async def condition(cluster: TestCluster, type: str) -> Condition | None:
+    found = await cluster.client.get(TrainJob, "test-job", SPACE)
+    return find_condition(found.status.conditions if found.status else (), type)
+
+
+async def is_gone(cluster: TestCluster, type: str) -> bool:
+    return await condition(cluster, type) is None
 
 
 async def test_long_errors_are_cut() -> None:

@@ -51,6 +51,7 @@ from .document.negotiate import PLAIN
 from .inprocess import LocalServer
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
+from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
 from .registry.read import Reader
@@ -67,6 +68,7 @@ from .state.bootstrap import Bootstrap
 from .state.clusterstate import StoredState
 from .state.host import AdmissionHost
 from .state.noderelations import StoredRelations
+from .state.ownservice import OwnService
 from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
@@ -116,6 +118,8 @@ class ApiServer:
         self._parts = AsyncExitStack()
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
+        #: the way to nodes of this machine that run pods
+        self.nodes = NodeLink()
         self.is_ready = False
         self.port = self.options.port
 
@@ -156,6 +160,9 @@ class ApiServer:
             self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
             if listen:
                 await self._listen()
+            own = OwnService(self.store, self.table, self._bootstrap, self.options.host, self.port)
+            await own.sync()
+            self._background.append(asyncio.create_task(own.run(), name="kubernetes-service"))
         except BaseException:
             await self.stop()
             raise
@@ -231,7 +238,7 @@ class ApiServer:
         watcher = Watcher(self.store)
         pod_actions = PodActions(table, writer, deleter, self.admission)
         subresources = Subresources(
-            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log
+            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, self.nodes
         )
         virtual = VirtualResources(
             self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster

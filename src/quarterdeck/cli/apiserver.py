@@ -110,6 +110,8 @@ def server_options(arguments: argparse.Namespace, *, is_cluster: bool = False) -
     durability = Durability(arguments.durability)
     if arguments.data_dir is not None and arguments.data_dir.exists() and not arguments.data_dir.is_dir():
         raise CommandError(f"--data-dir {arguments.data_dir} is a file; name a folder")
+    if arguments.token_file is not None and not arguments.token_file.is_file():
+        raise CommandError(f"--token-file {arguments.token_file} is no file that can be read")
     try:
         plugins = plugin.choose(
             plugin.FOR_CLUSTERS if is_cluster else plugin.FOR_TESTS,

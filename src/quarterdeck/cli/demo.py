@@ -69,6 +69,8 @@ async def _demo(arguments: argparse.Namespace) -> int:
 
     operators = chosen_operators(arguments)
     root = arguments.examples or _examples()
+    if not root.is_dir():
+        raise CommandError(f"--examples {root} is no folder")
     stopping = stop_signal()
     settings, nodes = operator_settings(arguments), node_settings(arguments)
     names = [operator.name for operator in operators]

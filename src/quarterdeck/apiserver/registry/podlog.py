@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from quarterdeck.apiserver import status
@@ -11,6 +11,7 @@ from quarterdeck.wire import fielderror
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
 
+from .nodelink import NodeLink
 from .request import ApiRequest
 
 Json = dict[str, Any]
@@ -55,7 +56,7 @@ class LogOptions:
         return text if self.limit is None else text[: self.limit]
 
 
-def serve_log(request: ApiRequest, source: LogText) -> Response:
+def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response | Awaitable[Response]:
     """The log of a pod as text; nothing while it is on no node."""
     options = LogOptions(request)
     info = request.info
@@ -64,8 +65,14 @@ def serve_log(request: ApiRequest, source: LogText) -> Response:
         raise request.resource.not_found(info.name)
     pod = request.resource.read(entry)
     _check_container(options.container, pod)
-    if not pod["spec"].get("nodeName"):
+    node = pod["spec"].get("nodeName")
+    if not node:
         return Response(204, content_type="text/plain")
+    if nodes.reaches(node):
+        container = options.container or pod["spec"]["containers"][0]["name"]
+        return nodes.get(
+            node, ("containerLogs", info.namespace, info.name, container), request.http.raw_query
+        )
     text = source(info.namespace, info.name) or b""
     return Response(200, options.part_of(text), content_type="text/plain")
 

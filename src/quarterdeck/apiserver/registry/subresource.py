@@ -15,6 +15,7 @@ from quarterdeck.wire.http import Response
 
 from .answer import document_response
 from .change import Manner
+from .nodelink import NodeLink
 from .patching import Patcher
 from .podaction import PodActions
 from .podlog import LogText, serve_log
@@ -43,6 +44,7 @@ class Subresources:
         admission: AdmissionChain,
         tokens: ServiceAccountTokens,
         pod_log: LogText,
+        nodes: NodeLink,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -51,6 +53,7 @@ class Subresources:
         self._admission = admission
         self._tokens = tokens
         self._pod_log = pod_log
+        self._nodes = nodes
         self._scaling = Scaling(writer)
 
     def serve(self, request: ApiRequest) -> Result:
@@ -76,7 +79,7 @@ class Subresources:
         if name in _WHOLE_OBJECT:
             return self._whole(request)
         if name == "log":
-            return serve_log(request, self._pod_log)
+            return serve_log(request, self._pod_log, self._nodes)
         if name == "binding":
             return self._pods.bind(request)
         if name == "eviction":

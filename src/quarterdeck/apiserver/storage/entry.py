@@ -67,7 +67,7 @@ _decode_deletion = msgspec.json.Decoder(_Deletable).decode
 class Entry:
     """The state of one object at one revision. Immutable by convention; shared freely."""
 
-    __slots__ = ("_fields", "_labels", "body", "create_rev", "mark", "name", "namespace", "rev")
+    __slots__ = ("_fields", "_labels", "body", "create_rev", "mark", "name", "namespace", "rev", "row")
 
     def __init__(
         self,
@@ -89,6 +89,8 @@ class Entry:
         self._fields = fields
         #: the schema this text is known to conform to, for readers that have to check (custom resources)
         self.mark = mark
+        #: what a Table remembers of this state, so that the next one need not read it again
+        self.row: object = None
 
     @property
     def labels(self) -> Mapping[str, str]:

@@ -19,6 +19,8 @@ __all__ = ["MakeClient", "make_program"]
 #: the operator that runs beside every other, as the cluster's own controllers do
 _FOUNDATION: Final = "jobset"
 
+_STORAGE_CLASS: Final = "standard"
+
 
 class MakeClient(Protocol):
     """Gives a client of the server; the options are those of ``Client.over``."""
@@ -59,14 +61,16 @@ def make_program(
         operators,
         ProgramOptions(is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings),
     )
-    workloads = Workloads(nodes=nodes, kubelet=Kubelet(init_gate=_init_gate(program)))
+    workloads = Workloads(
+        nodes=nodes, storage_class=_STORAGE_CLASS, kubelet=Kubelet(init_gate=_init_gate(program))
+    )
     program.manager.add(
         ClusterControllers(
             # Observing everything includes what is deprecated: no news to anybody.
             make_client(on_warning=lambda _: None),
             root_ca=root_ca,
             sign_token=sign_token,
-            workloads=workloads if operators or nodes.count or choice is not None else None,
+            workloads=workloads if operators or nodes.total or choice is not None else None,
             choice=chosen,
             elsewhere=(_FOUNDATION,),
             metrics=program.metrics,

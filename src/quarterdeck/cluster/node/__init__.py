@@ -5,6 +5,7 @@
     podstatus    what a kubelet writes about a pod
     lifecycle    what happens to a pod next, and when
     kubelet      the controller that makes it happen
+    profile      which nodes there are
     registration the Node objects and their leases
 
 Every node with the label ``quarterdeck.dev/simulated=true`` is served, whoever made it.

@@ -1,7 +1,8 @@
 """The kubelets of all simulated nodes in one controller: pods bound to them run without containers.
 
 What a pod does is up to its annotations and the settings (``behavior``); a program or a test may also say it
-for single pods (``override``). Nothing happens on a node that is not Ready.
+for single pods (``override``). Nothing happens on a node that is not Ready or has
+failed.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Key, Time, to_dict, value_or
+from quarterdeck.api import Key, Time, value_or
 from quarterdeck.api.k8s import Node, Pod, PodStatus
-from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
+from quarterdeck.cluster.node.statuspatch import status_patch
+from quarterdeck.cluster.node.registration import is_failed
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, node_name
@@ -26,7 +28,12 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
-from quarterdeck.runtime.controller.predicate import Predicate, condition_changed, labels_changed
+from quarterdeck.runtime.controller.predicate import (
+    Predicate,
+    annotations_changed,
+    condition_changed,
+    labels_changed,
+)
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
@@ -161,7 +168,7 @@ class Kubelet(Reconciler[Pod]):
         made: Controller[Pod] = (
             Builder(name=NAME)
             .for_(Pod, predicates=[_ON_A_NODE])
-            .watches(Node, to=_pods_on_node, predicates=[condition_changed("Ready") | labels_changed])
+            .watches(Node, to=_pods_on_node, predicates=[_NODE_MATTERS])
             .indexes(Pod, node_name)
             .rbac(
                 Rule(groups=("",), resources=("pods",), verbs=("delete",)),
@@ -175,12 +182,12 @@ class Kubelet(Reconciler[Pod]):
 
 
 async def _simulated_node(ctx: Context[Pod], name: str) -> Node | None:
-    """The node if it is simulated and ready."""
+    """The node if it is simulated, ready and not down."""
     try:
         node = await ctx.get(Node, name) if name else None
     except NotFound:
         return None
-    if node is None or node.metadata.labels.get(names.SIMULATED) != "true":
+    if node is None or node.metadata.labels.get(names.SIMULATED) != "true" or is_failed(node):
         return None
     is_ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     return node if is_ready else None
@@ -188,17 +195,9 @@ async def _simulated_node(ctx: Context[Pod], name: str) -> Node | None:
 
 async def _write(ctx: Context[Pod], status: PodStatus) -> bool:
     """Write what is new in the status of the pod; returns whether the pod is still there."""
-    before, after = to_dict(ctx.obj.status), to_dict(status)
-    changes: dict[str, Any] = {key: value for key, value in after.items() if before.get(key) != value}
-    changes |= {key: None for key in before if key not in after}
-    if "conditions" in changes:  # merged by type: those of others stay as they are
-        known = {each["type"]: each for each in before.get("conditions", ())}
-        changes["conditions"] = [
-            {**dict.fromkeys(known.get(each["type"], ())), **each}
-            for each in after["conditions"]
-            if known.get(each["type"]) != each
-        ]
-    patch = StrategicMergePatch({"metadata": {"uid": ctx.obj.metadata.uid}, "status": changes})
+    patch = status_patch(ctx.obj, status)
+    if patch is None:
+        return True
     try:
         ctx.replace(await ctx.client.status.patch(ctx.obj, patch))
     except NotFound:
@@ -218,6 +217,7 @@ def _is_on_a_node(event: ObjectEvent[Any]) -> bool:
     return bool(pod_head(event.entry).node)
 
 
+_NODE_MATTERS: Final = condition_changed("Ready") | labels_changed | annotations_changed
 _ON_A_NODE: Final = Predicate("on_a_node", create=_is_on_a_node, update=_is_on_a_node)
 
 

@@ -26,6 +26,7 @@ from .controllers import (
     training_runtime_controller,
 )
 from .controllers.report import Reporter
+from .jobsetkind import jobset_check
 from .logic.plugins import default_framework
 from .metrics import TrainerMetrics
 from .settings import TrainerSettings
@@ -87,6 +88,7 @@ class TrainerOperator:
             configuration=names.WEBHOOK_CONFIGURATION,
             admission=trainer_webhooks(manager.api_reader, settings),
             rules=_READ_BY_WEBHOOKS,
+            checks={"trainer-jobset": jobset_check(manager)},
         )
 
 

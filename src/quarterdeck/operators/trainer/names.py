@@ -33,6 +33,7 @@ PROCESSES_PER_NODE: Final = "trainer.kubeflow.org/processes-per-node"
 DATASET_INITIALIZER: Final = "dataset-initializer"
 MODEL_INITIALIZER: Final = "model-initializer"
 TRAINER: Final = "trainer"
+STEPS: Final = (DATASET_INITIALIZER, MODEL_INITIALIZER, TRAINER)
 NODE: Final = "node"
 """The job and the container that train."""
 LAUNCHER: Final = "launcher"
@@ -102,6 +103,10 @@ FAILED: Final = "Failed"
 RESUMED: Final = "Resumed"
 RUNTIME_NOT_SUPPORTED: Final = "TrainingRuntimeNotSupported"
 DEADLINE_EXCEEDED: Final = "DeadlineExceeded"
+JOBSET_MISSING: Final = "JobSetMissing"
+"""A condition that only stays as long as there is no JobSet on the cluster; upstream has none for it."""
+JOBSET_NOT_INSTALLED: Final = "JobSetNotInstalled"
+JOBSET_INSTALLED: Final = "JobSetInstalled"
 
 # Reasons of events.
 CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"

@@ -52,6 +52,36 @@ def hostfile(job: Any, made_of: Any) -> str:
     return text
 
 
+def test_the_hostfile_has_every_pod_of_a_launcher_that_trains() -> None:
+    launcher = replicated("launcher", ancestor="trainer")
+    policy = {**mpi(runLauncherAsNode=True), "numNodes": 5}
+    lines = hostfile(train_job(), runtime(launcher, replicated("node"), policy=policy)).splitlines()
+    assert lines == [
+        *(f"job-launcher-0-{index}.job slots=1" for index in range(5)),
+        "job-node-0-0.job slots=1",
+    ]
+
+
+def test_the_hostfile_has_the_pods_of_all_replicas() -> None:
+    nodes = replicated("node", more={"replicas": 2})
+    made_of = runtime(replicated("launcher", ancestor="trainer"), nodes, policy=mpi())
+    lines = hostfile(train_job(trainer={"numNodes": 2}), made_of).splitlines()
+    assert lines == [f"job-node-{replica}-{index}.job slots=1" for replica in (0, 1) for index in (0, 1)]
+
+
+def test_a_gang_counts_all_replicas() -> None:
+    nodes = replicated("node", more={"replicas": 3}, resources={"requests": {"cpu": "2"}})
+    launcher = replicated("launcher", ancestor="trainer")
+    made_of = runtime(launcher, nodes, policy=mpi(), gang={"coscheduling": {}})
+    group = render(train_job(trainer={"numNodes": 2}), made_of)["PodGroup"]["spec"]
+    assert (group["minMember"], group["minResources"]["cpu"]) == (7, "12")
+
+
+def test_less_than_one_slot_is_refused() -> None:
+    (problem,) = violations(train_job(trainer={"numProcPerNode": 0}), plain())
+    assert problem.endswith("must be greater than or equal to 1")
+
+
 def test_objects_come_in_the_order_in_which_they_are_needed() -> None:
     made_of = runtime(replicated("launcher"), trainer(), policy=mpi(), gang={"coscheduling": {}})
     kinds = [each.obj.kind for each in components(train_job(), made_of)]

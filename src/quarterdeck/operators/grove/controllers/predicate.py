@@ -106,15 +106,22 @@ CLIQUE_MATTERS_TO_SET: Final = Predicate(
 CLIQUE_MATTERS_TO_GROUP: Final = CLIQUE_MATTERS_TO_SET
 
 
-def _pods_to_name(pclq: PodClique) -> object:
-    """What changes when a pod comes or goes that the gang has to name before its gate is lifted."""
-    return pclq.metadata.is_deleting, pclq.status.replicas, pclq.status.schedule_gated_replicas
+def _group_clique_facts(pclq: PodClique) -> object:
+    """What changes when a pod comes or goes that the gang has to name before its gate is lifted, and with
+    the template, whose arrival ends an update that leaves pods alone."""
+    status = pclq.status
+    return (
+        pclq.metadata.is_deleting,
+        pclq.metadata.labels.get(names.TEMPLATE_HASH),
+        status.replicas,
+        status.schedule_gated_replicas,
+    )
 
 
 GROUP_CLIQUE_MATTERS_TO_SET: Final = Predicate(
-    "group_clique_matters_to_set", create=_no, update=_facts_changed(_pods_to_name)
+    "group_clique_matters_to_set", create=_no, update=_facts_changed(_group_clique_facts)
 )
-"""A PodClique of a scaling group has other pods: the group's own facts may stay the same."""
+"""A PodClique of a scaling group has other pods or another template, whatever the group's own facts say."""
 
 
 def _group_facts(pcsg: PodCliqueScalingGroup) -> object:

@@ -8,7 +8,7 @@ from typing import Final
 from quarterdeck.api import Time, find_condition, is_controlled_by
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.gangplan import GangPlan, gang_object, plan_gangs
@@ -27,7 +27,7 @@ from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Office
-from .outcome import Sweep, step
+from .outcome import Sweep, step, telling_failure
 
 __all__ = ["SetGangs"]
 
@@ -79,10 +79,14 @@ class SetGangs:
         wanted = {plan.name for plan in plans}
         for name, gang in present.items():
             if name not in wanted and not gang.metadata.is_deleting:
-                with step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"):
-                    with ignore_not_found():
-                        await ctx.delete(gang)
-                    ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {name}")
+                failure = f"Error deleting PodGang {gang.key}"
+                with (
+                    step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"),
+                    telling_failure(ctx, "PodGangDeleteFailed", failure),
+                    ignore_not_found(),
+                ):
+                    await ctx.delete(gang)
+                ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {gang.key}")
         scheduler = self._scheduler(ctx.obj, present)
         for plan in plans:
             known = present.get(plan.name)
@@ -116,14 +120,15 @@ class SetGangs:
             scheduler = known.metadata.labels.get(names.SCHEDULER_NAME, "")
         wanted = gang_object(ctx.obj, plan, scheduler=scheduler, pods=pods)
         code, name = "ERR_SYNC_PODGANG", plan.name
-        try:
-            with step(code, f"failed to create or update PodGang {name}", "CreateOrUpdate"):
-                written = await ctx.apply(wanted)
-        except QuarterdeckError as error:
-            ctx.event("Warning", "PodGangCreateOrUpdateFailed", f"Error creating PodGang {name}: {error}")
-            raise
+        with (
+            step(code, f"failed to create or update PodGang {name}", "CreateOrUpdate"),
+            telling_failure(
+                ctx, "PodGangCreateOrUpdateFailed", f"Error Creating/Updating PodGang {wanted.key}"
+            ),
+        ):
+            written = await ctx.apply(wanted)
         if known is None or written.metadata.resource_version != known.metadata.resource_version:
-            ctx.event("Normal", "PodGangCreateOrUpdateSuccessful", f"Created/Updated PodGang {name}")
+            ctx.event("Normal", "PodGangCreateOrUpdateSuccessful", f"Created/Updated PodGang {wanted.key}")
         return written
 
     async def _tell(self, ctx: Context[PodCliqueSet], gang: PodGang, verdict: Verdict) -> None:

@@ -23,15 +23,19 @@ from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 
+from .claimbinder import RULES as CLAIM_RULES
+from .claimbinder import ClaimError, release_resource_claims, reserve_resource_claims
 from .volumebinder import RULES as VOLUME_RULES
 from .volumebinder import VolumeError, prepare_volumes, release_claims
 
 VOLUME_POLL: Final = 2.0
 """Seconds between two looks at claims that are being bound."""
 
+_log: Final = get_logger(__name__)
 _RULES: Final = (
     Rule(groups=("",), resources=("pods",), verbs=("get", "list", "patch", "watch")),
     Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
@@ -64,8 +68,9 @@ class Binder(Reconciler[BindRequest]):
         try:
             if not await prepare_volumes(ctx, pod):
                 return await self._wait_for_volumes(ctx, pod)
+            await reserve_resource_claims(ctx, pod)
             await self._bind(ctx, pod)
-        except (ApiError, VolumeError) as error:
+        except (ApiError, VolumeError, ClaimError) as error:
             return await self._fail(ctx, pod, error)
         await self._succeed(ctx, pod)
         return None
@@ -100,8 +105,10 @@ class Binder(Reconciler[BindRequest]):
         request = ctx.obj
         limit = value_or(request.spec.backoff_limit, 0)
         attempts = request.status.failed_attempts + 1
-        if isinstance(error, VolumeError):  # the same node would not do a second time either
+        if isinstance(error, VolumeError | ClaimError):  # the same node would not do a second time either
             attempts = max(attempts, limit)
+        if attempts >= limit:
+            await self._give_up_claims(ctx, pod)
         await self._write_status(
             ctx, {"phase": names.FAILED, "reason": str(error), "failedAttempts": attempts}
         )
@@ -114,6 +121,13 @@ class Binder(Reconciler[BindRequest]):
         if attempts >= limit:
             return None
         return Requeue(after=float(2**attempts), reason="binding-failed")
+
+    async def _give_up_claims(self, ctx: Context[BindRequest], pod: Pod) -> None:
+        """Leave devices to others; what does not succeed now is undone when the pod is gone."""
+        try:
+            await release_resource_claims(ctx, pod)
+        except (ApiError, ClaimError) as error:
+            _log.warning("resource claims not released", error, pod=str(pod.key))
 
     async def _tell(
         self, ctx: Context[BindRequest], pod: Pod, *, is_bound: bool, note: str, now: Time
@@ -168,7 +182,7 @@ def binder_controller(
     return (
         Builder(name=names.BINDER)
         .for_(BindRequest, predicates=[generation_changed])
-        .rbac(*_RULES, *VOLUME_RULES)
+        .rbac(*_RULES, *VOLUME_RULES, *CLAIM_RULES)
         .options(
             max_concurrent_reconciles=settings.binder_workers,
             field_manager=names.FIELD_MANAGER,

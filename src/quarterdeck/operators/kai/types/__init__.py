@@ -6,7 +6,13 @@ from typing import Any, Final
 
 from quarterdeck.api import Resource, crd
 
-from .bindrequest import BindRequest, BindRequestSpec, BindRequestStatus, ReceivedGPU
+from .bindrequest import (
+    BindRequest,
+    BindRequestSpec,
+    BindRequestStatus,
+    ReceivedGPU,
+    ResourceClaimAllocation,
+)
 from .podgroup import PodGroup, PodGroupSpec, SubGroup, TopologyConstraint
 from .podgroupstatus import (
     PodGroupResourcesStatus,
@@ -36,6 +42,7 @@ __all__ = [
     "QueueSpec",
     "QueueStatus",
     "ReceivedGPU",
+    "ResourceClaimAllocation",
     "SchedulingCondition",
     "SubGroup",
     "Topology",

@@ -11,9 +11,10 @@ from typing import Final
 from quarterdeck.api import Key, Resource, is_controlled_by
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, QuarterdeckError
+from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, QuarterdeckError
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.jobsetkind import JobSetMissing, is_jobset_served
 from quarterdeck.operators.trainer.logic import sshkey
 from quarterdeck.operators.trainer.logic.env import reserved_in
 from quarterdeck.operators.trainer.logic.framework import Framework, is_running
@@ -203,6 +204,10 @@ class Children:
                 await ctx.client.apply(obj, force=True)  # the cache does not know yet that it is gone
             else:
                 await ctx.apply(_guarded(obj, present))
+        except NotFound:
+            if await is_jobset_served(ctx.client):
+                raise
+            raise JobSetMissing from None
         except (Invalid, Forbidden) as error:
             if present is None or "immutable" not in str(error):
                 raise

@@ -24,7 +24,16 @@ from quarterdeck.operators.trainer.types import (
 )
 
 from .override import merge_overrides, patched_metadata
-from .template import Json, container_of, job_labels, job_spec, pod_spec, replicated_jobs, subdomain_of
+from .template import (
+    Json,
+    any_container_of,
+    container_of,
+    job_labels,
+    job_spec,
+    pod_spec,
+    replicated_jobs,
+    subdomain_of,
+)
 
 if TYPE_CHECKING:
     from .plugin import EnvOwner
@@ -55,7 +64,7 @@ def trainer_of(job: TrainJob) -> Trainer:
 
 
 class PodSet:
-    """The pods of one replicated job: a view of the template, and how many there are."""
+    """The pods of one replicated job: a view of the template, and how many there are of each replica."""
 
     __slots__ = ("count", "endpoints", "job")
 
@@ -73,6 +82,11 @@ class PodSet:
         return name
 
     @property
+    def replicas(self) -> int:
+        """Jobs of these pods; what a step of the TrainJob configures has one."""
+        return 1 if self.ancestor in names.STEPS else self.job.get("replicas", 1)
+
+    @property
     def ancestor(self) -> str:
         """The step of the TrainJob that configures it; empty if none does."""
         ancestor: str = job_labels(self.job).get(names.ANCESTOR_LABEL, "")
@@ -81,6 +95,10 @@ class PodSet:
     def container(self, name: str) -> Json | None:
         """A container; init containers do not count."""
         return container_of(self.job, name)
+
+    def any_container(self, name: str) -> Json | None:
+        """A container or else an init container."""
+        return any_container_of(self.job, name)
 
     @property
     def requests(self) -> Mapping[str, Quantity]:

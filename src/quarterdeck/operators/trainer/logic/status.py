@@ -17,6 +17,7 @@ __all__ = [
     "is_finished",
     "mirrored",
     "with_deadline_exceeded",
+    "with_jobset_missing",
     "with_suspension",
     "with_unsupported_runtime",
 ]
@@ -60,6 +61,21 @@ def with_deadline_exceeded(status: TrainJobStatus, now: Time) -> TrainJobStatus:
         message="TrainJob exceeded its active deadline",
         now=now,
     )
+    return _with(status, conditions)
+
+
+def with_jobset_missing(status: TrainJobStatus, problem: str, now: Time) -> TrainJobStatus:
+    """Why nothing can run, or nothing of it once that is past; a status must not become empty."""
+    conditions = Conditions(status.conditions)
+    if problem:
+        conditions.set(
+            names.JOBSET_MISSING, True, reason=names.JOBSET_NOT_INSTALLED, message=problem, now=now
+        )
+    elif len(conditions) > 1 or status.jobs_status:
+        conditions.remove(names.JOBSET_MISSING)
+    elif conditions.is_true(names.JOBSET_MISSING):
+        message = "the cluster has JobSet now"
+        conditions.set(names.JOBSET_MISSING, False, reason=names.JOBSET_INSTALLED, message=message, now=now)
     return _with(status, conditions)
 
 

@@ -131,12 +131,13 @@ def _ended_before(pods: PodSet) -> Iterator[str]:
 
 
 def _members(info: Info) -> int:
-    return sum(pods.count for pods in _together(info))
+    return sum(pods.replicas * pods.count for pods in _together(info))
 
 
 def _resources(info: Info) -> Mapping[str, Quantity]:
     total = sum_quantities(
-        {name: amount * pods.count for name, amount in pods.requests.items()} for pods in _together(info)
+        {name: amount * (pods.replicas * pods.count) for name, amount in pods.requests.items()}
+        for pods in _together(info)
     )
     return total or EMPTY_MAP
 

@@ -33,10 +33,12 @@ class JobSetPlugin:
     name: Final = "JobSet"
 
     def identify_pods(self, info: Info) -> None:
-        """One address for each pod."""
+        """One address for each pod, of all replicas."""
         for pods in info.pod_sets:
             pods.endpoints = [
-                f"{info.job_name}-{pods.name}-0-{index}.{info.subdomain}" for index in range(pods.count)
+                f"{info.job_name}-{pods.name}-{replica}-{index}.{info.subdomain}"
+                for replica in range(pods.replicas)
+                for index in range(pods.count)
             ]
 
     def build(self, info: Info, job: TrainJob, present: Present) -> list[Component]:
@@ -84,7 +86,7 @@ class JobSetPlugin:
 
 def _find(info: Info, job: str, container: str) -> Json | None:
     pods = info.pod_set(job)
-    return pods.container(container) if pods is not None else None
+    return pods.any_container(container) if pods is not None else None
 
 
 def _add_initializers(info: Info, job: TrainJob) -> None:

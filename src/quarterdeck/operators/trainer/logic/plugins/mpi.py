@@ -11,7 +11,12 @@ from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import sshkey
 from quarterdeck.operators.trainer.logic.device import gpu_count
-from quarterdeck.operators.trainer.logic.env import literal, refuse_reserved
+from quarterdeck.operators.trainer.logic.env import (
+    PROCESSES,
+    literal,
+    refuse_reserved,
+    refuse_too_few_processes,
+)
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, resources_of, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import (
     ClusterFacts,
@@ -129,13 +134,9 @@ class Mpi:
         trainer = trainer_of(new)
         found: list[FieldError] = []
         if isinstance(trainer.num_proc_per_node, str):
-            found.append(
-                fielderror.invalid(
-                    "spec.trainer.numProcPerNode",
-                    trainer.num_proc_per_node,
-                    "must have an int value for MPI TrainJob",
-                )
-            )
+            detail = "must have an int value for MPI TrainJob"
+            found.append(fielderror.invalid(PROCESSES, trainer.num_proc_per_node, detail))
+        found += refuse_too_few_processes(new)
         nodes = trainer.num_nodes or 0
         is_complete = info.pod_set(names.LAUNCHER) is not None and info.pod_set(names.NODE) is not None
         if nodes >= 2 and mpi.run_launcher_as_node and not is_complete:
@@ -191,10 +192,8 @@ def _secret(job: TrainJob, keys: dict[str, bytes]) -> Secret:
 def _hostfile(info: Info, job: TrainJob) -> ConfigMap:
     hosts: list[str] = []
     for pods in info.pod_sets:
-        if pods.name == names.NODE:
+        if pods.name == names.NODE or (pods.name == names.LAUNCHER and info.is_launcher_node):
             hosts += pods.endpoints
-        elif pods.name == names.LAUNCHER and info.is_launcher_node:
-            hosts += pods.endpoints[:1]
     text = "".join(f"{host} slots={info.processes}\n" for host in hosts)
     return ConfigMap(
         metadata=_metadata(job, names.hostfile_name(job.metadata.name)), data={names.HOSTFILE: text}
