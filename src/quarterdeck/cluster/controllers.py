@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from quarterdeck.client import Client
@@ -36,6 +37,7 @@ def add_controllers(
     event_ttl: float = DEFAULT_TTL,
     workloads: Workloads | None = None,
     choice: ControllerChoice = ALL_CONTROLLERS,
+    elsewhere: Iterable[str] = (),
 ) -> NodeRegistration | None:
     """Add what every cluster has to a manager that has not started.
 
@@ -48,9 +50,10 @@ def add_controllers(
     - ``event_ttl``: seconds an event is kept after its last write.
     - ``workloads``: what runs Jobs and pods; without it they are stored, and nothing happens to them. What
       makes the nodes is returned.
-    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has.
+    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has, nor one
+      that runs ``elsewhere``.
     """
-    known: list[str] = []
+    known = [*elsewhere]
 
     def add(controller: Controller[Any]) -> None:
         known.append(controller.name)
@@ -94,6 +97,7 @@ class ClusterControllers:
         event_ttl: float = DEFAULT_TTL,
         workloads: Workloads | None = None,
         choice: ControllerChoice = ALL_CONTROLLERS,
+        elsewhere: Iterable[str] = (),
         metrics: ManagerMetrics | None = None,
     ) -> None:
         """See ``add_controllers``; ``metrics`` count the work of these controllers among others."""
@@ -111,6 +115,7 @@ class ClusterControllers:
             event_ttl=event_ttl,
             workloads=workloads,
             choice=choice,
+            elsewhere=elsewhere,
         )
 
     @property

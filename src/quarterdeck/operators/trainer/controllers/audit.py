@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import is_condition_true, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.errors import Conflict, Forbidden, Invalid
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs

@@ -14,10 +14,10 @@ from quarterdeck.api import (
     check_label_value,
     value_or,
 )
-from quarterdeck.api.jobset import FailurePolicyRule, JobSet, ReplicatedJob, names
 from quarterdeck.api.k8s.pod import PodSpec
-from quarterdeck.cluster.jobset.child import claim_name, coordinator_endpoint, job_name, replicas_of
-from quarterdeck.cluster.jobset.failure import compile_pattern
+from quarterdeck.operators.jobset.logic.child import claim_name, coordinator_endpoint, job_name, replicas_of
+from quarterdeck.operators.jobset.logic.failure import compile_pattern
+from quarterdeck.operators.jobset.types import FailurePolicyRule, JobSet, ReplicatedJob, names
 
 __all__ = ["Problem", "creation_problems", "update_problems"]
 

@@ -9,20 +9,20 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import to_dict, value_or
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Job, PersistentVolumeClaim, Pod, Service
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.jobset.defaults import with_defaults
 from quarterdeck.cluster.node.behavior import Behavior
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
+from quarterdeck.operators.jobset.controllers import jobset_controller, placement_controller
+from quarterdeck.operators.jobset.logic.defaults import with_defaults
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.runtime import Manager
 from quarterdeck.testing import EventLog, TestCluster, eventually
-
-from .clusterkit import exists, gone
-from .workloadkit import NAMESPACE, behaving, pod_spec, pods_of, verdicts
+from tests.unit.cluster.clusterkit import exists, gone
+from tests.unit.cluster.workloadkit import NAMESPACE, behaving, pod_spec, pods_of, verdicts
 
 pytestmark = pytest.mark.cluster(crds=[JobSet])
 
@@ -38,6 +38,8 @@ def kubelet() -> Kubelet:
 async def cluster_at_work(cluster: TestCluster, manager: Manager, kubelet: Kubelet) -> None:
     workloads = Workloads(nodes=NodeSettings(count=1), kubelet=kubelet)
     add_controllers(manager, root_ca=b"", workloads=workloads)
+    manager.add(jobset_controller())
+    manager.add(placement_controller())
     await cluster.start(manager)
 
 
@@ -257,8 +259,12 @@ async def test_a_set_fails_after_its_last_restart(client: Client) -> None:
     bad = part("a", job={"backoffLimit": 0}, annotations=behaving(exit_code=1))
     await client.create(jobset(bad, failurePolicy={"maxRestarts": 2}))
     done = await finished(client)
-    assert verdicts(done) == [("Failed", "True", "ReachedMaxRestarts")]
+    assert verdicts(done) == [
+        ("RestartingJobSet", "False", "JobSetFailed"),
+        ("Failed", "True", "ReachedMaxRestarts"),
+    ]
     assert done.status.restarts == 2
+    assert done.status.restarts_count_towards_max == 2
 
 
 async def test_the_first_rule_that_fits_decides(client: Client) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from quarterdeck.api import UNSET
-from quarterdeck.api.jobset import (
+from quarterdeck.operators.jobset.types import (
     FailurePolicy,
     JobSet,
     Network,

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from quarterdeck.api import ObjectMeta, set_controller_reference, value_or
-from quarterdeck.api.jobset import JobSet, ReplicatedJob, VolumeClaimPolicy, VolumeClaimTemplate, names
 from quarterdeck.api.k8s import (
     Job,
     PersistentVolumeClaim,
@@ -18,6 +17,13 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.api.k8s.service import ServiceSpec
 from quarterdeck.api.k8s.volume import PersistentVolumeClaimVolumeSource
+from quarterdeck.operators.jobset.types import (
+    JobSet,
+    ReplicatedJob,
+    VolumeClaimPolicy,
+    VolumeClaimTemplate,
+    names,
+)
 
 __all__ = [
     "JOB_RESTART_ATTEMPT",

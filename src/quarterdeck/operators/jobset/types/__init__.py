@@ -1,6 +1,6 @@
 """JobSet, the kind: types that the controller and those who write JobSets share."""
 
-from quarterdeck.api.jobset.types import (
+from quarterdeck.operators.jobset.types.jobset import (
     Coordinator,
     DependsOn,
     FailurePolicy,

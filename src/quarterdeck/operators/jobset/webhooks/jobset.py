@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.cluster.jobset.defaults import with_defaults
-from quarterdeck.cluster.jobset.validation import Problem, creation_problems, update_problems
 from quarterdeck.errors import ErrorCause, ErrorDetails, Invalid
+from quarterdeck.operators.jobset.logic.defaults import with_defaults
+from quarterdeck.operators.jobset.logic.validation import Problem, creation_problems, update_problems
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.runtime.webhook import AdmissionWebhook, Defaulter, Validator
 from quarterdeck.runtime.webhook.admission import Admission
 

@@ -1,7 +1,7 @@
 """JobSet: a group of Jobs that start, fail and finish together (jobset.x-k8s.io/v1alpha2).
 
 Fields, defaults and rules follow the definition that kubernetes-sigs/jobset ships; what a newer one adds
-survives as unknown fields. What admission adds to it is in ``quarterdeck.cluster.jobset``.
+survives as unknown fields. What admission adds to it is in ``quarterdeck.operators.jobset.logic``.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from quarterdeck.api.crd import crd
-from quarterdeck.api.jobset import names
 from quarterdeck.api.k8s.batch import JobTemplateSpec
 from quarterdeck.api.k8s.volume import PersistentVolumeClaimSpec, PersistentVolumeClaimStatus
 from quarterdeck.api.marker import Atomic, Cel, Default, Enum, Ge, Int32, Len, ListMap, Required
 from quarterdeck.api.meta import Condition, ObjectMeta
 from quarterdeck.api.model import UNSET, Maybe, Model, Seq, field, omitempty
 from quarterdeck.api.resource import Column, Resource
+from quarterdeck.operators.jobset.types import names
 
 __all__ = [
     "Coordinator",

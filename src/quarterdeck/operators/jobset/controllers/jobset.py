@@ -11,11 +11,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import Time, value_or
-from quarterdeck.api.jobset import JobSet, ReplicatedJob, names
 from quarterdeck.api.k8s import Job, PodTemplateSpec, Service
 from quarterdeck.client import MergePatch
-from quarterdeck.cluster.attempt import attempt_all
-from quarterdeck.cluster.jobset.child import (
+from quarterdeck.errors import (
+    ApiError,
+    NotFound,
+    QuarterdeckError,
+    ignore_already_exists,
+    ignore_not_found,
+)
+from quarterdeck.operators.jobset.logic.child import (
     has_hostnames,
     is_suspended,
     job_name,
@@ -25,24 +30,20 @@ from quarterdeck.cluster.jobset.child import (
     replicas_of,
     subdomain_of,
 )
-from quarterdeck.cluster.jobset.failure import after_failure
-from quarterdeck.cluster.jobset.state import (
+from quarterdeck.operators.jobset.logic.failure import after_failure
+from quarterdeck.operators.jobset.logic.state import (
     Event,
+    are_all_ready,
     has_reached,
     has_succeeded,
     is_finished,
     job_index,
+    no_longer_restarting,
     replicated_status,
     sort_children,
     with_condition,
 )
-from quarterdeck.errors import (
-    ApiError,
-    NotFound,
-    QuarterdeckError,
-    ignore_already_exists,
-    ignore_not_found,
-)
+from quarterdeck.operators.jobset.types import JobSet, ReplicatedJob, names
 from quarterdeck.runtime.cache import controlled_by, controller_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
@@ -51,6 +52,7 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
+from quarterdeck.runtime.reconcile.attempt import attempt_all
 from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "JobSetReconciler", "jobset_controller"]
@@ -100,12 +102,16 @@ class _Run:
             await self._delete(children.active)
             return await self._expire()
         await self._delete(children.previous)
+        if not is_suspended(jobset) and are_all_ready(jobset, self.counted):
+            self._end_restart("JobsReady", "all jobs are ready")
         if children.failed:
-            self.status, event = after_failure(jobset, self.status, children.failed, self.now)
-            self.events.append(event)
+            self.status, events = after_failure(jobset, self.status, children.failed, self.now)
+            self.events.extend(events)
             return None
         if children.successful and has_succeeded(jobset, children):
-            self._set(names.COMPLETED, "AllJobsCompleted", "jobset completed successfully")
+            text = "jobset completed successfully"
+            self._set(names.COMPLETED, "AllJobsCompleted", text)
+            self._end_restart("JobSetCompleted", text)
             self.status = self.status.evolve(terminal_state=names.COMPLETED)
             return None
         await self._make_service()
@@ -131,6 +137,12 @@ class _Run:
     def _set(self, type: str, reason: str, message: str, *, holds: bool = True) -> None:
         before = self.status
         self.status = with_condition(before, type, reason=reason, message=message, now=self.now, holds=holds)
+        if self.status is not before:
+            self.events.append(Event("Normal", reason, message))
+
+    def _end_restart(self, reason: str, message: str) -> None:
+        before = self.status
+        self.status = no_longer_restarting(before, reason, message, self.now)
         if self.status is not before:
             self.events.append(Event("Normal", reason, message))
 
@@ -236,6 +248,7 @@ class _Run:
 
         _raise_first(await attempt_all(running, suspend))
         self._set(names.SUSPENDED, "SuspendedJobs", "jobset is suspended")
+        self._end_restart("JobSetSuspended", "jobset is suspended")
 
     async def _resume(self) -> None:
         for job in self.jobset.spec.replicated_jobs:

@@ -13,12 +13,23 @@ from typing import Any, Final
 import re2
 
 from quarterdeck.api import Time, value_or
-from quarterdeck.api.jobset import FailurePolicyRule, JobSet, JobSetStatus, ReplicatedJobStatus, names
 from quarterdeck.api.k8s import Job
 from quarterdeck.api.k8s.batch import JobCondition
-from quarterdeck.cluster.job.decision import find_condition
-from quarterdeck.cluster.jobset.child import replicas_of
-from quarterdeck.cluster.jobset.state import Event, job_index, with_condition
+from quarterdeck.operators.jobset.logic.child import replicas_of
+from quarterdeck.operators.jobset.logic.state import (
+    Event,
+    find_condition,
+    job_index,
+    no_longer_restarting,
+    with_condition,
+)
+from quarterdeck.operators.jobset.types import (
+    FailurePolicyRule,
+    JobSet,
+    JobSetStatus,
+    ReplicatedJobStatus,
+    names,
+)
 
 __all__ = ["after_failure", "compile_pattern"]
 
@@ -40,7 +51,7 @@ def compile_pattern(pattern: str) -> Callable[[str], Any] | None:
 
 def after_failure(
     jobset: JobSet, status: JobSetStatus, failed: Sequence[Job], now: Time
-) -> tuple[JobSetStatus, Event]:
+) -> tuple[JobSetStatus, list[Event]]:
     """The status after the failure of some Jobs, and what to tell."""
     policy = jobset.spec.failure_policy
     if not policy:
@@ -55,23 +66,33 @@ def after_failure(
     if action not in _UNLIMITED and _counted_restarts(status) >= value_or(policy.max_restarts, 0):
         text = "jobset failed due to reaching max number of restarts"
         return _fail(status, "ReachedMaxRestarts", text, job, now)
-    event = Event(
-        "Warning", f"{action}FailurePolicyAction", _told(f"applying {action} failure policy action", job)
-    )
+    message = _told(f"applying {action} failure policy action", job)
+    event = Event("Warning", f"{action}FailurePolicyAction", message)
     counts = action not in _UNLIMITED
     if action in _WHOLE_SET:
-        return _restart_all(status, counts=counts), event
-    return _restart_one(jobset, status, job, counts=counts), event
+        reason = f"FailurePolicy_{rule.name}" if rule is not None else "DefaultFailurePolicy"
+        restarting = with_condition(
+            _restart_all(status, counts=counts), names.RESTARTING, reason=reason, message=message, now=now
+        )
+        return restarting, [Event("Warning", reason, message), event]
+    return _restart_one(jobset, status, job, counts=counts), [event]
 
 
 def _told(text: str, job: Job) -> str:
     return f"{text} (first failed job: {job.metadata.name})"
 
 
-def _fail(status: JobSetStatus, reason: str, text: str, job: Job, now: Time) -> tuple[JobSetStatus, Event]:
+def _fail(
+    status: JobSetStatus, reason: str, text: str, job: Job, now: Time
+) -> tuple[JobSetStatus, list[Event]]:
     message = _told(text, job)
+    events = [Event("Warning", reason, message)]
     status = with_condition(status, names.FAILED, reason=reason, message=message, now=now)
-    return status.evolve(terminal_state=names.FAILED), Event("Warning", reason, message)
+    before = status
+    status = no_longer_restarting(status, "JobSetFailed", "jobset failed", now)
+    if status is not before:
+        events.append(Event("Normal", "JobSetFailed", "jobset failed"))
+    return status.evolve(terminal_state=names.FAILED), events
 
 
 def _matching(

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import DynamicObject, to_dict
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.client import Client, MergePatch
-from quarterdeck.cluster.jobset.defaults import with_defaults
-from quarterdeck.cluster.jobset.validation import creation_problems, update_problems
-from quarterdeck.cluster.jobset.webhook import jobset_webhooks
 from quarterdeck.errors import Invalid
+from quarterdeck.operators.jobset.logic.defaults import with_defaults
+from quarterdeck.operators.jobset.logic.validation import creation_problems, update_problems
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.webhooks import jobset_webhooks
 from quarterdeck.testing import TestCluster
 
 

@@ -8,18 +8,21 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Condition, Time, value_or
-from quarterdeck.api.jobset import JobSet, JobSetStatus, ReplicatedJob, ReplicatedJobStatus, names
 from quarterdeck.api.k8s import Job
-from quarterdeck.cluster.job.decision import find_condition
-from quarterdeck.cluster.jobset.child import JOB_RESTART_ATTEMPT, replicas_of
+from quarterdeck.api.k8s.batch import JobCondition
+from quarterdeck.operators.jobset.logic.child import JOB_RESTART_ATTEMPT, replicas_of
+from quarterdeck.operators.jobset.types import JobSet, JobSetStatus, ReplicatedJob, ReplicatedJobStatus, names
 
 __all__ = [
     "Children",
     "Event",
+    "are_all_ready",
+    "find_condition",
     "has_reached",
     "has_succeeded",
     "is_finished",
     "job_index",
+    "no_longer_restarting",
     "replicated_status",
     "sort_children",
     "with_condition",
@@ -50,6 +53,11 @@ class Children(msgspec.Struct, frozen=True):
         """Names that are taken."""
         every = (*self.active, *self.successful, *self.failed, *self.previous)
         return frozenset(job.metadata.name for job in every)
+
+
+def find_condition(conditions: Iterable[JobCondition], type: str) -> JobCondition | None:
+    """The condition of a Job of a type if it is true."""
+    return next((each for each in conditions if each.type == type and each.status == "True"), None)
 
 
 def job_index(job: Job) -> int:
@@ -162,7 +170,7 @@ def with_condition(
     for known in status.conditions:
         if known.type == type:
             is_new = False
-            conditions.append(known if known.status == value else wanted)
+            conditions.append(_changed(known, wanted))
         elif holds and {known.type, type} == _EXCLUSIVE and known.status == "True":
             conditions.append(known.evolve(status="False", last_transition_time=now))
         else:
@@ -170,3 +178,23 @@ def with_condition(
     if is_new:
         conditions.append(wanted)
     return status.evolve(conditions=conditions) if conditions != list(status.conditions) else status
+
+
+def _changed(known: Condition, wanted: Condition) -> Condition:
+    """A condition as wanted; the time is that of the last change of its status."""
+    if known.status != wanted.status:
+        return wanted
+    return known.evolve(reason=wanted.reason, message=wanted.message)
+
+
+def no_longer_restarting(status: JobSetStatus, reason: str, message: str, now: Time) -> JobSetStatus:
+    """The status of a set whose restart is over, the very same if there was none."""
+    return with_condition(status, names.RESTARTING, reason=reason, message=message, now=now, holds=False)
+
+
+def are_all_ready(jobset: JobSet, statuses: Mapping[str, ReplicatedJobStatus]) -> bool:
+    """Whether every Job is ready or has succeeded."""
+    return all(
+        statuses[job.name].ready + statuses[job.name].succeeded == replicas_of(job)
+        for job in jobset.spec.replicated_jobs
+    )
