@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Key, ObjectMeta, Resource, is_controlled_by, owner_reference
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.errors import AlreadyExists, Conflict, NotFound
