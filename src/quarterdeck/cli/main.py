@@ -21,6 +21,7 @@ from quarterdeck.errors import QuarterdeckError
 from . import (
     apiserver,
     bench,
+    check,
     dashboard,
     demo,
     finalizers,
@@ -49,6 +50,7 @@ _OWN: Final = (
     new,
     finalizers,
     scheduler,
+    check,
     nodecommand,
 )
 """Modules with commands of this package, in the order of the help text."""
