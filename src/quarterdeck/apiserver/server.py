@@ -54,8 +54,8 @@ from .registry.delete import DeleteOptions, Deleter
 from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
-from .registry.podstream import PodStreams
 from .registry.podlog import is_simulated, simulated_log
+from .registry.podstream import PodStreams
 from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources

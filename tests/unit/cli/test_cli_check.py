@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from quarterdeck.api import Resource, from_dict
 from quarterdeck.api.invariant import Objects
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Node, Pod, Secret
 from quarterdeck.cli.check import find_broken, installed_invariants
 from quarterdeck.cli.main import main
 from quarterdeck.operators.grove.types import PodClique
 from quarterdeck.operators.ipam.types import KINDS, Subnet, SubnetClaim, SubnetPool
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.kai.types import PodGroup, Queue
 from quarterdeck.operators.trainer.types import ClusterTrainingRuntime, TrainJob
 from quarterdeck.testing import TestCluster
 
+R = TypeVar("R", bound=Resource)
 ALL = {each.name: each for each in installed_invariants()}
 
 
-def made(kind: type[Any], name: str, *, meta: dict[str, Any] | None = None, **parts: Any) -> Any:
+def made(kind: type[R], name: str, *, meta: dict[str, Any] | None = None, **parts: Any) -> R:
     metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "generation": 1} | (meta or {})
     return from_dict({"metadata": metadata, **parts}, kind)
 
@@ -86,7 +87,7 @@ def test_a_subnet_goes_with_its_claim() -> None:
 
 def test_the_status_of_a_pool_is_exact() -> None:
     def pool(count: int, free: int, generation: int = 1) -> SubnetPool:
-        status = {"allocatedCount": count, "observedGeneration": generation}
+        status: dict[str, Any] = {"allocatedCount": count, "observedGeneration": generation}
         sizes = {str(size): free << size - 24 for size in range(24, 29)}
         status["freeCountBySize"] = {str(size): 0 for size in range(16, 24)} | sizes | {"/24": free}
         return made(SubnetPool, "p", spec={"cidr": "10.0.0.0/23"}, status=status)

@@ -8,9 +8,9 @@ from typing import Final, TypeAlias
 
 from quarterdeck.api import Key, Resource, controller_of, is_condition_true
 from quarterdeck.api.invariant import Invariant, Objects
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import Secret
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime, TrainJob
 
@@ -59,7 +59,7 @@ def _reserved_variables(objects: Objects) -> Found:
         if owner is None or not policy:
             continue
         for jobset in controlled.get(job.metadata.uid, ()):
-            drift = [] if _has_ended(jobset) else find_drift(owner, policy, jobset)
+            drift = [] if _has_ended(jobset) else find_drift(owner, policy, jobset, processes="")
             if drift:
                 variables = ", ".join(sorted({name for each in drift for name in each.names}))
                 problem = f"somebody changed what the system sets: {variables}"
