@@ -55,6 +55,7 @@ from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
 from .registry.podlog import is_simulated, simulated_log
+from .registry.podstream import PodStreams
 from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources
@@ -243,8 +244,9 @@ class ApiServer:
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
         pod_actions = PodActions(table, writer, deleter, self.admission)
+        streams = PodStreams(self.nodes, self.admission, cluster, self.authorizer)
         subresources = Subresources(
-            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, self.nodes
+            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, streams
         )
         virtual = VirtualResources(
             self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from quarterdeck.client import Client
@@ -43,6 +44,7 @@ def add_controllers(
     event_ttl: float = DEFAULT_TTL,
     workloads: Workloads | None = None,
     choice: ControllerChoice = ALL_CONTROLLERS,
+    elsewhere: Iterable[str] = (),
     authority: bytes = b"",
 ) -> NodeRegistration | None:
     """Add what every cluster has to a manager that has not started.
@@ -58,9 +60,10 @@ def add_controllers(
       makes the nodes is returned.
     - ``authority``: certificate and key (PEM) that sign what CertificateSigningRequests ask for; without it
       nobody does.
-    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has.
+    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has, nor one
+      that runs ``elsewhere``.
     """
-    known: list[str] = []
+    known = [*elsewhere]
 
     def add(controller: Controller[Any]) -> None:
         known.append(controller.name)
@@ -110,6 +113,7 @@ class ClusterControllers:
         event_ttl: float = DEFAULT_TTL,
         workloads: Workloads | None = None,
         choice: ControllerChoice = ALL_CONTROLLERS,
+        elsewhere: Iterable[str] = (),
         authority: bytes = b"",
         metrics: ManagerMetrics | None = None,
     ) -> None:
@@ -128,6 +132,7 @@ class ClusterControllers:
             event_ttl=event_ttl,
             workloads=workloads,
             choice=choice,
+            elsewhere=elsewhere,
             authority=authority,
         )
 

@@ -27,7 +27,6 @@ from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.controller import job_controller
 from quarterdeck.cluster.job.orphan import orphan_pod_controller
 from quarterdeck.cluster.job.ttl import ttl_controller
-from quarterdeck.cluster.jobset.controller import jobset_controller
 from quarterdeck.cluster.node import kubelet
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
@@ -76,7 +75,6 @@ class Workloads:
     devices: bool = True
     """Claims for devices, and those of simulated nodes."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
-    jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
     kubelet: Kubelet | None = field(default_factory=Kubelet)
     nodes: NodeSettings = field(default_factory=NodeSettings)
@@ -119,8 +117,6 @@ class Workloads:
             add(orphan_pod_controller())
             add(ttl_controller())
             add(cronjob_controller())
-        if self.jobsets:
-            add(jobset_controller())
         if self.scheduler is not None:
             add(placement.scheduler_controller(self.scheduler, manager.recorder(placement.NAME)))
         if self.kubelet is not None:

@@ -38,7 +38,7 @@ def kubelet() -> Kubelet:
 async def nodes(cluster: TestCluster, manager: Manager, kubelet: Kubelet) -> None:
     capacity = {"cpu": "8", "memory": "32Gi", "pods": "20", "nvidia.com/gpu": "4"}
     settings = NodeSettings(count=2, capacity=capacity, labels={"zone": "a"})
-    Workloads(jobs=None, jobsets=False, scheduler=None, kubelet=kubelet, nodes=settings).add_to(manager)
+    Workloads(jobs=None, scheduler=None, kubelet=kubelet, nodes=settings).add_to(manager)
     await cluster.start(manager)
     await asyncio.sleep(1)
 

@@ -66,7 +66,7 @@ def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response
     if entry is None:
         raise request.resource.not_found(info.name)
     pod = request.resource.read(entry)
-    _check_container(options.container, pod)
+    check_container(options.container, pod)
     node = pod["spec"].get("nodeName")
     if not node:
         return Response(204, content_type="text/plain")
@@ -103,7 +103,7 @@ def simulated_log(pod: Json, name: str) -> bytes:
     return f"simulated node {spec['nodeName']}: image {container['image']} would have run {told}\n".encode()
 
 
-def _check_container(wanted: str, pod: Json) -> None:
+def check_container(wanted: str, pod: Json) -> None:
     spec, name = pod["spec"], pod["metadata"]["name"]
     containers = [
         each["name"]

@@ -31,7 +31,6 @@ __all__ = [
 
 STOPPED_BY_SIGNAL: Final = 143
 """128 + SIGTERM."""
-_PENDING: Final = ("Pending", "")
 
 
 def is_sidecar(container: Container) -> bool:
@@ -162,7 +161,7 @@ def conditions(
     """The conditions of a kubelet for a pod in this state; what stays as it is keeps its time."""
     verdicts = {
         "PodReadyToStartContainers": _Verdict(has_network),
-        "Initialized": _initialized(pod, phase, inits),
+        "Initialized": _initialized(pod, phase, inits, containers),
         "Ready": _ready(pod, phase, containers),
         "ContainersReady": _containers_ready(phase, containers),
         "PodScheduled": _Verdict(True),
@@ -185,12 +184,17 @@ def _condition(pod: Pod, known: PodCondition | None, type: str, verdict: _Verdic
     )
 
 
-def _initialized(pod: Pod, phase: str, inits: Iterable[ContainerStatus]) -> _Verdict:
+def _initialized(
+    pod: Pod, phase: str, inits: Iterable[ContainerStatus], containers: Iterable[ContainerStatus]
+) -> _Verdict:
     if phase == "Succeeded":
         return _Verdict(True, "PodCompleted")
     started = {each.name for each in inits if each.ready}
     missing = [each.name for each in pod.spec.init_containers if each.name not in started]
-    if not missing or phase not in _PENDING:
+    have_begun = any(
+        each.state.running or each.state.terminated or each.last_state.terminated for each in containers
+    )
+    if not missing or have_begun:
         return _Verdict(True)
     text = f"containers with incomplete status: [{' '.join(missing)}]"
     return _Verdict(False, "ContainersNotInitialized", text)
