@@ -34,7 +34,7 @@ from .setstory import Record
 Records = dict[str, list[Record]]
 
 RECORDED = Path(__file__).with_name("controller_stories.json")
-_WORKLOADS = Workloads(nodes=NodeSettings(count=NODES), jobsets=False)
+_WORKLOADS = Workloads(nodes=NodeSettings(count=NODES))
 _SIMULATION = ControllerChoice(
     ["default-scheduler", "simulated-kubelet", "simulated-node", "simulated-provisioner"]
 )

@@ -34,6 +34,7 @@ __all__ = ["NAME", "patience", "taint_eviction_controller"]
 NAME: Final = "taint-eviction-controller"
 _NO_EXECUTE: Final = "NoExecute"
 _WORKERS: Final = 8
+_SHORTEST_WAIT: Final = 0.01
 
 
 def patience(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float:
@@ -91,7 +92,7 @@ class _Evictor(Reconciler[Resource]):
             self._cancel(ctx.key)
             plan = self.planned[ctx.key] = _Eviction(pod.metadata.uid, plan.since, plan.since + span)
         if plan.due > now:
-            return Requeue(after=plan.due - now)
+            return Requeue(after=max(plan.due - now, _SHORTEST_WAIT))
         self.planned.pop(ctx.key, None)
         await self._evict(ctx, pod)
         return None
