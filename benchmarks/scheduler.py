@@ -1,6 +1,6 @@
 """Gang scheduling: the CPU of one cycle, how it grows, and a naive scheduler on the same cluster.
 
-    python -m benchmarks scheduler [--only cycle|growth|saturated|large|peer] [--nodes N] [--pods N]
+    python -m benchmarks scheduler [--only cycle|growth|saturated|large|look|peer] [--nodes N] [--pods N]
 
 `cycle`: nodes with 8 GPUs each, pending pods in gangs of 8 to 64 in 100 queues of 10 departments; with and
 without topology constraints, and again when everything that fits is running. `growth`: twice the nodes and
@@ -8,7 +8,7 @@ twice the pods, several times. `saturated`: no GPU is free, and gangs of other q
 priority, want some: cycles that reclaim and preempt. `peer`: the same small clusters scheduled here and by
 the scheduler of `benchmarks/naive`, which copies its state at every checkpoint and scores all nodes for
 every pod; the outcomes must be equal. `large`, only if it is asked for: 20,000 nodes with 200,000 pods that
-run, and 10,000 that wait.
+run, and 10,000 that wait; with `look`, what the operator's look at as many objects costs.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from benchmarks import naive
+from benchmarks.clusterlook import bench_look
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, Unschedulable
@@ -328,7 +329,7 @@ def bench_peer(rounds: int) -> bool:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks scheduler", description=__doc__)
-    parser.add_argument("--only", choices=("cycle", "growth", "saturated", "large", "peer"))
+    parser.add_argument("--only", choices=("cycle", "growth", "saturated", "large", "look", "peer"))
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=6, help="clusters for the peer")
@@ -343,6 +344,8 @@ def main(arguments: list[str]) -> int:
         good = bench_saturated(options.nodes) and good
     if options.only == "large":
         good = bench_large(20_000, 200_000, 10_000) and good
+    if options.only in ("large", "look"):
+        good = bench_look(20_000, 200_000) and good
     if options.only in (None, "peer"):
         good = bench_peer(options.rounds) and good
     return 0 if good else 1
