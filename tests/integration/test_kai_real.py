@@ -125,9 +125,7 @@ def pod(name: str, of: str, gpu: int = 0, annotations: Json | None = None, **spe
         "spec": {
             "schedulerName": "kai-scheduler",
             "terminationGracePeriodSeconds": 0,
-            "containers": [
-                {"name": "c", "image": "x", "resources": {"limits": amounts, "requests": amounts}}
-            ],
+            "containers": [container],
             **spec,
         },
     }
