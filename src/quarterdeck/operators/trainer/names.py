@@ -106,6 +106,15 @@ FLUX_MEMORY_VOLUME: Final = "shared-memory"
 FLUX_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108  a path in pods
 CURVE_CERTIFICATE: Final = "curve.cert"
 
+# Reports of progress.
+SERVER_URL: Final = "KUBEFLOW_TRAINER_SERVER_URL"
+SERVER_CA_CERT: Final = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
+SERVER_TOKEN: Final = "KUBEFLOW_TRAINER_SERVER_TOKEN"
+SERVER_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"
+TOKEN_VOLUME: Final = "kubeflow-trainer-token"
+PROGRESS_MANAGER: Final = "trainer-status"
+"""Field manager of what trainings report."""
+
 # Gang schedulers.
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -172,6 +181,21 @@ def flux_scripts_name(job: str) -> str:
 def hostfile_name(job: str) -> str:
     """The ConfigMap with the hostfile of an MPI TrainJob."""
     return f"{job}-{HOSTFILE_VOLUME}"
+
+
+def tls_config_name(job: str) -> str:
+    """The ConfigMap with the authorities that the server of reports is trusted by."""
+    return f"{job}-tls-config"
+
+
+def status_path(namespace: str, job: str) -> str:
+    """Where a TrainJob is reported about."""
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/trainjobs/{job}/status"
+
+
+def status_audience(namespace: str, job: str) -> str:
+    """Whom the tokens of a TrainJob's pods are meant for."""
+    return f"{API_VERSION}/namespaces/{namespace}/trainjobs/{job}/status"
 
 
 def snapshot_name(job: str) -> str:

@@ -203,3 +203,14 @@ def test_the_shipped_runtimes_are_all_there() -> None:
         "torchtune-llama3.2-3b",
         "torchtune-qwen2.5-1.5b",
     }
+
+
+def test_without_a_server_there_are_no_reports_of_progress() -> None:
+    manager = Program(Config(server="https://127.0.0.1"), []).manager
+    environment = OperatorEnvironment(name="trainer", settings={"progress": True})
+    with pytest.raises(ConfigError, match="there is no webhook server that could take reports"):
+        operator().setup(manager, environment)
+    assert program().registrations[0].folders == {}
+    assert list(program(progress=True).registrations[0].folders) == [
+        "/apis/trainer.kubeflow.org/v1alpha1/namespaces"
+    ]

@@ -41,6 +41,18 @@ def test_names_and_scope(kind: Any, plural: str, scope: str, has_status: bool) -
 def test_columns() -> None:
     assert version(TrainJob)["additionalPrinterColumns"] == [
         {"jsonPath": ".status.conditions[-1:].type", "name": "State", "type": "string"},
+        {
+            "jsonPath": ".status.trainerStatus.progressPercentage",
+            "name": "Progress",
+            "type": "integer",
+            "description": "Percent of the training that is done, as it reports itself",
+        },
+        {
+            "jsonPath": ".status.trainerStatus.estimatedRemainingSeconds",
+            "name": "Remaining",
+            "type": "integer",
+            "description": "Seconds that the training expects to take yet",
+        },
         {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
     ]
     assert "additionalPrinterColumns" not in version(TrainingRuntime)
@@ -111,7 +123,8 @@ async def test_what_jobs_may_say(cluster: TestCluster) -> None:
         ({"podTemplateOverrides": [{"spec": {}}]}, "targetJobs"),
         ({"podTemplateOverrides": [{"targetJobs": [{"name": ""}]}]}, "targetJobs[0].name"),
         ({"activeDeadlineSeconds": 0}, "activeDeadlineSeconds"),
-        ({"runtimePatches": [{"manager": "nobody"}]}, "runtimePatches[0].manager"),
+        ({"runtimePatches": [{"manager": ""}]}, "runtimePatches[0].manager"),
+        ({"runtimePatches": [{"manager": "x" * 254}]}, "runtimePatches[0].manager"),
         ({"runtimePatches": [{"manager": "a.b/c"}, {"manager": "a.b/c"}]}, "Duplicate value"),
         ({"trainer": {"numProcPerNode": 0}}, "numProcPerNode must be greater than or equal to 1"),
         ({"trainer": {"numProcPerNode": -1}}, "numProcPerNode must be greater than or equal to 1"),
