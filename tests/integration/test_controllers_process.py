@@ -62,14 +62,15 @@ def test_a_server_whose_controllers_were_killed_ends_and_says_so(up: subprocess.
     )
 
 
-def test_ctrl_c_for_the_whole_group_stops_both_in_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_whole_group_stops_both_in_order(number: signal.Signals) -> None:
     process = subprocess.Popen(
         COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stdout is not None
     assert process.stdout.readline().startswith("ready: ")
     (controllers,) = children(process.pid)
-    os.killpg(process.pid, signal.SIGINT)
+    os.killpg(process.pid, number)
     _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "stopped\n")
     assert not is_running(controllers)

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import Condition, ObjectMeta, find_condition, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import definition as jobset_definition
 from quarterdeck.api.k8s import ConfigMap, LimitRange, Secret
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.jobsetkind import HOW_TO_GET_IT
 from quarterdeck.operators.trainer.types import (

@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import Final, NoReturn
 
-__all__ = ["USUAL_PORT", "LineParser", "add_log_level", "log_level", "port_number", "usual_port"]
+__all__ = ["USUAL_PORT", "LineParser", "add_log_level", "free_port", "log_level", "port_number", "usual_port"]
 
 USUAL_PORT: Final = 6443
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -50,12 +50,17 @@ def add_log_level(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def usual_port(host: str) -> int:
-    """The usual port if it is free, else 0, which picks one. Blocking."""
+    """The usual port of a server if it is free, else 0, which picks one. Blocking."""
+    return free_port(host, USUAL_PORT)
+
+
+def free_port(host: str, wanted: int) -> int:
+    """The port if it is free, else 0. Blocking."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            trial.bind((host, USUAL_PORT))
+            trial.bind((host, wanted))
         except OSError:
             return 0
-    return USUAL_PORT
+    return wanted

@@ -112,9 +112,12 @@ class ContextInFile:
     def _locked(self) -> Iterator[None]:
         lock = Path(f"{self.path}.lock")
         deadline = time.monotonic() + _LOCK_SECONDS
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CommandError(f"{self.path} cannot be written: {error.strerror}") from error
         while True:
             try:
-                self.path.parent.mkdir(parents=True, exist_ok=True)
                 os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
                 break
             except FileExistsError as error:

@@ -18,10 +18,42 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import apiserver, bench, demo, finalizers, manifests, new, run, running, scheduler, up
+from . import (
+    apiserver,
+    bench,
+    check,
+    dashboard,
+    demo,
+    finalizers,
+    manifests,
+    new,
+    nodecommand,
+    run,
+    running,
+    scheduler,
+    top,
+    up,
+)
 from .argument import LineParser
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
+_OWN: Final = (
+    up,
+    running,
+    apiserver,
+    run,
+    manifests,
+    demo,
+    dashboard,
+    top,
+    bench,
+    new,
+    finalizers,
+    scheduler,
+    check,
+    nodecommand,
+)
+"""Modules with commands of this package, in the order of the help text."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -57,7 +89,7 @@ def _parser(words: Sequence[str]) -> LineParser:
     parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (up, running, apiserver, run, manifests, demo, bench, new, finalizers, scheduler):
+    for command in _OWN:
         command.add_command(commands)
     asked = next((word for word in words if not word.startswith("-")), None)
     if asked not in commands.choices:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Final, Self
 
-from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
+from quarterdeck.operators.jobset.webhooks import CONFIGURATION, jobset_webhooks
 from quarterdeck.testing import Latency, Refuse, Rule
 from tests.harness.case import CaseFailure
 from tests.harness.words import refuse_unknown, words

@@ -9,7 +9,10 @@ import pytest
 
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cli.operators import chosen_operators, operator_settings
+from quarterdeck.client import Config
+from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.operator import OperatorEnvironment, installed_operators
+from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
 
 def asked(**values: object) -> argparse.Namespace:
@@ -42,10 +45,16 @@ def test_settings_come_from_the_file_and_errors_name_it(tmp_path: Path) -> None:
         operator_settings(asked(config=tmp_path / "missing.yaml"))
 
 
+@pytest.mark.parametrize("name", ["grove", "ipam", "kai", "nodegroup", "trainer"])
+def test_every_operator_refuses_a_setting_it_does_not_have(name: str) -> None:
+    operator = installed_operators()[name]
+    options = ProgramOptions(settings={name: {"sped": 1}})
+    with pytest.raises(ConfigError, match=rf"operators\.{name}: .*sped"):
+        Program(Config(server="https://127.0.0.1"), [operator], options)
+
+
 def test_a_wrong_setting_names_operator_and_field() -> None:
     import msgspec
-
-    from quarterdeck.errors import ConfigError
 
     class Settings(msgspec.Struct, forbid_unknown_fields=True):
         workers: int = 5

@@ -40,6 +40,8 @@ class ControllerProcess:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=_LINE_LIMIT,
+            # Signals to a terminal's process group are for the server, which decides when these stop.
+            start_new_session=True,
         )
         self._write(encode(self._assignment))
         self._listening = asyncio.create_task(self._listen(), name="controllers")

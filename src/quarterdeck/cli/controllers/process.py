@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
@@ -32,8 +31,6 @@ def main() -> int:
 
     from quarterdeck.cli.collector import relax_collector
 
-    # Ctrl-C reaches the whole process group; the server decides when the controllers stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     relax_collector()
     return uvloop.run(_run())
 
@@ -88,6 +85,7 @@ def _program(assignment: Assignment) -> Program:
         nodes=assignment.nodes,
         choice=None if assignment.controllers is None else ControllerChoice.parse(assignment.controllers),
         root_ca=assignment.root_ca,
+        authority=assignment.authority,
         sign_token=ServiceAccountTokens(SigningKey.from_pem(assignment.service_account_key)).issue_legacy,
     )
 

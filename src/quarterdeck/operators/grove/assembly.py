@@ -86,7 +86,7 @@ class GroveOperator:
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
         """Add the start of the backends, controllers and webhooks."""
         try:
-            configuration = load_configuration(environment.settings, self._registry)
+            configuration = load_configuration(environment.settings, self._registry, refuses_unknown=True)
         except ConfigError as error:
             raise ConfigError(f"operators.{environment.name}: {error}") from error
         measured, clock = manager.metrics, LoopClock()

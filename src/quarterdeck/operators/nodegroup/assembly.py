@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s import Secret
 from quarterdeck.operators.nodegroup import names
@@ -35,6 +37,10 @@ _READ_BY_WEBHOOKS: Final = (
 )
 
 
+class NoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """There is nothing to set; what is set all the same is refused by name."""
+
+
 class NodeGroupOperator:
     """NodeGroups: conversion, validation, status; in an embedded cluster their nodes as well."""
 
@@ -50,6 +56,7 @@ class NodeGroupOperator:
 
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
         """Add controllers and webhooks."""
+        environment.decode(NoSettings)
         metrics = manager.metrics
         manager.add(
             status_controller(

@@ -12,6 +12,7 @@ from .output import (
     get_logger,
     redact,
 )
+from .unconfigured import write_when_unconfigured
 
 __all__ = [
     "ConsoleFormatter",
@@ -25,3 +26,5 @@ __all__ = [
     "get_logger",
     "redact",
 ]
+
+write_when_unconfigured()

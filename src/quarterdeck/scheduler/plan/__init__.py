@@ -13,12 +13,14 @@ from .change import Change, add_nodes, change_queue, remove_nodes, submit_gang
 from .course import Rest, after, run_to_rest
 from .explanation import Explanation, explain
 from .record import Recorded, decisions_text, dump, load
+from .remedy import Remedy, remedies
 from .simulation import Simulation, simulate
 
 __all__ = [
     "Change",
     "Explanation",
     "Recorded",
+    "Remedy",
     "Rest",
     "Simulation",
     "add_nodes",
@@ -28,6 +30,7 @@ __all__ = [
     "dump",
     "explain",
     "load",
+    "remedies",
     "remove_nodes",
     "run_to_rest",
     "simulate",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import Time, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
 from quarterdeck.operators.trainer.logic.env import reserved_in

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.errors import ReconcileError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.logic.audit import find_drift, repaired
 
 from .trainerkit import (

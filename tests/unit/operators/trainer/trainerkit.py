@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.api import Resource, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Rendering

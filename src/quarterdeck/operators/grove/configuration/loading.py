@@ -35,8 +35,13 @@ def load_file(path: Path, schedulers: Schedulers) -> OperatorConfiguration:
     return load_configuration(document, schedulers)
 
 
-def load_configuration(document: Mapping[str, Any], schedulers: Schedulers) -> OperatorConfiguration:
-    """The configuration of a document, complete and checked; raises ``ConfigError`` with all complaints."""
+def load_configuration(
+    document: Mapping[str, Any], schedulers: Schedulers, *, refuses_unknown: bool = False
+) -> OperatorConfiguration:
+    """The configuration of a document, complete and checked; raises ``ConfigError`` with all complaints.
+
+    Fields that are not known are skipped, as upstream skips them in its file, or refused.
+    """
     document = _without_nulls(document)
     try:
         read = msgspec.convert(document, OperatorConfiguration, dec_hook=_decode)
@@ -47,7 +52,10 @@ def load_configuration(document: Mapping[str, Any], schedulers: Schedulers) -> O
             f'no kind "{read.kind}" is known for version "{read.api_version}", '
             f"expected {names.CONFIG_KIND} of {names.CONFIG_API_VERSION}"
         )
-    for path in _unknown_fields(document, OperatorConfiguration, ""):
+    unknown = [*_unknown_fields(document, OperatorConfiguration, "")]
+    if unknown and refuses_unknown:
+        raise ConfigError(f"unknown fields: {', '.join(unknown)}")
+    for path in unknown:
         _log.warning("the configuration has a field that is not known", field=path)
     configuration = _completed(read)
     schedulers.restrict(read.scheduler_plugins.allowed)

@@ -12,9 +12,9 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import is_condition_true, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.errors import Conflict, Forbidden, Invalid
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
 from quarterdeck.operators.trainer.logic.framework import Framework

@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Key, Resource, is_controlled_by
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, QuarterdeckError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.jobsetkind import JobSetMissing, is_jobset_served
 from quarterdeck.operators.trainer.logic.env import reserved_in

@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Key, ObjectMeta, Resource, is_controlled_by, owner_reference
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap
 from quarterdeck.client import MergePatch, metadata_of
 from quarterdeck.errors import AlreadyExists, Conflict, NotFound
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.logic.snapshot import KEY, InvalidSnapshot, read_snapshot, snapshot_text

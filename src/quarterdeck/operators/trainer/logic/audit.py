@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.errors import ConfigError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.types import (
     AnyRuntime,
     TrainJob,

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.api import Quantity, to_dict
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ResourceRequirements
 from quarterdeck.api.quota import pod_requests
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import (
     AnyRuntime,

@@ -12,8 +12,8 @@ from typing import Protocol, runtime_checkable
 import msgspec
 
 from quarterdeck.api import ObjectMeta, Resource, owner_reference
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap, Pod, Secret
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob, TrainJobStatus
 from quarterdeck.wire.fielderror import FieldError
 

@@ -23,8 +23,8 @@ from quarterdeck.api import (
     Seq,
     omitempty,
 )
-from quarterdeck.api.jobset import JobSetSpec
 from quarterdeck.api.k8s import MetricSpec
+from quarterdeck.operators.jobset.types import JobSetSpec
 from quarterdeck.operators.trainer import names
 
 from .constraint import LABEL

@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Final
 
 from quarterdeck.api import UnsetType, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import ConfigMap, Pod, PriorityClass
 from quarterdeck.client import Client
 from quarterdeck.errors import ErrorCause, NotFound, QuarterdeckError
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import lookup, names
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import Info, spec_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import status
 from quarterdeck.operators.trainer.logic.env import user_env

@@ -1,0 +1,35 @@
+"""What the page asks the gang scheduler, if there is one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from quarterdeck.client.representation import AnyKind
+from quarterdeck.runtime.cache import Cache
+
+__all__ = ["Plan", "Planner"]
+
+
+class Plan(Protocol):
+    """The scheduler's view of the cluster at one moment. Pure: it may be asked in a thread."""
+
+    def fair_shares(self) -> Mapping[str, float]:
+        """The GPUs each queue is entitled to now."""
+        ...
+
+    def explain(self, namespace: str, name: str) -> dict[str, Any]:
+        """Why a gang waits and what would start it; raises ``SchemaError`` if there is no such gang."""
+        ...
+
+
+class Planner(Protocol):
+    """Makes plans from a cache."""
+
+    def kinds(self) -> Sequence[AnyKind]:
+        """What it reads of the cluster."""
+        ...
+
+    async def plan(self, cache: Cache) -> Plan:
+        """A plan of what the cache holds now; raises ``QuarterdeckError`` where that is not enough."""
+        ...

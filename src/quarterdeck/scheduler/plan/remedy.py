@@ -1,0 +1,178 @@
+"""What would start a gang that waits: nodes, a larger share of its queue, or somebody else's end.
+
+Each is tried: the cluster is changed, one cycle is decided, and the gang is looked at. So whatever is told
+here would work, as far as the snapshot tells the whole truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+from msgspec.structs import replace
+
+from quarterdeck.api import Key
+from quarterdeck.scheduler.cycle import schedule
+from quarterdeck.scheduler.decision import Evict, PodState
+from quarterdeck.scheduler.explanation.fiterror import amount_text
+from quarterdeck.scheduler.model.cluster import Cluster
+from quarterdeck.scheduler.model.job import Job
+from quarterdeck.scheduler.model.queue import QueueState
+from quarterdeck.scheduler.model.state import ACTIVE
+from quarterdeck.scheduler.snapshot import NodeInfo, Snapshot
+
+from .change import Change, add_nodes, change_queue
+from .record import Recorded
+
+__all__ = ["Remedy", "remedies"]
+
+_MOST_NODES = 64
+_MODELS = 3
+"""Kinds of nodes that are tried, the largest first."""
+_ENDS = 6
+"""Gangs whose end is tried, the largest first."""
+_HOST = "kubernetes.io/hostname"
+_NAMES = ("cpu", "memory", "gpu")
+_UNITS = (1.0, 1e6, 1.0)
+_STARTED = frozenset({*ACTIVE, PodState.ALLOCATED, PodState.PIPELINED})
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True):
+    """One change that starts the gang."""
+
+    kind: str
+    """``nodes``, ``queue`` or ``end``."""
+    text: str
+    evicts: tuple[str, ...] = ()
+    """Gangs that would lose pods."""
+
+
+def remedies(recorded: Recorded, key: Key) -> tuple[Remedy, ...]:
+    """What would start the gang; nothing if it starts anyway, is unknown, or nothing that is tried helps."""
+    cluster = Cluster(recorded.snapshot, recorded.settings)
+    job = cluster.jobs.get(key)
+    if job is None or not job.tasks_to_allocate():
+        return ()
+
+    def start(change: Change) -> tuple[str, ...] | None:
+        """Whom it evicts if the gang starts; ``None`` if it does not."""
+        result = schedule(change(recorded.snapshot), recorded.settings)
+        states = [result.pods[task.key].state for task in job.tasks_to_allocate()]
+        if not all(state in _STARTED for state in states):
+            return None
+        evicted = {str(each.pod_group) for each in result.decisions if isinstance(each, Evict)}
+        return tuple(sorted(evicted - {str(key)}))
+
+    if start(lambda snapshot: snapshot) is not None:
+        return ()
+    return (*_ends(cluster, job, start), *_shares(job, start), *_nodes(recorded.snapshot, start))
+
+
+Start = Callable[[Change], tuple[str, ...] | None]
+
+
+def _ends(cluster: Cluster, job: Job, start: Start) -> Iterator[Remedy]:
+    """The end of a gang that runs."""
+    running = []
+    for other in cluster.jobs.values():
+        pods = [task for task in other.tasks if task.state in ACTIVE]
+        if pods and other is not job:
+            running.append((sum(task.charge[2] for task in pods), len(pods), str(other.key), other.key))
+    for gpus, pods, name, key in sorted(running, reverse=True)[:_ENDS]:
+        evicts = start(_without(key))
+        if evicts is not None:
+            text = f"the end of {name}, which has {pods} pods and {amount_text(gpus)} GPUs"
+            yield Remedy(kind="end", text=text, evicts=evicts)
+
+
+def _without(gang: Key) -> Change:
+    def change(snapshot: Snapshot) -> Snapshot:
+        return replace(
+            snapshot,
+            pods=tuple(
+                pod for pod in snapshot.pods if (pod.namespace, pod.pod_group) != (gang.namespace, gang.name)
+            ),
+            pod_groups=tuple(
+                each
+                for each in snapshot.pod_groups
+                if (each.namespace, each.name) != (gang.namespace, gang.name)
+            ),
+        )
+
+    return change
+
+
+def _shares(job: Job, start: Start) -> Iterator[Remedy]:
+    """A larger quota, or a limit that allows for it, of the queues from the gang's to the root."""
+    wanted = job.wanted()
+    chain = list(job.queue.chain) if job.queue is not None else []
+    for field in ("limit", "quota"):
+        changed: dict[str, dict[str, float]] = {}
+        for queue in chain:
+            fields = _raised(queue, field, (wanted[0], wanted[1], wanted[2]))
+            if fields:
+                changed[queue.name] = fields
+        if not changed:
+            continue
+        evicts = start(_all(*(change_queue(name, fields) for name, fields in changed.items())))
+        if evicts is not None:
+            told = [
+                f"queue {name}: {each} {value:g}"
+                for name, fields in changed.items()
+                for each, value in fields.items()
+            ]
+            yield Remedy(kind="queue", text=", ".join(told), evicts=evicts)
+
+
+def _raised(queue: QueueState, field: str, wanted: tuple[float, float, float]) -> dict[str, float]:
+    """The fields of a queue that are too small for what it has and the gang wants."""
+    bound = queue.limit if field == "limit" else queue.quota
+    found = {}
+    for index, name in enumerate(_NAMES):
+        need = queue.allocated[index] + wanted[index]
+        if wanted[index] and bound[index] != -1 and bound[index] < need:
+            found[f"{name}.{field}"] = need / _UNITS[index]
+    return found
+
+
+def _all(*changes: Change) -> Change:
+    def change(snapshot: Snapshot) -> Snapshot:
+        for each in changes:
+            snapshot = each(snapshot)
+        return snapshot
+
+    return change
+
+
+def _nodes(snapshot: Snapshot, start: Start) -> Iterator[Remedy]:
+    """The fewest nodes like one there is."""
+    for model in _models(snapshot):
+        count = _fewest(lambda number, like=model.name: start(add_nodes(like, number)))
+        if count is not None:
+            evicts = start(add_nodes(model.name, count)) or ()
+            text = f"{count} more {'node' if count == 1 else 'nodes'} like {model.name}"
+            yield Remedy(kind="nodes", text=text, evicts=evicts)
+
+
+def _fewest(start: Callable[[int], tuple[str, ...] | None]) -> int | None:
+    enough = 1
+    while start(enough) is None:
+        enough *= 2
+        if enough > _MOST_NODES:
+            return None
+    too_few = enough // 2
+    while enough - too_few > 1:
+        middle = (enough + too_few) // 2
+        if start(middle) is None:
+            too_few = middle
+        else:
+            enough = middle
+    return enough
+
+
+def _models(snapshot: Snapshot) -> list[NodeInfo]:
+    """One node of each kind, those with the most GPUs first."""
+    kinds: dict[object, NodeInfo] = {}
+    for node in snapshot.nodes:
+        kinds.setdefault((node.allocatable, node.taints), node)
+    return sorted(kinds.values(), key=lambda node: node.allocatable.gpu, reverse=True)[:_MODELS]

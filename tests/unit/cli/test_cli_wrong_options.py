@@ -1,0 +1,67 @@
+"""Whatever is wrong with the options: one line, no traceback, and nothing is started."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
+
+
+def refused(arguments: list[str], home: Path) -> str:
+    environment = {key: value for key, value in os.environ.items() if key != "KUBECONFIG"}
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=home,
+        env={**environment, "HOME": str(home)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode in (1, 2), done
+    [line] = done.stderr.splitlines()
+    assert done.stdout == ""
+    return line
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("up --log-level LOUD", "'LOUD' is no level"),
+        ("up --port 99999", "'99999' is no port"),
+        ("up --data-dir FILE", "--data-dir FILE is a file; name a folder"),
+        ("apiserver --data-dir FILE", "--data-dir FILE is a file; name a folder"),
+        ("up --token-file nowhere", "--token-file nowhere"),
+        ("up --host 192.0.2.1 --port 0", "192.0.2.1"),
+        ("up --operators nodes", "no operator 'nodes'; installed are:"),
+        ("up --config nowhere.yaml", "nowhere.yaml: No such file"),
+        ("up --nodes x", "--nodes"),
+        ("up --node-capacity gpu", "'gpu' is not NAME=AMOUNT"),
+        ("up --kubeconfig FILE/config --port 0 --operators none", "FILE/config cannot be written"),
+        ("demo --examples nowhere", "--examples nowhere is no folder"),
+        ("run", "no kubeconfig file found"),
+        ("scheduler explain podgroup one", "no kubeconfig file found"),
+        ("down", "no cluster is running"),
+        ("frobnicate", "invalid choice: 'frobnicate'"),
+    ],
+)
+def test_wrong_options_are_told_in_one_line(words: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "FILE").touch()
+    assert told in refused(words.split(), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ca.pem", "server.pem", "admin.pem", "service-account.pem"])
+def test_a_broken_key_is_named_or_made_anew(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "pki"
+    folder.mkdir(parents=True)
+    (folder / name).write_text("no key\n")
+    arguments = ["apiserver", "--data-dir", "data", "--host", "192.0.2.1", "--port", "0"]
+    line = refused(arguments, tmp_path)  # it never gets further than this address
+    if name in ("ca.pem", "service-account.pem"):
+        assert f"data/pki/{name} cannot be read" in line
+    else:
+        assert "192.0.2.1" in line
