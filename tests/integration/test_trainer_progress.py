@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import ObjectMeta, to_dict
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import definition as jobset_definition
 from quarterdeck.api.k8s import ConfigMap, Namespace, ServiceAccount
 from quarterdeck.api.k8s.authentication import TokenRequest, TokenRequestSpec
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.operators.trainer.types import TrainJob

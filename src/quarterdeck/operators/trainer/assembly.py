@@ -30,6 +30,8 @@ from .jobsetkind import jobset_check
 from .logic.plugins import default_framework
 from .logic.plugins.progress import Progress, StatusServer
 from .metrics import TrainerMetrics
+from .publicconfig import RULES as PUBLIC_RULES
+from .publicconfig import PublicConfig
 from .settings import TrainerSettings
 from .types import CoschedulingPodGroup, TrainJob, VolcanoPodGroup, definitions
 from .webhooks import TrainJobGuard, runtime_webhooks, stamp_webhook
@@ -55,7 +57,7 @@ class TrainerOperator:
     name: Final = "trainer"
 
     def definitions(self) -> Sequence[Mapping[str, Any]]:
-        """The three definitions; JobSet's belongs to JobSet."""
+        """The definitions; JobSet's belongs to JobSet."""
         return definitions()
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
@@ -86,6 +88,9 @@ class TrainerOperator:
             return (decode(entry) for entry in informer.entries()) if informer.has_synced else ()
 
         metrics.follow(jobs)
+        if settings.public_namespace:
+            manager.add(PublicConfig(manager.client, settings.public_namespace))
+            manager.add_rules(*PUBLIC_RULES)
         if environment.is_embedded:
             manager.add(MissingDefinitions(manager.client))
         return OperatorWebhooks(

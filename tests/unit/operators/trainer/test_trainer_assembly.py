@@ -214,3 +214,22 @@ def test_without_a_server_there_are_no_reports_of_progress() -> None:
     assert list(program(progress=True).registrations[0].folders) == [
         "/apis/trainer.kubeflow.org/v1alpha1/namespaces"
     ]
+
+
+def test_runtimes_may_ask_not_to_be_looked_at() -> None:
+    (registration,) = program().registrations
+    made = webhook_configurations(
+        registration.configuration, registration.admission, UrlTarget("https://127.0.0.1:1")
+    )
+    selectors = {
+        webhook["name"].split(".")[1]: webhook.get("objectSelector")
+        for each in made
+        for webhook in each.to_dict()["webhooks"]
+    }
+    key = "trainer.kubeflow.org/webhook-validation"
+    unless = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["disabled"]}]}
+    assert selectors == {
+        "trainjob": None,
+        "trainingruntime": unless,
+        "clustertrainingruntime": unless,
+    }
