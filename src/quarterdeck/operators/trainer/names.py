@@ -49,6 +49,8 @@ RESERVED_CONTAINERS: Final = (DATASET_INITIALIZER, MODEL_INITIALIZER, NODE)
 
 INITIALIZER_VOLUME: Final = "initializer"
 STORAGE_URI: Final = "STORAGE_URI"
+CACHE_SCHEME: Final = "cache://"
+"""Of datasets that an initializer keeps in memory."""
 TRAINER_PORT: Final = 29500
 RANK_FIELD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 

@@ -197,6 +197,9 @@ def test_the_shipped_runtimes_are_all_there() -> None:
     found = {each["metadata"]["name"] for each in yaml.safe_load_all(text) if each}
     assert found == {
         "torch-distributed",
+        "torch-distributed-with-cache",
+        "jax-distributed",
+        "xgboost-distributed",
         "deepspeed-distributed",
         "mlx-distributed",
         "torchtune-llama3.2-1b",
