@@ -105,7 +105,7 @@ def test_a_volume_that_cannot_be_had_is_told(space: Space) -> None:
     assert (
         notes["FailedMount"] == 'MountVolume.SetUp failed for volume "lost" : configmap "nowhere" not found'
     )
-    space.apply(config("nowhere", x="y"))
+    space.apply(config("nowhere", x="anything"))
     space.phase("unmounted", "Succeeded")
 
 
@@ -216,7 +216,9 @@ def test_files_are_copied_in_and_out(space: Space, tmp_path: Path) -> None:
 def test_ports_are_forwarded(space: Space) -> None:
     env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
     space.pod(
-        "web", 'cd /usr/share && exec python3 -m http.server --bind "$IP" 18400', container={"env": env}
+        "web",
+        'cd /usr/share && exec python3 -m http.server --bind "$IP" 18400',
+        container={"env": env, "readinessProbe": {"tcpSocket": {"port": 18400}, "periodSeconds": 1}},
     )
     space.until("web", lambda pod: condition(pod, READY) == "True")
     command = [

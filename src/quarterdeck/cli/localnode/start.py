@@ -32,7 +32,7 @@ async def node_assignment(
     """Make the node's credentials and bindings; what its agent is to do."""
     from quarterdeck.client import Client, InProcessTransport
     from quarterdeck.cluster.agent.agent import AgentSettings
-    from quarterdeck.wire.nodesocket import node_socket
+    from quarterdeck.wire.localnode import node_socket
 
     assert server.nodes.folder is not None
     kubeconfig = private / "node.kubeconfig"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import os
 import sys
@@ -38,12 +37,12 @@ from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.wire.localnode import POD_NETWORK
 
 __all__ = ["AgentSettings", "NodeAgent"]
 
 NAME: Final = "kubelet"
 _WORKERS: Final = 16
-_ADDRESSES: Final = ipaddress.ip_network("127.64.0.0/10")
 _NAMES_KEY: Final = Key("", "names")
 _LONGEST_WAIT: Final = 30.0
 _STOP_SECONDS: Final = 5.0
@@ -176,12 +175,12 @@ class NodeAgent(Reconciler[Pod]):
         if known is not None:
             return known
         taken = set(self._addresses.values())
-        size = _ADDRESSES.num_addresses
+        size = POD_NETWORK.num_addresses
         # Nodes of other clusters on this machine begin elsewhere.
         place = zlib.crc32(str(self._directory.absolute()).encode()) & ~0xFF
         while True:
             place += 1
-            address = str(_ADDRESSES[place % (size - 2) + 1])
+            address = str(POD_NETWORK[place % (size - 2) + 1])
             if address not in taken and not address.endswith((".0", ".255")):
                 self._addresses[pod.metadata.uid] = address
                 return address
