@@ -27,7 +27,9 @@ _USUAL_PORT: Final = 6443
 class OwnService:
     """Keeps the three objects."""
 
-    def __init__(self, store: Store, table: ResourceTable, bootstrap: Bootstrap, host: str, port: int) -> None:
+    def __init__(
+        self, store: Store, table: ResourceTable, bootstrap: Bootstrap, host: str, port: int
+    ) -> None:
         self._store: Final = store
         self._table: Final = table
         self._bootstrap: Final = bootstrap

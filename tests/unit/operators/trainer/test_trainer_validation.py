@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Pod
 from quarterdeck.errors import InternalError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts

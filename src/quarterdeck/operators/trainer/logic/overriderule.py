@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from quarterdeck.api import check_dns1123_subdomain, to_dict
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import Pod
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob, TrainJobSpec
 from quarterdeck.wire import fielderror
