@@ -5,6 +5,7 @@
     worker, hand   one pod; one container of it
     plan, status   what is to be done next, and what a kubelet would report; view is what both look at. Pure
     backoff, environment, hosts, image, launch, payload, probe   rules, pure
+    cgroup         resource limits where they can be had
     folder, log    what is on disk
     volume, handler, grpchealth, proxy, pipe   doing things
     process        the runtime ``process``; shim is the program beside each container

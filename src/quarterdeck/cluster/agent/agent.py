@@ -17,6 +17,7 @@ import msgspec
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client
+from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.folder import pod_folders
 from quarterdeck.cluster.agent.hosts import namespace_names
 from quarterdeck.cluster.agent.image import ImageRule
@@ -74,6 +75,7 @@ class NodeAgent(Reconciler[Pod]):
         self._settings: Final = settings
         self._directory: Final = Path(settings.directory)
         self._runtime: Final = ProcessRuntime()
+        self._cgroups: Final = Cgroups(f"{zlib.crc32(settings.directory.encode()):08x}")
         self._workers: Final[dict[str, PodWorker]] = {}
         self._addresses: Final[dict[str, str]] = {}
         self._proxy: Final = ServiceProxy()
@@ -93,6 +95,7 @@ class NodeAgent(Reconciler[Pod]):
             directory=self._directory,
             client=client,
             runtime=self._runtime,
+            cgroups=self._cgroups,
             machine=_machine(settings, namespaces),
             images=settings.images,
             recorder=self.manager.recorder(NAME),
@@ -147,6 +150,8 @@ class NodeAgent(Reconciler[Pod]):
     async def _end_all(self) -> None:
         for folder in await asyncio.to_thread(pod_folders, self._directory):
             await end_folder(self._runtime, folder)
+        await asyncio.to_thread(self._cgroups.remove, "")
+        await asyncio.to_thread(self._cgroups.close)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         async def supervised() -> None:
@@ -262,6 +267,7 @@ class NodeAgent(Reconciler[Pod]):
         for folder in await asyncio.to_thread(pod_folders, self._directory):
             if folder.uid not in known and folder.uid not in self._workers:
                 await end_folder(self._runtime, folder)
+                await asyncio.to_thread(self._cgroups.remove, folder.uid)
                 self._addresses.pop(folder.uid, None)
 
     def _make_controller(self) -> Controller[Pod]:
