@@ -18,7 +18,21 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import apiserver, bench, dashboard, demo, finalizers, manifests, new, run, running, scheduler, top, up
+from . import (
+    apiserver,
+    bench,
+    dashboard,
+    demo,
+    finalizers,
+    manifests,
+    new,
+    run,
+    running,
+    scheduler,
+    top,
+    uninstall,
+    up,
+)
 from .argument import LineParser
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
@@ -57,7 +71,21 @@ def _parser(words: Sequence[str]) -> LineParser:
     parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    own = (up, running, apiserver, run, manifests, demo, dashboard, top, bench, new, finalizers, scheduler)
+    own = (
+        up,
+        running,
+        apiserver,
+        run,
+        manifests,
+        uninstall,
+        demo,
+        dashboard,
+        top,
+        bench,
+        new,
+        finalizers,
+        scheduler,
+    )
     for command in own:
         command.add_command(commands)
     asked = next((word for word in words if not word.startswith("-")), None)

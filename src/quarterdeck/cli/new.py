@@ -126,7 +126,11 @@ def _write(root: Path, files: Mapping[str, str]) -> None:
 def _manifests(root: Path, names: Names) -> dict[str, str]:
     """What the new operator declares, as `make manifests` prints it."""
     arguments = argparse.Namespace(
-        namespace=f"{names.project}-system", image=f"{names.project}:latest", replicas=2, config=None
+        namespace=f"{names.project}-system",
+        name=manifests.NAME,
+        image=f"{names.project}:latest",
+        replicas=2,
+        config=None,
     )
     files = {
         "deploy/base/namespace.yaml": f"apiVersion: v1\nkind: Namespace\n"
