@@ -16,6 +16,7 @@ NAMES = (
     "webhook",
     "nodegroup",
     "ipam",
+    "ipam_million",
     "scheduler",
     "trainer",
     "grove",

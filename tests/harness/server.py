@@ -39,13 +39,15 @@ class EmbeddedServer:
 def start_embedded() -> EmbeddedServer:
     """Start `quarterdeck up` on a free port and wait until it is ready.
 
-    Without operators: the cases of an operator bring it along, with settings of their own.
+    Without operators: the cases of an operator bring it along, with settings of their own. Without the
+    admission plugin ServiceAccount, as the real server of the cases: no case has a token in its pods.
     Raises RuntimeError with the end of the server's output when it does not come up in two minutes.
     """
     directory = tempfile.TemporaryDirectory(prefix="quarterdeck-cases-")
     kubeconfig = Path(directory.name) / "kubeconfig"
     log = Path(directory.name) / "server.log"
     command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--operators", "none"]
+    command += ["--disable-admission-plugins", "ServiceAccount"]
     with log.open("wb") as output:
         process = subprocess.Popen(
             [*command, "--kubeconfig", str(kubeconfig)], stdout=output, stderr=subprocess.STDOUT

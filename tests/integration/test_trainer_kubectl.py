@@ -17,7 +17,7 @@ import yaml
 
 from kube.server import is_built
 from parity.runner import Kubectl
-from quarterdeck.api.jobset import definition
+from quarterdeck.operators.jobset.types import definition
 
 from .nodegroupkit import Hand, embedded_cluster, real_cluster
 

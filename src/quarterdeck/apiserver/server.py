@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,12 +25,14 @@ from quarterdeck.api.k8s import KUBERNETES_VERSION
 from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
 
 from .admission.chain import AdmissionChain
+from .admission.plugin import FOR_TESTS, NODE_RESTRICTION
 from .app import App, Peer
 from .auth import (
     ADMIN,
     Authenticator,
     Authorizer,
     Credentials,
+    NodeAuthorizer,
     ServiceAccountTokens,
     UserInfo,
     build_kubeconfig,
@@ -38,6 +40,7 @@ from .auth import (
     open_credentials,
     write_kubeconfig,
 )
+from .auth.bootstrap import node_rules
 from .builtin.network.serviceallocator import AddressPool
 from .crd.conversion import Converter
 from .crd.lifecycle import DefinitionLifecycle
@@ -48,8 +51,11 @@ from .document.negotiate import PLAIN
 from .inprocess import LocalServer
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
+from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
+from .registry.podlog import is_simulated, simulated_log
+from .registry.podstream import PodStreams
 from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources
@@ -63,10 +69,15 @@ from .state.apiservices import LocalServices
 from .state.bootstrap import Bootstrap
 from .state.clusterstate import StoredState
 from .state.host import AdmissionHost
+from .state.noderelations import StoredRelations
+from .state.ownservice import OwnService
 from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
 from .uid import new_uid
+from .usage import GROUP as USAGE_GROUP
+from .usage import VERSION as USAGE_VERSION
+from .usage import UsageApi
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
@@ -85,6 +96,9 @@ class ServerOptions:
     durability: what an acknowledged write survives (only with data_dir).
     token_file: static bearer tokens, one `token,user,uid,"group1,group2"` per line.
     allow_all: switch RBAC off but keep identities (development).
+    admission_plugins: the names of those that run; see `admission.plugin.catalog`. With NodeRestriction nodes
+        (`system:node:NAME` in system:nodes) also get the access a kubelet needs, by the Node authorizer.
+    usage: serve `metrics.k8s.io` about pods of simulated nodes.
     service_endpoints: (namespace, name) of a Service -> (host, port), for webhooks named by service.
     """
 
@@ -94,6 +108,8 @@ class ServerOptions:
     durability: Durability = Durability.FULL
     token_file: Path | None = None
     allow_all: bool = False
+    admission_plugins: Collection[str] = FOR_TESTS
+    usage: bool = False
     service_endpoints: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
 
@@ -109,6 +125,8 @@ class ApiServer:
         self._parts = AsyncExitStack()
         self._checks: dict[str, Callable[[], bool]] = {}
         self._metric_sources: list[Callable[[], Awaitable[bytes]]] = []
+        #: the way to nodes of this machine that run pods
+        self.nodes = NodeLink()
         self.is_ready = False
         self.port = self.options.port
 
@@ -149,6 +167,9 @@ class ApiServer:
             self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
             if listen:
                 await self._listen()
+            own = OwnService(self.store, self.table, self._bootstrap, self.options.host, self.port)
+            await own.sync()
+            self._background.append(asyncio.create_task(own.run(), name="kubernetes-service"))
         except BaseException:
             await self.stop()
             raise
@@ -203,11 +224,14 @@ class ApiServer:
             static_tokens=static,
             on_secret_used=lambda namespace, name: self._token_use.used(namespace, name),
         )
+        if NODE_RESTRICTION in options.admission_plugins:
+            pods = table.versions_of("", "pods")[0]
+            self.authorizer.ask_also(NodeAuthorizer(StoredRelations(pods, cluster), node_rules()))
         self._webhooks = WebhookClient(self._resolve_service)
         self._parts.callback(self._webhooks.close)
         host = AdmissionHost(table, cluster, self.authorizer)
         quotas = StoredQuotas(self.store, table.versions_of("", "resourcequotas")[0])
-        self.admission = AdmissionChain(host, self._webhooks, quotas)
+        self.admission = AdmissionChain(host, self._webhooks, quotas, options.admission_plugins)
         pool = cluster.service_allocator = AddressPool()
         self._follow("", partial(_service_changed, pool), "services")
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)
@@ -219,10 +243,17 @@ class ApiServer:
         deleter = self._deleter = Deleter(self.store, self.admission, cluster)
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
-        pods = PodActions(table, writer, deleter, self.admission)
-        subresources = Subresources(reader, writer, patcher, pods, self.admission, tokens, self.pod_log)
-        virtual = VirtualResources(self.authenticator, self.authorizer, pods, self.admission, self.cluster)
-        self._discovery = Discovery(table)
+        pod_actions = PodActions(table, writer, deleter, self.admission)
+        streams = PodStreams(self.nodes, self.admission, cluster, self.authorizer)
+        subresources = Subresources(
+            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, streams
+        )
+        virtual = VirtualResources(
+            self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster
+        )
+        usage = UsageApi(table) if options.usage else None
+        computed = {(USAGE_GROUP, USAGE_VERSION): usage.entries()} if usage is not None else {}
+        self._discovery = Discovery(table, computed)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)
         self.app = App(
             table=table,
@@ -237,6 +268,7 @@ class ApiServer:
             virtual=virtual,
             discovery=self._discovery,
             non_resource=self._serve_path,
+            usage=usage,
         )
         definitions = table.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert definitions is not None
@@ -292,9 +324,10 @@ class ApiServer:
         request = ApiRequest(http, RequestInfo("DELETE", path), resource, _SYSTEM, PLAIN)
         await self._deleter.delete_object(request, name, DeleteOptions({}))
 
-    def pod_log(self, namespace: str, name: str) -> bytes | None:
-        """The log text of a pod; a kubelet simulation may replace this."""
-        return b""
+    def pod_log(self, pod: Json, container: str) -> bytes:
+        """What is shown as the log of a container on a node that this server cannot ask."""
+        node = self.table.versions_of("", "nodes")[0].bucket.get("", pod["spec"]["nodeName"])
+        return simulated_log(pod, container) if node is not None and is_simulated(node.labels) else b""
 
     def _serve_path(self, request: Request, user: UserInfo) -> Response | Awaitable[Response] | None:
         path = request.path

@@ -32,6 +32,10 @@ class Printer(Protocol):
 
     def cells(self, obj: Json, now: datetime) -> list[Any]: ...
 
+    def age_cell(self, cells: list[Any]) -> int | None:
+        """Which cell is the age, if it is the only one that changes while the object does not."""
+        ...
+
     def conditions(self, obj: Json) -> list[Json]:
         """What marks the row of an object, such as that a pod is finished."""
         ...
@@ -58,9 +62,13 @@ class BuiltinPrinter:
         self._resource = resource
         self.columns = printers.columns(group, resource)
         self.decode = printers.decoder(group, resource)
+        self._age = printers.age_column(group, resource)
 
     def cells(self, obj: Json, now: datetime) -> list[Any]:
         return printers.cells(self._group, self._resource, obj, now)
+
+    def age_cell(self, cells: list[Any]) -> int | None:
+        return None if printers.is_moving(self._group, self._resource, cells) else self._age
 
     def conditions(self, obj: Json) -> list[Json]:
         return printers.row_conditions(self._group, self._resource, obj)
@@ -106,6 +114,12 @@ class CustomPrinter:
                 }
             )
             self._cells.append(_cell(JsonPath(path), column["type"]))
+        dates = [place for place, each in enumerate(columns, 1) if each["type"] == "date"]
+        is_age = len(dates) == 1 and columns[dates[0] - 1]["jsonPath"] == _AGE["jsonPath"]
+        self._age = dates[0] if is_age else None
+
+    def age_cell(self, cells: list[Any]) -> int | None:
+        return self._age
 
     def cells(self, obj: Json, now: datetime) -> list[Any]:
         return [obj["metadata"].get("name", ""), *(cell(obj, now) for cell in self._cells)]

@@ -60,6 +60,14 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         help="what an acknowledged write survives with --data-dir: power loss (full), a killed process "
         "(normal), nothing (memory); default: %(default)s",
     )
+    for option, effect in (("enable", "on as well"), ("disable", "off")):
+        parser.add_argument(
+            f"--{option}-admission-plugins",
+            action="append",
+            default=[],
+            metavar="NAMES",
+            help=f"admission plugins to have {effect}, as kube-apiserver names them, by commas",
+        )
     parser.add_argument(
         "--allow-all", action="store_true", help="development: let every authenticated user do everything"
     )
@@ -94,14 +102,24 @@ def salvage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def server_options(arguments: argparse.Namespace) -> ServerOptions:
+def server_options(arguments: argparse.Namespace, *, is_cluster: bool = False) -> ServerOptions:
+    """With `is_cluster` controllers run beside the server, and its admission plugins are a cluster's."""
     from quarterdeck.apiserver import Durability, ServerOptions
+    from quarterdeck.apiserver.admission import plugin
 
     durability = Durability(arguments.durability)
     if arguments.data_dir is not None and arguments.data_dir.exists() and not arguments.data_dir.is_dir():
         raise CommandError(f"--data-dir {arguments.data_dir} is a file; name a folder")
     if arguments.token_file is not None and not arguments.token_file.is_file():
         raise CommandError(f"--token-file {arguments.token_file} is no file that can be read")
+    try:
+        plugins = plugin.choose(
+            plugin.FOR_CLUSTERS if is_cluster else plugin.FOR_TESTS,
+            _names(arguments.enable_admission_plugins),
+            _names(arguments.disable_admission_plugins),
+        )
+    except plugin.UnknownPlugin as error:
+        raise CommandError(f"--{error}") from None
     return ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
         host=arguments.host,
@@ -109,7 +127,12 @@ def server_options(arguments: argparse.Namespace) -> ServerOptions:
         durability=durability,
         token_file=arguments.token_file,
         allow_all=arguments.allow_all,
+        admission_plugins=plugins,
     )
+
+
+def _names(given: list[str]) -> list[str]:
+    return [name.strip() for part in given for name in part.split(",") if name.strip()]
 
 
 def stop_signal() -> asyncio.Event:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from .controllers.assembly import make_program
 from .error import CommandError
+from .localnode.settings import held_directory
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer, ServerOptions
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from quarterdeck.runtime.operator import Operator
 
     from .controllers.link import ControllerProcess
+    from .localnode.link import AgentProcess
+    from .localnode.settings import LocalNode
 
 __all__ = ["cluster_in_one_process", "running_cluster"]
 
@@ -31,6 +35,7 @@ async def running_cluster(
     *,
     nodes: NodeSettings,
     controllers: str | None = None,
+    local_node: LocalNode | None = None,
     log_level: str = "WARNING",
 ) -> AsyncIterator[ApiServer]:
     """A running cluster, ready for use unless `stopping` was set before it was.
@@ -48,6 +53,7 @@ async def running_cluster(
             assignment = Assignment(
                 socket=str(socket),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 service_account_key=server.credentials.service_account_key.to_pem(),
                 operators=tuple(operators),
                 settings=settings,
@@ -61,10 +67,32 @@ async def running_cluster(
                 await _first(process.wait_ready(), stopping.wait())
                 watching = asyncio.create_task(_stop_with(process, stopping))
                 try:
-                    yield server
+                    async with _node(server, local_node, Path(directory), log_level) as node:
+                        if node is not None:
+                            await _first(node.wait_ready(), stopping.wait())
+                        yield server
                 finally:
                     watching.cancel()
             process.raise_if_failed()
+
+
+@asynccontextmanager
+async def _node(
+    server: ApiServer, wanted: LocalNode | None, private: Path, log_level: str
+) -> AsyncIterator[AgentProcess | None]:
+    """This machine as a node of the cluster, if that is wanted; ``private`` is the user's alone."""
+    if wanted is None:
+        yield None
+        return
+    from .localnode.link import AgentProcess
+    from .localnode.start import node_assignment
+
+    server.nodes.folder = private / "nodes"
+    with held_directory(server.options.data_dir) as directory:
+        assignment = await node_assignment(server, wanted, private, directory, log_level)
+        async with AgentProcess(assignment) as process:
+            server.add_check("local-node", lambda: process.is_ready)
+            yield process
 
 
 async def _stop_with(process: ControllerProcess, stopping: asyncio.Event) -> None:
@@ -95,6 +123,7 @@ async def cluster_in_one_process(
                 settings,
                 nodes=nodes if nodes is not None else NodeSettings(),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 sign_token=server.sign_token,
             )
 
@@ -120,7 +149,7 @@ async def cluster_in_one_process(
 async def _server(options: ServerOptions) -> AsyncIterator[ApiServer]:
     from quarterdeck.apiserver import ApiServer, StorageError
 
-    server = ApiServer(options)
+    server = ApiServer(replace(options, usage=True))
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:

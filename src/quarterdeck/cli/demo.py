@@ -57,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ServerOptions
+    from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
     from quarterdeck.client import Client, InProcessTransport
 
     from .announcement import announced
@@ -73,7 +74,12 @@ async def _demo(arguments: argparse.Namespace) -> int:
     settings, nodes = operator_settings(arguments), node_settings(arguments)
     names = [operator.name for operator in operators]
     async with running_cluster(
-        ServerOptions(), names, settings, stopping, nodes=nodes, log_level="ERROR"
+        ServerOptions(admission_plugins=FOR_CLUSTERS),
+        names,
+        settings,
+        stopping,
+        nodes=nodes,
+        log_level="ERROR",
     ) as server:
         path = arguments.kubeconfig or default_path()
         async with announced(server, name="", kubeconfig=path) as lines:

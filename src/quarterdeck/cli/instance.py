@@ -6,12 +6,13 @@ process is gone, because it was killed, is cleared away by whoever notices.
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,8 +69,25 @@ def is_alive(instance: Instance) -> bool:
     return instance.started == process_start(instance.pid)
 
 
+@contextmanager
+def _locked() -> Iterator[None]:
+    """Nobody else takes or clears a name meanwhile. Blocking, for as long as a few files take."""
+    folder = directory()
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / ".lock").open("a") as lock:  # the kernel gives the lock back when its holder is killed
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def running() -> list[Instance]:
     """The clusters that run, by name."""
+    if not directory().is_dir():
+        return []
+    with _locked():
+        return _running()
+
+
+def _running() -> list[Instance]:
     found = []
     for path in sorted(directory().glob("*.json")):
         try:
@@ -107,7 +125,10 @@ def left_behind(context_file: str) -> Callable[[str], bool]:
 
 def free_name(wanted: str) -> str:
     """A name for a new cluster, if nobody else takes it; raises CommandError if ``wanted`` is taken."""
-    taken = {each.name for each in running()}
+    return _free_name(wanted, {each.name for each in running()})
+
+
+def _free_name(wanted: str, taken: set[str]) -> str:
     if wanted in taken:
         raise CommandError(f"a cluster named {wanted} is running: quarterdeck down {wanted}")
     numbered = (f"{USUAL_NAME}-{number}" for number in itertools.count(2))
@@ -120,19 +141,14 @@ def register(wanted: str, describe: Callable[[str], Instance]) -> Instance:
 
     Raises CommandError if ``wanted`` is taken.
     """
-    folder = directory()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    temporary = folder / f".{os.getpid()}"
-    try:
-        while True:
-            instance = describe(free_name(wanted))
-            temporary.touch(mode=0o600)
-            temporary.write_bytes(msgspec.json.encode(instance))
-            with suppress(FileExistsError):  # somebody took the name at the same moment
-                os.link(temporary, folder / f"{instance.name}.json")
-                return instance
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _locked():
+        instance = describe(_free_name(wanted, {each.name for each in _running()}))
+        path = directory() / f"{instance.name}.json"
+        temporary = path.with_suffix(".new")
+        temporary.touch(mode=0o600)
+        temporary.write_bytes(msgspec.json.encode(instance))
+        temporary.replace(path)
+        return instance
 
 
 def forget(name: str) -> None:

@@ -21,11 +21,13 @@ from quarterdeck.errors import QuarterdeckError
 from . import (
     apiserver,
     bench,
+    check,
     dashboard,
     demo,
     finalizers,
     manifests,
     new,
+    nodecommand,
     run,
     running,
     scheduler,
@@ -36,6 +38,24 @@ from . import (
 from .argument import LineParser
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
+_OWN: Final = (
+    up,
+    running,
+    apiserver,
+    run,
+    manifests,
+    demo,
+    dashboard,
+    top,
+    uninstall,
+    bench,
+    new,
+    finalizers,
+    scheduler,
+    check,
+    nodecommand,
+)
+"""Modules with commands of this package, in the order of the help text."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -71,22 +91,7 @@ def _parser(words: Sequence[str]) -> LineParser:
     parser = LineParser(prog="quarterdeck", description="The control plane of an AI cluster.")
     parser.add_argument("--version", action="version", version=f"quarterdeck {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    own = (
-        up,
-        running,
-        apiserver,
-        run,
-        manifests,
-        uninstall,
-        demo,
-        dashboard,
-        top,
-        bench,
-        new,
-        finalizers,
-        scheduler,
-    )
-    for command in own:
+    for command in _OWN:
         command.add_command(commands)
     asked = next((word for word in words if not word.startswith("-")), None)
     if asked not in commands.choices:

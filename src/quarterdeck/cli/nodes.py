@@ -1,18 +1,29 @@
-"""Which simulated nodes a command makes: `--nodes` and `--node-capacity`."""
+"""Which simulated nodes a command makes: `--nodes`, `--node-capacity` and `--node-profile`."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .error import CommandError
 
 if TYPE_CHECKING:
-    from quarterdeck.cluster.node.registration import NodeSettings
+    from quarterdeck.cluster.node.profile import NodePool, NodeSettings
 
 
 def add_node_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--nodes", type=int, default=0, metavar="N", help="simulated nodes (default: none)")
+    add_capacity_argument(parser)
+    parser.add_argument(
+        "--node-profile",
+        type=Path,
+        metavar="FILE",
+        help="more simulated nodes: pools with capacity, labels, taints, zones and racks (YAML)",
+    )
+
+
+def add_capacity_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node-capacity",
         default="",
@@ -23,13 +34,25 @@ def add_node_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def node_settings(arguments: argparse.Namespace) -> NodeSettings:
-    """The nodes asked for; raises CommandError for amounts that make no sense."""
-    from quarterdeck.api import Quantity
-    from quarterdeck.cluster.node.registration import NodeSettings
+    """The nodes asked for; raises CommandError for what makes no sense."""
+    from quarterdeck.cluster.node.profile import NodeSettings
 
-    usual = NodeSettings()
-    capacity = dict(usual.capacity)
-    for part in filter(None, arguments.node_capacity.split(",")):
+    if arguments.nodes < 0:
+        raise CommandError("--nodes must not be negative")
+    return NodeSettings(
+        count=arguments.nodes,
+        capacity=node_capacity(arguments.node_capacity),
+        pools=node_pools(arguments.node_profile),
+    )
+
+
+def node_capacity(text: str) -> dict[str, str]:
+    """What each node has; raises CommandError for amounts that make no sense."""
+    from quarterdeck.api import Quantity
+    from quarterdeck.cluster.node.profile import USUAL_CAPACITY
+
+    capacity = dict(USUAL_CAPACITY)
+    for part in filter(None, text.split(",")):
         name, equals, amount = part.partition("=")
         try:
             if not name or not equals or Quantity(amount) < Quantity("0"):
@@ -37,6 +60,19 @@ def node_settings(arguments: argparse.Namespace) -> NodeSettings:
         except ValueError as error:
             raise CommandError(f"--node-capacity: {part!r} is not NAME=AMOUNT") from error
         capacity[name] = amount
-    if arguments.nodes < 0:
-        raise CommandError("--nodes must not be negative")
-    return NodeSettings(count=arguments.nodes, capacity=capacity)
+    return capacity
+
+
+def node_pools(path: Path | None) -> tuple[NodePool, ...]:
+    """The pools of a profile; raises CommandError for a file that is none."""
+    if path is None:
+        return ()
+    import yaml
+
+    from quarterdeck.cluster.node.profile import read_profile
+    from quarterdeck.errors import ConfigError
+
+    try:
+        return read_profile(yaml.safe_load(path.read_text()))
+    except (OSError, yaml.YAMLError, ConfigError) as error:
+        raise CommandError(f"--node-profile {path}: {error}") from error

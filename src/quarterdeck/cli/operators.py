@@ -42,18 +42,28 @@ def chosen_operators(arguments: argparse.Namespace) -> list[Operator]:
 
 def operator_settings(arguments: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
     """The settings of each operator; raises CommandError for a file that cannot be used."""
-    path: Path | None = arguments.config
+    return _read_config(arguments.config)[0]
+
+
+def node_config(arguments: argparse.Namespace) -> Mapping[str, Any]:
+    """The settings of the local node; raises CommandError for a file that cannot be used."""
+    return _read_config(arguments.config)[1]
+
+
+def _read_config(path: Path | None) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Any]]:
     if path is None:
-        return {}
+        return {}, {}
     import msgspec
     import yaml
 
     class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
         operators: dict[str, dict[str, Any]] = {}
+        node: dict[str, Any] = {}
 
     try:
         document = yaml.safe_load(path.read_text())
-        return msgspec.convert(document or {}, ConfigFile).operators
+        found = msgspec.convert(document or {}, ConfigFile)
+        return found.operators, found.node
     except OSError as error:
         raise CommandError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, msgspec.ValidationError) as error:

@@ -16,8 +16,9 @@ from .dashboarddoor import dashboard_door
 from .detached import start_detached
 from .instance import USUAL_NAME, free_name
 from .kubeconfigfile import default_path
+from .localnode.settings import add_local_node_arguments, local_node
 from .nodes import add_node_arguments, node_settings
-from .operators import add_operator_arguments, chosen_operators, operator_settings
+from .operators import add_operator_arguments, chosen_operators, node_config, operator_settings
 
 DESCRIPTION = """\
 Run a whole cluster: the embedded API server and, in a process of their own, the controllers every cluster
@@ -34,6 +35,12 @@ def add_command(commands: Any) -> None:
     add_server_arguments(parser)
     add_operator_arguments(parser)
     add_node_arguments(parser)
+    parser.add_argument(
+        "--local-node",
+        action="store_true",
+        help="make this machine a node: who may create pods may then run programs as you",
+    )
+    add_local_node_arguments(parser)
     parser.add_argument(
         "--kubeconfig",
         type=Path,
@@ -75,12 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
 async def _up(arguments: argparse.Namespace) -> int:
     stopping = stop_signal()
     async with running_cluster(
-        server_options(arguments),
+        server_options(arguments, is_cluster=True),
         [operator.name for operator in chosen_operators(arguments)],
         operator_settings(arguments),
         stopping,
         nodes=node_settings(arguments),
-        controllers=arguments.controllers,
+        # A node that runs pods is of little use without what makes them.
+        controllers=arguments.controllers or ("*" if arguments.local_node else None),
+        local_node=local_node(arguments, node_config(arguments)) if arguments.local_node else None,
         log_level=arguments.log_level,
     ) as server:
         if not stopping.is_set():  # by a signal during the start

@@ -210,13 +210,19 @@ class Client:
 
         Raises ``Expired`` when the server has forgotten that version before the last page.
         """
+        read = self.represent(kind).read
+        async for page in self.raw_pages(kind, **options):
+            yield ObjectList(await read_items(page.items, read), page.metadata)
+
+    async def raw_pages(self, kind: AnyKind, **options: Unpack[ListOptions]) -> AsyncIterator[RawPage]:
+        """Like ``pages``, with items left undecoded."""
         options.setdefault("limit", 500)
         while True:
-            page: ObjectList[Any] = await self.list(cast("type[Resource]", kind), **options)
+            page = await self.list_raw(kind, **options)
             yield page
-            if not page.continue_token:
+            if not page.metadata.continue_:
                 return
-            options["continue_token"] = page.continue_token
+            options["continue_token"] = page.metadata.continue_
 
     @overload
     def watch(self, kind: type[R], **options: Unpack[WatchOptions]) -> Watch[R]: ...

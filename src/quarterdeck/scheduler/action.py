@@ -176,4 +176,5 @@ class Actions:
 
     def _has_gpus_for(self, job: Job) -> bool:
         spare = sum(node.spare_gpus() for node in self._cluster.all_nodes.nodes if node.is_available)
-        return spare >= job.wanted()[2]
+        # what is claimed or cut into instances is not among the devices of nodes
+        return spare >= job.wanted()[2] - sum(task.shape.other_gpus for task in job.tasks_to_allocate())

@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from quarterdeck.api import Key
+from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.settings import Action
 
@@ -78,6 +79,10 @@ class Bind(msgspec.Struct, frozen=True, kw_only=True):
     """``receivedResourceType`` is Fraction instead of Regular."""
     gpu_groups: tuple[str, ...] = ()
     """``selectedGPUGroups``."""
+    is_mig: bool = False
+    """``receivedResourceType`` is MigInstance."""
+    claims: tuple[tuple[str, Allocation], ...] = ()
+    """``resourceClaimAllocations``, by what the pod calls its claims."""
 
 
 class Pipeline(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,16 +12,28 @@ from typing import Any, Final
 from quarterdeck.api import Quantity, Time, from_dict
 from quarterdeck.api.k8s import Affinity, Taint, Toleration
 from quarterdeck.api.quota import amounts_of, pod_requests
+from quarterdeck.scheduler.device import PodClaim
 from quarterdeck.scheduler.model.resource import resources_of
-from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo, PodConstraints, PodInfo
+from quarterdeck.scheduler.snapshot import (
+    GpuShare,
+    HostPort,
+    MigStrategy,
+    NodeInfo,
+    PodConstraints,
+    PodInfo,
+)
 
-__all__ = ["constraints_of", "node_info", "pod_info"]
+__all__ = ["constraints_of", "gpu_groups_of", "node_info", "pod_info"]
 
 Document = Mapping[str, Any]
 
 _PRESSURES: Final = frozenset({"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"})
 _GPU_MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 _GPU_GROUP_LABEL: Final = "runai-gpu-group"
+_MIG_LABEL: Final = "node-role.kubernetes.io/mig-enabled"
+_MIG_STRATEGY_LABEL: Final = "nvidia.com/mig.strategy"
+_MIG_RESOURCE: Final = "nvidia.com/mig-"
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _NO_CONSTRAINTS: Final = PodConstraints()
 _MEBIBYTE: Final = 1 << 20
 
@@ -44,7 +56,23 @@ def node_info(node: Document) -> NodeInfo:
             sorted(kind for kind, value in conditions.items() if kind in _PRESSURES and value != "False")
         ),
         gpu_memory=_gpu_memory(labels.get(_GPU_MEMORY_LABEL, "")),
+        mig_strategy=_mig_strategy(labels, amounts),
     )
+
+
+def _mig_strategy(labels: Mapping[str, str], amounts: Mapping[str, Quantity]) -> MigStrategy:
+    """How the node offers instances of GPUs; a label says so, or what it offers."""
+    flag = labels.get(_MIG_LABEL)
+    has_instances = any(name.startswith(_MIG_RESOURCE) for name in amounts)
+    is_cut = flag in _TRUE if flag is not None else has_instances
+    if not is_cut:
+        return ""
+    match labels.get(_MIG_STRATEGY_LABEL):
+        case "single":
+            return "single"
+        case "mixed":
+            return "mixed"
+    return "none"
 
 
 def _gpu_memory(text: str) -> int:
@@ -78,9 +106,20 @@ def pod_info(pod: Document) -> PodInfo:
         subgroup=labels.get("kai.scheduler/subgroup-name") or "",
         request=resources_of(pod_requests(pod)),
         gpu_share=_gpu_share(annotations),
-        gpu_groups=_gpu_groups(labels),
+        gpu_groups=gpu_groups_of(labels),
+        claims=_claims(spec, status),
         constraints=constraints_of(spec),
     )
+
+
+def _claims(spec: Document, status: Document) -> tuple[PodClaim, ...]:
+    """The resource claims of a pod, as far as they exist."""
+    references = spec.get("resourceClaims")
+    if not references:
+        return ()
+    made = {each["name"]: each.get("resourceClaimName") for each in status.get("resourceClaimStatuses") or ()}
+    found = ((each["name"], each.get("resourceClaimName") or made.get(each["name"])) for each in references)
+    return tuple(PodClaim(reference, name) for reference, name in found if name)
 
 
 def constraints_of(spec: Document) -> PodConstraints:
@@ -125,7 +164,8 @@ def _gpu_share(annotations: Mapping[str, str]) -> GpuShare | None:
     return share if is_valid and (share.portion or share.memory) else None
 
 
-def _gpu_groups(labels: Mapping[str, str]) -> tuple[str, ...]:
+def gpu_groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The shared GPUs that a pod with these labels holds."""
     prefix = f"{_GPU_GROUP_LABEL}/"
     several = sorted(value for key, value in labels.items() if key.startswith(prefix))
     if several:

@@ -8,12 +8,13 @@ not matter: the scheduler orders whatever it walks.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Affinity, NodeSelector, Taint, Toleration
+from quarterdeck.scheduler.device import Allocation, ClaimInfo, Devices, PodClaim
 from quarterdeck.scheduler.model.resource import NOTHING, Resources
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "BindRequestInfo",
     "GpuShare",
     "HostPort",
+    "MigStrategy",
     "NodeInfo",
     "PodConstraints",
     "PodGroupInfo",
@@ -37,6 +39,8 @@ __all__ = [
 
 UNLIMITED = -1.0
 """A quota or limit without bound."""
+
+MigStrategy: TypeAlias = Literal["", "none", "single", "mixed"]
 
 _NO_LABELS: Mapping[str, str] = {}
 
@@ -57,6 +61,10 @@ class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Types of the conditions that say the node is in trouble, such as ``MemoryPressure``."""
     gpu_memory: int = 0
     """Memory of one GPU in MiB (label ``nvidia.com/gpu.memory``); 0 if unknown."""
+    claimable_gpus: int = 0
+    """GPUs that pods get by resource claims, as queues count them."""
+    mig_strategy: MigStrategy = ""
+    """How GPUs that are cut into instances are offered; empty if none is."""
 
 
 class GpuShare(msgspec.Struct, frozen=True):
@@ -121,6 +129,9 @@ class PodInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Annotations ``gpu-fraction``, ``gpu-memory``, ``gpu-fraction-num-devices``."""
     gpu_groups: tuple[str, ...] = ()
     """The shared GPUs it holds (labels ``runai-gpu-group`` and ``runai-gpu-group/<id>``)."""
+    claims: tuple[PodClaim, ...] = ()
+    claimed_gpus: int = 0
+    """GPUs among the devices of its claims, as queues count them."""
     constraints: PodConstraints = PodConstraints()
 
     @property
@@ -138,6 +149,8 @@ class BindRequestInfo(msgspec.Struct, frozen=True, kw_only=True):
     node: str
     """``spec.selectedNode``."""
     gpu_groups: tuple[str, ...] = ()
+    claims: tuple[tuple[str, Allocation], ...] = ()
+    """What the claims of the pod get, by what the pod calls them."""
     phase: str = ""
     failed_attempts: int = 0
     backoff_limit: int | None = None
@@ -249,3 +262,5 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     topologies: tuple[TopologyInfo, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = {}
     """Labels of namespaces by name, for namespace selectors of pod affinity."""
+    devices: Devices = Devices()
+    claims: tuple[ClaimInfo, ...] = ()

@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Final, TypeAlias
 
+from msgspec.structs import replace
+
 from quarterdeck.scheduler.decision import Bind, Decision, Evict, Pipeline, PodState
+from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.job import Job
@@ -31,21 +34,30 @@ class _Change(Enum):
     RESTORED = "restored"
 
 
-_Past: TypeAlias = tuple[PodState, NodeState | None, tuple[str, ...], Amounts, bool, bool]
-"""What a pod was before a change: state, node, groups, charge, whether virtual, whether evicted."""
+_Past: TypeAlias = tuple[
+    PodState, NodeState | None, tuple[str, ...], tuple[Allocation | None, ...], Amounts, bool, bool
+]
+"""What a pod was before a change: state, node, groups, devices, charge, whether virtual, whether evicted."""
 
 _Entry: TypeAlias = tuple[_Change, Task, _Past, int]
 """A change, the pod, what it was before, and the version before."""
 
 
 def _past_of(task: Task) -> _Past:
-    return (task.state, task.node, task.groups, task.charge, task.is_virtual, task.is_evicted)
+    return (
+        task.state,
+        task.node,
+        task.groups,
+        task.devices,
+        task.charge,
+        task.is_virtual,
+        task.is_evicted,
+    )
 
 
 def _was_there(past: _Past) -> bool:
     """Whether a pod had its node before the cycle and was not evicted earlier in it."""
-    state, _, _, _, _, is_evicted = past
-    return state not in _GIVEN and not is_evicted
+    return past[0] not in _GIVEN and not past[-1]
 
 
 def _hold_of(state: PodState) -> Hold:
@@ -75,6 +87,7 @@ class Transaction:
     def place(self, task: Task, node: NodeState, groups: tuple[str, ...], state: PodState) -> None:
         """Give a pod a node, or promise it one."""
         self._write(_Change.PLACED, task, _past_of(task))
+        task.devices = ()
         self._cluster.hold(task, node, groups, _hold_of(state), 1)
         task.node, task.groups, task.is_virtual = node, groups, True
         task.charge = node.charge(task.shape)
@@ -137,7 +150,7 @@ class Transaction:
 
     def _return_to(self, task: Task, past: _Past) -> None:
         self._set_state(task, past[0])
-        _, task.node, task.groups, task.charge, task.is_virtual, task.is_evicted = past
+        _, task.node, task.groups, task.devices, task.charge, task.is_virtual, task.is_evicted = past
 
     def promise_all(self, job: Job) -> None:
         """Turn all that was given to a job since the last commit into promises; to be committed next."""
@@ -220,7 +233,7 @@ class Transaction:
             self._cluster.hold(task, node, groups, Hold.LEAVING, -1)
         task.is_evicted = False
         if task.state is PodState.RELEASING:
-            task.node, task.groups = None, ()
+            task.node, task.groups, task.devices = None, (), ()
             self._set_state(task, PodState.PENDING)
 
     def decisions(self) -> list[Decision]:
@@ -260,16 +273,25 @@ def _placement(task: Task) -> Bind | Pipeline:
     assert task.node is not None
     if task.state is PodState.PIPELINED:
         return Pipeline(pod=task.key, pod_group=task.job.key, node=task.node.name)
-    share = task.shape.share
-    if share is None:
-        count = int(task.shape.gpu)
-        return Bind(pod=task.key, pod_group=task.job.key, node=task.node.name, gpu_count=count)
-    return Bind(
+    shape, node = task.shape, task.node
+    bind = Bind(
         pod=task.key,
         pod_group=task.job.key,
-        node=task.node.name,
-        gpu_count=share.devices,
-        gpu_portion=task.node.gpus.portion(share),
+        node=node.name,
+        gpu_count=int(shape.gpu),
+        is_mig=shape.instances > 0,
+        claims=tuple(
+            (used.reference, claim.current)
+            for used, claim in zip(task.info.claims, shape.claims, strict=False)
+            if claim.current is not None
+        ),
+    )
+    if shape.share is None:
+        return bind
+    return replace(
+        bind,
+        gpu_count=shape.share.devices,
+        gpu_portion=node.gpus.portion(shape.share),
         is_fraction=True,
         gpu_groups=task.groups,
     )

@@ -12,20 +12,25 @@ from collections.abc import Callable, Iterator
 import pytest
 from msgspec.structs import replace
 
+from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, PodState, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline
+from quarterdeck.scheduler.device import DeviceId
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.model.state import ACTIVE
 from quarterdeck.scheduler.model.subgroup import Leaf, SubGroupSet
 from quarterdeck.scheduler.snapshot import PodInfo
+from tests.unit.scheduler.randomclaims import claiming_cluster
 from tests.unit.scheduler.randomcluster import picky_cluster, random_cluster, uniform_cluster
 from tests.unit.scheduler.schedulerscene import ALL
 
 from .settling import changes, cycles
 
 CLUSTERS = int(os.environ.get("QUARTERDECK_CLUSTERS", "360"))
+KINDS = 4
+"""Kinds of clusters."""
 PARTS = 4
 """Tests per kind of cluster: they can run side by side."""
 PATIENCE = 16
@@ -150,6 +155,33 @@ def required_topology_holds(snapshot: Snapshot, result: CycleResult) -> None:
                 assert {place[name] for name in new} == {place[name] for name in left & old}
 
 
+def devices_have_one_owner(snapshot: Snapshot, result: CycleResult) -> None:
+    """No device is given to two claims, nor to a claim that has others, nor away from its node."""
+    owners: dict[DeviceId, Key] = {}
+    claims = {claim.key: claim for claim in snapshot.claims}
+    for claim in snapshot.claims:
+        if claim.allocation is not None:
+            owners.update((each.device, claim.key) for each in claim.allocation.devices)
+    devices = {device.id: device for device in snapshot.devices.devices}
+    pods = {pod.key: pod for pod in snapshot.pods}
+    for bind in result.decisions:
+        if not isinstance(bind, Bind):
+            continue
+        used = {each.reference: Key(bind.pod.namespace, each.claim) for each in pods[bind.pod].claims}
+        assert {reference for reference, _ in bind.claims} == set(used)
+        for reference, allocation in bind.claims:
+            key = used[reference]
+            asked = claims[key].requests
+            had = claims[key].allocation
+            assert had is None or had == allocation
+            for each in allocation.devices:
+                assert owners.setdefault(each.device, key) == key
+                assert devices[each.device].node in ("", bind.node)
+            given = Counter(each.request for each in allocation.devices)
+            assert len(given) == len(asked)
+            assert all(any(given[choice.name] == choice.count for choice in choices) for choices in asked)
+
+
 def parts_of(job: Job) -> Iterator[tuple[SubGroupSet | Leaf, list[Leaf]]]:
     ahead = [job.root]
     while ahead:
@@ -169,7 +201,7 @@ def nobody_waits_beside_free_room(snapshot: Snapshot, result: CycleResult) -> No
         if len(tasks) != 1 or not job.is_ready or not job.is_plain or job.queue is None:
             continue
         pod = tasks[0].info
-        if pod.gpu_share is not None or pod.constraints != type(pod.constraints)():
+        if pod.gpu_share is not None or pod.claims or pod.constraints != type(pod.constraints)():
             continue
         if any(each.constraints.affinity for each in snapshot.pods) or not passes(job, pod.request):
             continue
@@ -204,9 +236,9 @@ def is_the_same_in_any_order(snapshot: Snapshot, settings: Settings, chance: ran
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("make", [random_cluster, uniform_cluster, picky_cluster])
+@pytest.mark.parametrize("make", [random_cluster, uniform_cluster, picky_cluster, claiming_cluster])
 def test_every_cluster_comes_to_rest_and_no_rule_is_broken_on_the_way(make: Make, part: int) -> None:
-    for seed in range(part, CLUSTERS // 3, PARTS):
+    for seed in range(part, CLUSTERS // KINDS, PARTS):
         snapshot, settings = make(seed)
         if seed % 8 == part:
             is_the_same_in_any_order(snapshot, settings, random.Random(seed))
@@ -225,6 +257,7 @@ def one_cycle(snapshot: Snapshot, result: CycleResult) -> None:
     gangs_start_whole(snapshot, result)
     limits_hold(snapshot, result)
     required_topology_holds(snapshot, result)
+    devices_have_one_owner(snapshot, result)
 
 
 def comes_to_rest(snapshot: Snapshot, settings: Settings) -> None:

@@ -164,6 +164,11 @@ class Attributes:
             return self.name
         return metadata_text(self.object, "name") or metadata_text(self.object, "generateName") or "Unknown"
 
+    def object_name(self) -> str:
+        """The name of the object, or else its generateName."""
+        obj = self.object if self.object is not None else self.old_object
+        return metadata_text(obj, "name") or metadata_text(obj, "generateName")
+
     def forbidden(self, why: str) -> status.StatusError:
         """403 `<resource> "<name>" is forbidden: <why>`."""
         return status.forbidden(self.resource, self.group, self.shown_name(), why)

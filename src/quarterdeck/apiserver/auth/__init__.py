@@ -5,6 +5,7 @@ certificates         the server's CA, certificates and token key; kubeconfig wri
 authenticate         credentials -> user (jwt, serviceaccount: the tokens we issue)
 impersonation        Impersonate-* headers -> user
 rbac, escalation     user and request -> allowed or not (rule: what one rule says)
+nodeauthorizer       the same for kubelets, by the pods that are bound to their node
 bootstrap            the roles of a fresh server; aggregation
 reviews              the review resources; tokenrequest issues tokens
 """
@@ -17,6 +18,7 @@ from .escalation import escalation_error
 from .impersonation import Impersonator
 from .jwt import SigningKey, TokenError, VerificationKey
 from .kubeconfig import build_kubeconfig, write_kubeconfig
+from .nodeauthorizer import NodeAuthorizer, NodeRelations
 from .rbac import Authorizer, Decision
 from .reviews import (
     local_subject_access_review,
@@ -43,6 +45,8 @@ __all__ = [
     "Decision",
     "Impersonator",
     "KeyPair",
+    "NodeAuthorizer",
+    "NodeRelations",
     "ServiceAccountTokens",
     "SigningKey",
     "TokenError",

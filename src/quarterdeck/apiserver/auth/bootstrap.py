@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from .rbac import GROUP
+from .rule import Rule, parse_rules
 
 _KINDS: Final = {
     "clusterroles": "ClusterRole",
@@ -50,6 +51,12 @@ def bootstrap_objects() -> list[BootstrapObject]:
         for resource, kind in _KINDS.items()
         for document in recorded[resource]
     ]
+
+
+def node_rules() -> tuple[Rule, ...]:
+    """What every node may do, as the ClusterRole system:node says. Blocking: reads a file."""
+    roles = {each.name: each.document for each in bootstrap_objects() if each.resource == "clusterroles"}
+    return parse_rules(roles["system:node"]["rules"])
 
 
 def aggregate_roles(roles: Iterable[Document]) -> dict[str, list[Json]]:

@@ -12,7 +12,7 @@ name are kept and the name is compared at the end. A repeated question costs abo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -76,6 +76,12 @@ class _Grants:
         self.paths: dict[tuple[str, str], Decision] = {}
 
 
+class OtherAuthorizer(Protocol):
+    """Another authorizer beside roles."""
+
+    def authorize(self, attributes: Attributes) -> Decision: ...
+
+
 class Authorizer:
     """Answers access questions.
 
@@ -89,11 +95,25 @@ class Authorizer:
         self._bindings: dict[tuple[str, str], _Binding] = {}
         self._by_subject: dict[tuple[str, str], set[str]] = {}  # (namespace or "", subject) -> binding names
         self._grants: dict[tuple[str, tuple[str, ...]], _Grants] = {}
+        self._other: OtherAuthorizer | None = None
+
+    def ask_also(self, other: OtherAuthorizer) -> None:
+        """Whom to ask what no role allows."""
+        self._other = other
 
     def authorize(self, attributes: Attributes) -> Decision:
         """Whether the request may go on. Never raises; `forbidden_error` turns a no into a 403."""
         if self.allow_all:
             return _ALLOWED
+        decision = self._by_roles(attributes)
+        if decision.allowed or self._other is None:
+            return decision
+        other = self._other.authorize(attributes)
+        if other.allowed or not decision.reason:
+            return other
+        return Decision(False, f"{other.reason}\n{decision.reason}") if other.reason else decision
+
+    def _by_roles(self, attributes: Attributes) -> Decision:
         user = attributes.user
         grants = self._grants.get((user.name, user.groups))
         if grants is None:

@@ -95,3 +95,10 @@ def split_node(username: str) -> str | None:
         return None
     node = username.removeprefix(_NODE_PREFIX)
     return None if subdomain_errors(node) else node
+
+
+def node_identity(user: UserInfo) -> str | None:
+    """The node that a user is, "" for a node without a name, None for everybody else."""
+    if NODES not in user.groups or not user.name.startswith(_NODE_PREFIX):
+        return None
+    return user.name.removeprefix(_NODE_PREFIX)

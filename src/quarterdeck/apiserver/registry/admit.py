@@ -43,7 +43,8 @@ class WriteAdmission:
         """What admission is asked about; None where nobody would look at it."""
         request = context.request
         resource, info = request.resource, request.info
-        if not self._chain.needs_admission(resource.group, resource.plural, info.subresource, operation):
+        key = (resource.group, resource.plural, info.subresource, operation)
+        if not self._chain.needs_admission(*key, request.user):
             return None
         attributes = Attributes(
             operation=operation,

@@ -133,20 +133,18 @@ def list_response(request: ApiRequest, entries: Sequence[Entry], list_metadata: 
     resource = request.resource
     if request.output.kind or request.output.yaml:
         return None
-    bodies: list[bytes] = []
-    raw_body = resource.raw_body
-    for entry in entries:
-        body = raw_body(entry)
-        if body is None:
-            return None
-        bodies.append(body)
+    bodies = resource.raw_bodies(entries)
+    if bodies is None:
+        return None
     headers = request.warnings.headers() if request.warnings else ()
     head = list_head(resource, list_metadata)
     if not bodies:
         return Response(200, head + b"]}\n", headers=headers)
-    item_prefix = resource.item_prefix
-    joined = (b"," + item_prefix).join(bodies)
-    return Response(200, parts=(head + item_prefix, joined, b"]}\n"), headers=headers)
+    parts = [b"," + resource.item_prefix] * (2 * len(bodies) + 1)
+    parts[0] = head + resource.item_prefix
+    parts[1::2] = bodies
+    parts[-1] = b"]}\n"
+    return Response(200, parts=parts, headers=headers)
 
 
 def list_head(resource: Resource, list_metadata: Json) -> bytes:

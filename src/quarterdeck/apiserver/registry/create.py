@@ -6,16 +6,17 @@ from typing import Any
 
 from quarterdeck.apiserver import metadata, status
 from quarterdeck.apiserver.admission.attributes import Attributes
-from quarterdeck.apiserver.builtin.check.always import terminating_namespace
+from quarterdeck.apiserver.admission.plugin.namespace import terminating_namespace
 from quarterdeck.apiserver.storage import Bucket, Entry, WriteConflict
 from quarterdeck.apiserver.turn import in_turns
+from quarterdeck.apiserver.uid import generate_name
 from quarterdeck.wire.gonumber import parse_uint
 
 from .admit import WriteAdmission
 from .commit import Commits
 from .context import Context
 from .request import ApiRequest, WriteOptions
-from .systemmetadata import drop_duplicate_owners, fill_system_metadata, generate_name, wipe_system_metadata
+from .systemmetadata import drop_duplicate_owners, fill_system_metadata, wipe_system_metadata
 
 Json = dict[str, Any]
 _ATTEMPTS = 8

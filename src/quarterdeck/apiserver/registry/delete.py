@@ -311,7 +311,7 @@ class Deleter:
 
     async def _admit(self, request: ApiRequest, name: str, old: Json, options: DeleteOptions) -> None:
         resource = request.resource
-        if not self._admission.needs_admission(resource.group, resource.plural, "", "DELETE"):
+        if not self._admission.needs_admission(resource.group, resource.plural, "", "DELETE", request.user):
             return
         body = {**options.document, "kind": "DeleteOptions", "apiVersion": "meta.k8s.io/v1"}
         attributes = Attributes(

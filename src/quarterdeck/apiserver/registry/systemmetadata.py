@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import msgspec
@@ -15,14 +14,7 @@ from .context import Context
 from .request import ApiRequest
 
 Json = dict[str, Any]
-_NAME_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_MAX_GENERATED_BASE = 58
 _encode = msgspec.json.Encoder().encode
-
-
-def generate_name(base: str) -> str:
-    suffix = "".join(random.choices(_NAME_ALPHABET, k=5))  # noqa: S311 - uniqueness, not secrecy
-    return base[:_MAX_GENERATED_BASE] + suffix
 
 
 def wipe_system_metadata(meta: Json) -> None:

@@ -125,4 +125,4 @@ class Posting:
 
     def _is_needed(self, chain: AdmissionChain) -> bool:
         at = self._attributes
-        return chain.needs_admission(at.group, at.resource, at.subresource, at.operation)
+        return chain.needs_admission(at.group, at.resource, at.subresource, at.operation, at.user)

@@ -141,6 +141,11 @@ class Resource(ABC):
     def raw_body(self, entry: Entry) -> bytes | None:
         """The stored text if it can be served in this version as it is."""
 
+    def raw_bodies(self, entries: Sequence[Entry]) -> list[bytes] | None:
+        """The stored texts if all can be served in this version as they are."""
+        bodies = [body for entry in entries if (body := self.raw_body(entry)) is not None]
+        return bodies if len(bodies) == len(entries) else None
+
     @abstractmethod
     def read(self, entry: Entry) -> Json:
         """A fresh object in this version, with apiVersion and kind."""
@@ -229,6 +234,9 @@ class BuiltinResource(Resource):
 
     def raw_body(self, entry: Entry) -> bytes | None:
         return entry.body if self._converter is None else None
+
+    def raw_bodies(self, entries: Sequence[Entry]) -> list[bytes] | None:
+        return [entry.body for entry in entries] if self._converter is None else None
 
     def read(self, entry: Entry) -> Json:
         stored = entry.document()

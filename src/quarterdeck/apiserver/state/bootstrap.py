@@ -6,6 +6,7 @@ Runs at every start and only creates what is missing; nothing that exists is cha
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any
 
 from quarterdeck.apiserver.auth import bootstrap_objects
@@ -30,9 +31,13 @@ class Bootstrap:
         self._port = port
 
     async def run(self) -> None:
+        await self.create(self._objects())
+
+    async def create(self, objects: Iterable[tuple[str, str, str, Json]]) -> None:
+        """Store what is missing of some objects: group, plural, namespace and document of each."""
         now = timestamp()
         writes = []
-        for group, plural, namespace, document in self._objects():
+        for group, plural, namespace, document in objects:
             resource = self._table.versions_of(group, plural)[0]
             name = document["metadata"]["name"]
             if resource.bucket.get(namespace, name) is not None:
@@ -74,7 +79,7 @@ class Bootstrap:
                 "status": {"phase": "Active"},
             }
             objects.append(("", "namespaces", "", document))
-        objects.append(("", "services", "default", _kubernetes_service(self._port)))
+        objects.append(("", "services", "default", kubernetes_service(self._port)))
         objects.append(
             (
                 "networking.k8s.io",
@@ -94,7 +99,7 @@ class Bootstrap:
         return objects
 
 
-def _kubernetes_service(port: int) -> Json:
+def kubernetes_service(port: int) -> Json:
     """The service that clients in a cluster find the API server by."""
     return {
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 
 from .entry import Entry, Event, EventType
 from .order import SortedNames
@@ -66,22 +67,26 @@ class Bucket:
 
     def scan(self, namespace: str = "", after: tuple[str, str] | None = None) -> Iterator[Entry]:
         """Entries in key order, of one namespace or of all, strictly behind `after`."""
+        return chain.from_iterable(self._blocks(namespace, after))
+
+    def _blocks(self, namespace: str, after: tuple[str, str] | None) -> Iterator[Iterable[Entry]]:
+        """The same, many at a time."""
         if namespace or not self.namespaced:
-            yield from self._scan_one(namespace, after)
+            yield from self._blocks_of(namespace, after)
             return
         if after is not None:
-            yield from self._scan_one(after[0], after)
+            yield from self._blocks_of(after[0], after)
         for block in self._order.after(None if after is None else after[0] + "/"):
             for current in block:
-                yield from self._scan_one(self._namespaces[current], None)
+                yield from self._blocks_of(self._namespaces[current], None)
 
-    def _scan_one(self, namespace: str, after: tuple[str, str] | None) -> Iterator[Entry]:
+    def _blocks_of(self, namespace: str, after: tuple[str, str] | None) -> Iterator[Iterable[Entry]]:
         partition = self._partitions.get(namespace)
         if partition is None or (after is not None and namespace + "/" < after[0] + "/"):
             return
         start = after[1] if after is not None and namespace == after[0] else None
         for names in partition.names.after(start):
-            yield from map(partition.entries.__getitem__, names)
+            yield map(partition.entries.__getitem__, names)
 
     def count_after(self, namespace: str, after: tuple[str, str]) -> int:
         """How many entries of one namespace, or of all, lie strictly behind a place."""

@@ -16,10 +16,10 @@ from quarterdeck.api.k8s import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PodSpec,
-    Taint,
     Toleration,
 )
 from quarterdeck.cluster.podset.podview import PodView
+from quarterdeck.cluster.toleration import NodeTaint, tolerates
 from quarterdeck.runtime.cache import Entry
 
 __all__ = ["DaemonPod", "Fit", "NodeView", "bound_to", "fit", "tolerations_of"]
@@ -38,7 +38,7 @@ _REPELLING: Final = frozenset({"NoExecute", "NoSchedule"})
 
 
 class _NodeSpec(msgspec.Struct, gc=False, frozen=True):
-    taints: tuple[Taint, ...] = ()
+    taints: tuple[NodeTaint, ...] = ()
 
 
 class _Node(msgspec.Struct, gc=False, frozen=True):
@@ -136,22 +136,12 @@ def fit(daemon_set: DaemonSet, node: NodeView) -> Fit:
 
 
 def _has_untolerated(
-    taints: Iterable[Taint], tolerations: Iterable[Toleration], effects: frozenset[str]
+    taints: Iterable[NodeTaint], tolerations: Iterable[Toleration], effects: frozenset[str]
 ) -> bool:
     return any(
-        taint.effect in effects and not any(_tolerates(each, taint) for each in tolerations)
+        taint.effect in effects and not any(tolerates(each, taint) for each in tolerations)
         for taint in taints
     )
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return toleration.operator in ("", "Equal") and toleration.value == taint.value
 
 
 def _is_selected(spec: PodSpec, node: NodeView) -> bool:

@@ -25,3 +25,10 @@ STOP_SECONDS: Final = "quarterdeck.dev/stop-seconds"
 
 FOREVER: Final = "forever"
 NEVER: Final = "never"
+
+# Annotation of nodes.
+FAILED: Final = "quarterdeck.dev/failed"
+"""Its value is ``true`` while the machine is down: the kubelet neither reports nor runs anything."""
+
+RACK: Final = "quarterdeck.dev/rack"
+"""Label of nodes: the rack a profile put them into."""

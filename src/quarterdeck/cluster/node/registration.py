@@ -1,111 +1,94 @@
 """The Node objects of a simulated cluster, and the leases by which they say that they are alive.
 
 Nodes that are missing are made when the program starts; one that somebody deletes later stays away, as a
-machine's would whose kubelet does not start again. The more nodes there are, the longer their leases: ten
-renewals a second are enough for any number.
+machine's would whose kubelet does not start again. Every simulated node renews its lease, whoever made it,
+unless it has failed. The more nodes there are, the longer their leases: ten renewals a second are enough for
+any number.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
-from typing import Final
-
-import msgspec
+from typing import Any, Final
 
 from quarterdeck.api import (
-    EMPTY_MAP,
-    FrozenMap,
     Key,
     MicroTime,
     ObjectMeta,
-    PartialObjectMetadata,
     Quantity,
     Resource,
     Time,
     owner_reference,
 )
-from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node
+from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node, Taint
 from quarterdeck.api.k8s.coordination import LeaseSpec
-from quarterdeck.api.k8s.node import NodeAddress, NodeCondition, NodeStatus, NodeSystemInfo
-from quarterdeck.client import MergePatch, metadata_of
+from quarterdeck.api.k8s.node import NodeAddress, NodeCondition, NodeSpec, NodeStatus, NodeSystemInfo
+from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.cluster.node import names
-from quarterdeck.errors import AlreadyExists, NotFound, ignore_already_exists
+from quarterdeck.cluster.node.profile import NodeSettings, PlannedNode
+from quarterdeck.errors import AlreadyExists, NotFound, ignore_already_exists, ignore_not_found
 from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import Predicate, annotations_changed, condition_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.controller.source import FunctionSource, SourceContext
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
-__all__ = ["NAME", "NodeRegistration", "NodeSettings", "make_node"]
+__all__ = ["HOSTS", "NAME", "NodeRegistration", "NodeSettings", "is_failed", "make_node"]
 
 NAME: Final = "simulated-node-controller"
 LEASE_NAMESPACE: Final = "kube-node-lease"
 _RENEWALS_PER_SECOND: Final = 10
 _SHORTEST_PERIOD: Final = 10.0
 _PERIODS_PER_LEASE: Final = 4
-_HOSTS: Final = ipaddress.ip_network("10.64.0.0/10")
+_LAST_LEASE: Final = 40
+"""Seconds for which the last lease of a machine lasts that goes down."""
+HOSTS: Final = ipaddress.ip_network("10.64.0.0/10")
 _NOT_READY: Final = "node.kubernetes.io/not-ready"
-_TROUBLES: Final = (
-    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
-    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
-    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+_FINE: Final = (
+    (
+        "MemoryPressure",
+        "False",
+        "KubeletHasSufficientMemory",
+        "kubelet has sufficient memory available",
+    ),
+    ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+    ("Ready", "True", "KubeletReady", "simulated kubelet is posting ready status"),
 )
 
 
-class NodeSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Which nodes there are."""
-
-    count: int = 0
-    prefix: str = "node-"
-    """Nodes are called ``<prefix><number>``, from 0."""
-    capacity: Mapping[str, str] = FrozenMap({"cpu": "32", "memory": "256Gi", "pods": "110"})
-    """Resources of each node, all of them allocatable."""
-    labels: Mapping[str, str] = EMPTY_MAP
-    """Labels beyond those of a kubelet."""
-
-    def name(self, number: int) -> str:
-        """The name of a node."""
-        return f"{self.prefix}{number}"
-
-
-def make_node(settings: NodeSettings, number: int, now: Time) -> Node:
+def make_node(planned: PlannedNode, now: Time) -> Node:
     """A Node that is ready, as its kubelet would register it."""
-    name = settings.name(number)
-    labels = {"hostname": name, "os": "linux", "arch": "amd64"}
-    capacity = {resource: Quantity(amount) for resource, amount in settings.capacity.items()}
-    ready = ("Ready", "True", "KubeletReady", "simulated kubelet is posting ready status")
-    fine = ((type, "False", reason, message) for type, reason, message in _TROUBLES)
+    capacity = {resource: Quantity(amount) for resource, amount in planned.capacity.items()}
     return Node(
         metadata=ObjectMeta(
-            name=name,
+            name=planned.name,
             labels={
-                **{f"kubernetes.io/{key}": value for key, value in labels.items()},
-                **settings.labels,
+                "beta.kubernetes.io/arch": "amd64",
+                "beta.kubernetes.io/os": "linux",
+                "kubernetes.io/arch": "amd64",
+                "kubernetes.io/hostname": planned.name,
+                "kubernetes.io/os": "linux",
+                **planned.labels,
                 names.SIMULATED: "true",
             },
+        ),
+        spec=NodeSpec(
+            taints=tuple(Taint(key=each.key, value=each.value, effect=each.effect) for each in planned.taints)
         ),
         status=NodeStatus(
             capacity=capacity,
             allocatable=capacity,
             addresses=(
-                NodeAddress(type="InternalIP", address=str(_HOSTS[number + 1])),
-                NodeAddress(type="Hostname", address=name),
+                NodeAddress(type="InternalIP", address=str(HOSTS[planned.number + 1])),
+                NodeAddress(type="Hostname", address=planned.name),
             ),
-            conditions=tuple(
-                NodeCondition(
-                    type=type,
-                    status=status,
-                    reason=reason,
-                    message=message,
-                    last_heartbeat_time=now,
-                    last_transition_time=now,
-                )
-                for type, status, reason, message in (*fine, ready)
-            ),
+            conditions=_fine(now),
             node_info=NodeSystemInfo(
                 architecture="amd64",
                 operating_system="linux",
@@ -118,44 +101,89 @@ def make_node(settings: NodeSettings, number: int, now: Time) -> Node:
     )
 
 
+def _fine(now: Time) -> tuple[NodeCondition, ...]:
+    return tuple(
+        NodeCondition(
+            type=type,
+            status=status,
+            reason=reason,
+            message=message,
+            last_heartbeat_time=now,
+            last_transition_time=now,
+        )
+        for type, status, reason, message in _FINE
+    )
+
+
 class NodeRegistration(Reconciler[Resource]):
     """Makes the nodes and renews their leases; ``controller`` makes the controller."""
 
     def __init__(self, settings: NodeSettings) -> None:
-        self._settings: Final = settings
-        self._numbers: Final = {settings.name(number): number for number in range(settings.count)}
+        self._planned: Final = {each.name: each for each in settings.planned()}
         self._made: Final[set[str]] = set()
-        self._period: Final = max(_SHORTEST_PERIOD, settings.count / _RENEWALS_PER_SECOND)
+        self._alive: Final[set[str]] = set()
+        """Nodes that renew their leases."""
         self._clock: Final = LoopClock()
 
     @property
     def is_complete(self) -> bool:
         """Whether all nodes have been made."""
-        return len(self._made) == len(self._numbers)
+        return len(self._made) == len(self._planned)
+
+    @property
+    def _period(self) -> float:
+        number = max(len(self._planned), len(self._alive))
+        return max(_SHORTEST_PERIOD, number / _RENEWALS_PER_SECOND)
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """A node is gone, and its kubelet with it."""
+        self._alive.discard(ctx.key.name)
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
-        """Make a node, or renew its lease."""
+        """Make a node, or let it say that it is alive."""
         name = ctx.key.name
-        if name not in self._made:
-            await self._register(ctx, name)
+        node: Node | None = None
+        if name in self._planned and name not in self._made:
+            node = await self._register(ctx, self._planned[name])
             self._made.add(name)
-        try:
-            node = await ctx.get(metadata_of(Node), name, live=True)
-        except NotFound:
+        if node is None:
+            try:
+                node = await ctx.get(Node, name)
+            except NotFound:
+                self._alive.discard(name)
+                return None
+        if node.metadata.labels.get(names.SIMULATED) != "true":
             return None
-        await self._renew(ctx, node)
+        if is_failed(node):
+            if name in self._alive:
+                self._alive.discard(name)
+                await self._renew(ctx, node, _LAST_LEASE)
+            return None
+        self._alive.add(name)
+        await self._report(ctx, node)
+        await self._renew(ctx, node, int(self._period * _PERIODS_PER_LEASE))
         return Requeue(after=self._period)
 
-    async def _register(self, ctx: Context[Resource], name: str) -> None:
+    async def _register(self, ctx: Context[Resource], planned: PlannedNode) -> Node | None:
         try:
-            node = await ctx.create(make_node(self._settings, self._numbers[name], ctx.now()))
+            node = await ctx.create(make_node(planned, ctx.now()))
         except AlreadyExists:
-            return
+            return None
         taints = [each for each in node.spec.taints if each.key != _NOT_READY]
         if len(taints) < len(node.spec.taints):  # an API server takes a new node for one that is not ready
             await ctx.patch(node, MergePatch({"spec": {"taints": taints or None}}))
+        return node
 
-    async def _renew(self, ctx: Context[Resource], node: PartialObjectMetadata) -> None:
+    async def _report(self, ctx: Context[Resource], node: Node) -> None:
+        """Say that a node is well of which nothing was known."""
+        ready = next((each for each in node.status.conditions if each.type == "Ready"), None)
+        if ready is not None and ready.status != "Unknown":
+            return
+        patch = {"metadata": {"uid": node.metadata.uid}, "status": {"conditions": list(_fine(ctx.now()))}}
+        with ignore_not_found():
+            await ctx.client.status.patch(node, StrategicMergePatch(patch))
+
+    async def _renew(self, ctx: Context[Resource], node: Node, seconds: int) -> None:
         now = MicroTime.of_timestamp(self._clock.time())
         lease = Lease(
             metadata=ObjectMeta(
@@ -164,19 +192,18 @@ class NodeRegistration(Reconciler[Resource]):
                 owner_references=(owner_reference(node),),
             ),
             spec=LeaseSpec(
-                holder_identity=node.metadata.name,
-                lease_duration_seconds=int(self._period * _PERIODS_PER_LEASE),
-                renew_time=now,
+                holder_identity=node.metadata.name, lease_duration_seconds=seconds, renew_time=now
             ),
         )
+        change = {"spec": {"renewTime": now, "leaseDurationSeconds": seconds}}
         try:
-            await ctx.client.patch(lease, MergePatch({"spec": {"renewTime": now}}))
+            await ctx.client.patch(lease, MergePatch(change))
         except NotFound:
             with ignore_already_exists():
                 await ctx.create(lease)
 
     async def _all(self, context: SourceContext) -> None:
-        for name in self._numbers:
+        for name in self._planned:
             context.enqueue(Key("", name, context.cluster), 0)
         context.synced()
 
@@ -185,10 +212,25 @@ class NodeRegistration(Reconciler[Resource]):
         return (
             Builder[Resource](name=NAME)
             .source(FunctionSource(self._all, name="nodes"))
+            .watches(Node, predicates=[_SIMULATED, _NEW | annotations_changed | condition_changed("Ready")])
             .rbac(
                 Rule(groups=("",), resources=("nodes",), verbs=("create", "get", "patch")),
+                Rule(groups=("",), resources=("nodes/status",), verbs=("patch",)),
                 Rule(groups=("coordination.k8s.io",), resources=("leases",), verbs=("create", "patch")),
             )
             .options(field_manager="kubelet")
             .build(self)
         )
+
+
+def is_failed(node: Node) -> bool:
+    """Whether the machine of a simulated node is down."""
+    return node.metadata.annotations.get(names.FAILED) == "true"
+
+
+def _is_simulated(event: ObjectEvent[Any]) -> bool:
+    return event.entry.labels.get(names.SIMULATED) == "true"
+
+
+_SIMULATED: Final = Predicate("simulated", create=_is_simulated, update=_is_simulated, delete=_is_simulated)
+_NEW: Final = Predicate("new", update=lambda _: False)

@@ -14,7 +14,8 @@ from quarterdeck.errors import ConfigError
 
 RUN = """\
 Run the operator alone, with the OperatorConfiguration of a file. Exit codes: 1 the arguments, 2 the
-configuration, 3 the topology, 4 the surroundings, 5 the scheduler backend, 6 anything later.
+configuration, 3 the topology, 4 the surroundings, 5 the scheduler backend, 6 anything later, 7 ComputeDomains
+that are asked for and not installed.
 """
 _FORMATS: dict[str, Literal["json", "console"]] = {"json": "json", "text": "console"}
 BACKENDS = """\

@@ -32,7 +32,7 @@ __all__ = ["GroveProgram", "RunOptions", "exit_code_of"]
 BAD_CONFIGURATION: Final = 2
 MANAGER_FAILED: Final = 4
 RUN_FAILED: Final = 6
-"""3 is the topology, 5 a backend: see ``controllers.startup``."""
+"""3 is the topology, 5 a backend, 7 multi-node NVLink: see ``controllers.startup``."""
 
 
 def exit_code_of(error: Exception) -> int:

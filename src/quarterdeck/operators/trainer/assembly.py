@@ -26,6 +26,7 @@ from .controllers import (
     training_runtime_controller,
 )
 from .controllers.report import Reporter
+from .jobsetkind import jobset_check
 from .logic.plugins import default_framework
 from .metrics import TrainerMetrics
 from .settings import TrainerSettings
@@ -40,6 +41,7 @@ _READ_BY_WEBHOOKS: Final = (
     ),
     Rule(groups=("jobset.x-k8s.io",), resources=("jobsets",), verbs=("get",)),
     Rule(groups=("",), resources=("pods",), verbs=("list",)),
+    Rule(groups=("",), resources=("configmaps",), verbs=("get",)),
     Rule(groups=("scheduling.k8s.io",), resources=("priorityclasses",), verbs=("get",)),
 )
 
@@ -87,6 +89,7 @@ class TrainerOperator:
             configuration=names.WEBHOOK_CONFIGURATION,
             admission=trainer_webhooks(manager.api_reader, settings),
             rules=_READ_BY_WEBHOOKS,
+            checks={"trainer-jobset": jobset_check(manager)},
         )
 
 
@@ -94,7 +97,7 @@ def trainer_webhooks(client: Client, settings: TrainerSettings) -> tuple[Admissi
     """What answers the API server."""
     return (
         stamp_webhook(LoopClock()),
-        TrainJobGuard(client, default_framework()).webhook(),
+        TrainJobGuard(client, default_framework(), keeps_runtimes=settings.runtime_snapshot).webhook(),
         *runtime_webhooks(checks_updates=settings.validate_training_runtime_updates),
     )
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
+from msgspec.structs import replace
+
 from quarterdeck.api import Key
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.model.hold import Hold
@@ -14,11 +16,12 @@ from quarterdeck.scheduler.model.job import Job, priority_of
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.nodeset import NodeSet
 from quarterdeck.scheduler.model.queue import QueueState, build_queues, set_fair_shares, times
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.model.resource import Resources, mig_gpus
 from quarterdeck.scheduler.model.state import HOLDING, USED, state_of
 from quarterdeck.scheduler.model.task import Amounts, Shape, Task
 from quarterdeck.scheduler.model.topology import Topologies
 from quarterdeck.scheduler.placement.affinity import PodAffinities
+from quarterdeck.scheduler.placement.claim import Claims
 from quarterdeck.scheduler.placement.predicate import Predicates
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import BindRequestInfo, PodInfo, Snapshot
@@ -38,7 +41,8 @@ class Cluster:
         self.queues: Final = build_queues(snapshot.queues, full_hierarchy=settings.full_hierarchy_fairness)
         self.jobs: Final = self._jobs(snapshot)
         self.affinities: Final = PodAffinities(snapshot.pods, snapshot.namespaces)
-        self.predicates: Final = Predicates(self.affinities)
+        self.claims: Final = Claims(snapshot.devices, snapshot.claims)
+        self.predicates: Final = Predicates(self.affinities, self.claims)
         self._shapes: dict[tuple[object, ...], Shape] = {}
         self._min_gpu_memory: Final = min(
             (node.gpu_memory for node in snapshot.nodes if node.gpu_memory), default=0
@@ -48,11 +52,15 @@ class Cluster:
         """Pods that name a subgroup their group does not have as a leaf."""
         self.tasks: Final[dict[Key, Task]] = {}
         """The pods of jobs."""
+        self._users: Final[list[Task]] = []
+        """Pods of the snapshot that use claims."""
         self._foreign: list[float] = [0, 0, 0]
         self._jobs_by_name: Final = {(key.namespace, key.name): job for key, job in self.jobs.items()}
         self._held: Final[Counter[tuple[QueueState, Amounts, bool]]] = Counter()
         self._asked: Final[Counter[tuple[QueueState, Amounts]]] = Counter()
         self._add_pods(snapshot)
+        if snapshot.claims:
+            self.claims.seal(self._users)
         self._charge_queues()
         for job in self.jobs.values():
             job.seal()
@@ -69,6 +77,7 @@ class Cluster:
 
     def _add_pods(self, snapshot: Snapshot) -> None:
         requests = self._bind_requests(snapshot.bind_requests)
+        reserving: list[Task] = []
         for pod in sorted(snapshot.pods, key=lambda pod: (pod.name, pod.namespace)):
             request = requests.get(pod.key) if requests else None
             state = state_of(pod, request is not None)
@@ -78,8 +87,20 @@ class Cluster:
             elif request is not None and state is PodState.BINDING:
                 task.node = self.nodes[request.node]
                 task.groups = request.gpu_groups or task.groups
+                self._assume_claims(pod, request)
+            if task.groups and task.shape.share is None and task.node is not None:
+                reserving.append(task)
+                continue
             self._occupy(task)
             self._enlist(task)
+        for task in reserving:
+            self._reserve(task)
+
+    def _assume_claims(self, pod: PodInfo, request: BindRequestInfo) -> None:
+        given = dict(request.claims)
+        for each in pod.claims:
+            if each.reference in given:
+                self.claims.assume(Key(pod.namespace, each.claim), given[each.reference])
 
     def _bind_requests(self, infos: Iterable[BindRequestInfo]) -> dict[Key, BindRequestInfo]:
         """Those still under way, by pod; the others are to be deleted."""
@@ -95,6 +116,9 @@ class Cluster:
         return found
 
     def _shape(self, pod: PodInfo) -> Shape:
+        if pod.claims:
+            claims = self.claims.named(Key(pod.namespace, each.claim) for each in pod.claims)
+            return Shape(pod.request, pod.gpu_share, pod.constraints, claims, pod.claimed_gpus)
         key = (pod.request, pod.gpu_share, pod.constraints)
         shape = self._shapes.get(key)
         if shape is None:
@@ -102,7 +126,9 @@ class Cluster:
         return shape
 
     def _wanted(self, pod: PodInfo) -> Amounts:
-        gpu, share = pod.request.gpu, pod.gpu_share
+        gpu, share = pod.request.gpu + pod.claimed_gpus, pod.gpu_share
+        if pod.request.scalars:
+            gpu += mig_gpus(pod.request.scalars)
         if share is not None and share.memory:
             # The device is not known yet: the smallest is assumed.
             gpu += share.devices * share.memory / self._min_gpu_memory if self._min_gpu_memory else 0
@@ -117,16 +143,34 @@ class Cluster:
         if task.shape.share is not None and not task.groups:
             task.groups = (task.info.uid,)  # a device nobody named is nobody else's
         hold = Hold.LEAVING if task.state is PodState.RELEASING else Hold.RUNNING
-        self.hold(task, node, task.groups, hold, 1)
+        node.hold(task.shape, task.groups, hold, 1)
+        if self.affinities.is_needed:
+            self.affinities.hold(task.info, node, hold, 1)
+        if task.shape.claims:
+            self._users.append(task)
+            self.claims.seat(task.shape.claims, hold)
         if task.info.scheduler_name != self.settings.scheduler_name and node.is_available:
             for resource, amount in enumerate(node.charge(task.shape)):
                 self._foreign[resource] += amount
+
+    def _reserve(self, task: Task) -> None:
+        """A pod that holds a device for those who share it: the device counts once, as long as they do."""
+        node = task.node
+        assert node is not None
+        if any(node.gpus.is_in_use(group) for group in task.groups):
+            pod = replace(task.info, request=replace(task.info.request, gpu=0))
+            reserving, task = task, Task(pod, self._shape(pod), task.state, self._wanted(pod))
+            task.node = reserving.node
+        task.groups = ()
+        self._occupy(task)
 
     def hold(self, task: Task, node: NodeState, groups: tuple[str, ...], hold: Hold, sign: int) -> None:
         """A pod comes to hold a node in some way (1), or stops to (-1)."""
         node.hold(task.shape, groups, hold, sign)
         if self.affinities.is_needed:
             self.affinities.hold(task.info, node, hold, sign)
+        if task.shape.claims:
+            self.claims.hold(task, node, hold, sign)
 
     def let_go(self, task: Task, node: NodeState, groups: tuple[str, ...], sign: int) -> None:
         """A pod that ran terminates (1), or runs on after all (-1)."""
@@ -186,6 +230,6 @@ class Cluster:
                 allocatable: Resources = node.info.allocatable
                 cpu += allocatable.cpu
                 memory += allocatable.memory
-                gpu += allocatable.gpu
+                gpu += allocatable.gpu + node.other_gpus
         foreign = self._foreign
         return (cpu - foreign[0], memory - foreign[1], gpu - foreign[2])

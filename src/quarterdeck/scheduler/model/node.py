@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from quarterdeck.scheduler.model.hold import Hold
+from quarterdeck.scheduler.model.resource import mig_gpus
 from quarterdeck.scheduler.model.sharing import SharedGpus
 from quarterdeck.scheduler.snapshot import GpuShare, HostPort, NodeInfo
 
@@ -72,6 +73,7 @@ class NodeState:
         "leaving",
         "name",
         "observers",
+        "other_gpus",
         "ports",
         "promised_ports",
         "rank",
@@ -85,7 +87,9 @@ class NodeState:
         self.idle: Final = Account(info)
         self.free: Final = Account(info)
         self.gpus: Final = SharedGpus(info.gpu_memory)
-        self.has_gpus: Final = info.allocatable.gpu > 0
+        self.other_gpus: Final = info.claimable_gpus + mig_gpus(info.allocatable.scalars)
+        """GPUs that are claimed or cut into instances, as queues count them."""
+        self.has_gpus: Final = info.allocatable.gpu > 0 or self.other_gpus > 0
         self.is_available: Final = info.is_ready and not info.is_unschedulable and not info.pressures
         self.leaving = 0
         """Number of terminating pods."""
@@ -226,7 +230,7 @@ class NodeState:
 
     def charge(self, shape: Shape) -> Amounts:
         """What a queue is charged for a pod on this node."""
-        gpu = shape.gpu
+        gpu = shape.gpu + shape.other_gpus
         if shape.share is not None:
             gpu += shape.share.devices * self.gpus.portion(shape.share)
         return (shape.cpu, shape.memory, gpu)

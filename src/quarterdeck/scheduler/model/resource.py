@@ -6,6 +6,7 @@ a node offers is a scalar, counted in whole units by name. Pod slots are not in 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -13,10 +14,12 @@ import msgspec
 
 from quarterdeck.api import Quantity
 
-__all__ = ["GPU", "NOTHING", "Resources", "resources_of"]
+__all__ = ["GPU", "NOTHING", "Resources", "mig_gpus", "resources_of"]
 
 GPU: Final = "nvidia.com/gpu"
 """The resource name of whole GPUs."""
+
+_MIG: Final = re.compile(r"nvidia\.com/mig-([0-9]+)g\..*")
 
 _OWN_FIELDS: Final = frozenset({"cpu", "memory", "pods", GPU})
 
@@ -59,6 +62,12 @@ def resources_of(amounts: Mapping[str, Quantity]) -> Resources:
         gpu=amounts[GPU].value if GPU in amounts else 0,
         scalars=tuple(each for each in scalars if each[1]),
     )
+
+
+def mig_gpus(scalars: Iterable[tuple[str, int]]) -> int:
+    """What queues are charged for instances of GPUs: the slices of each, as KAI counts them."""
+    found = ((_MIG.fullmatch(name), count) for name, count in scalars)
+    return sum(int(match[1]) * count for match, count in found if match is not None)
 
 
 def _merge(

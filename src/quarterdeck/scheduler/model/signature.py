@@ -51,7 +51,7 @@ def _is_no_easier(tasks: list[Task], others: list[Task]) -> bool:
 def _asks_as_much(mine: Shape, theirs: Shape) -> bool:
     if mine is theirs:
         return True
-    if mine.share != theirs.share:
+    if mine.share != theirs.share or mine.claims != theirs.claims:
         return False
     has = dict(mine.scalars)
     return (

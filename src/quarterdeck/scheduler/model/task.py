@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.scheduler.decision import PodState
-from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.device import Allocation
+from quarterdeck.scheduler.model.resource import Resources, mig_gpus
 from quarterdeck.scheduler.snapshot import GpuShare, PodConstraints, PodInfo
 
 if TYPE_CHECKING:
     from quarterdeck.scheduler.model.job import Job
     from quarterdeck.scheduler.model.node import NodeState
     from quarterdeck.scheduler.model.subgroup import Leaf
+    from quarterdeck.scheduler.placement.claim import ClaimState
 
 __all__ = ["Amounts", "Shape", "Task", "task_order"]
 
@@ -28,18 +30,28 @@ class Shape:
     """What pods that are equal to the scheduler have in common; nodes are judged once per shape."""
 
     __slots__ = (
+        "claims",
         "constraints",
         "cpu",
         "gpu",
+        "instances",
         "is_simple",
         "memory",
         "needs_gpu",
+        "other_gpus",
         "scalars",
         "share",
         "verdicts",
     )
 
-    def __init__(self, request: Resources, share: GpuShare | None, constraints: PodConstraints) -> None:
+    def __init__(
+        self,
+        request: Resources,
+        share: GpuShare | None,
+        constraints: PodConstraints,
+        claims: tuple[ClaimState, ...] = (),
+        claimed_gpus: int = 0,
+    ) -> None:
         self.cpu: Final = request.cpu
         self.memory: Final = request.memory
         self.gpu: Final = request.gpu
@@ -47,8 +59,13 @@ class Shape:
         self.scalars: Final = request.scalars
         self.share: Final = share
         self.constraints: Final = constraints
-        self.needs_gpu: Final = bool(request.gpu) or share is not None
-        self.is_simple: Final = not self.scalars and share is None and not constraints.host_ports
+        self.claims: Final = claims
+        self.instances: Final = mig_gpus(self.scalars)
+        """Slices of GPUs that are cut into instances."""
+        self.other_gpus: Final = claimed_gpus + self.instances
+        """What queues are charged for GPUs that a node does not count as devices."""
+        self.needs_gpu: Final = bool(request.gpu or self.other_gpus) or share is not None
+        self.is_simple: Final = not (self.scalars or share or claims or constraints.host_ports)
         """Whether it takes nothing of a node but CPU, memory, whole GPUs and a pod slot."""
         self.verdicts: dict[int, tuple[str, ...]] = {}
         """What speaks against each node, by its rank."""
@@ -59,6 +76,7 @@ class Task:
 
     __slots__ = (
         "charge",
+        "devices",
         "groups",
         "info",
         "is_evicted",
@@ -87,6 +105,8 @@ class Task:
         """Where it runs, is bound to, or is promised to run."""
         self.groups = info.gpu_groups
         """Shared GPUs it holds on the node."""
+        self.devices: tuple[Allocation | None, ...] = ()
+        """What each of its claims has, or had before it was evicted."""
         self.charge: Amounts = (0, 0, 0)
         """What its queue is charged for it now."""
         self.is_virtual = False

@@ -146,7 +146,8 @@ class _Attempt:
             if found is None:
                 return False
             groups = found
-        if is_own and set(groups) == set(task.groups):
+        stays = set(groups) == set(task.groups) and self._cluster.claims.can_stay(task, node)
+        if is_own and stays:
             self._transaction.restore(task)
         else:
             state = PodState.ALLOCATED if is_given else PodState.PIPELINED

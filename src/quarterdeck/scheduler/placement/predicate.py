@@ -7,7 +7,7 @@ the pods that are there change while the cycle runs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from quarterdeck.api import UNSET, Operator, Requirement
 from quarterdeck.api.k8s import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
@@ -15,6 +15,9 @@ from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.affinity import PodAffinities
 from quarterdeck.scheduler.snapshot import HostPort, NodeInfo, PodConstraints
+
+if TYPE_CHECKING:
+    from quarterdeck.scheduler.placement.claim import Claims
 
 __all__ = ["Predicates", "accepts"]
 
@@ -24,6 +27,11 @@ _NODE_AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
 _VOLUME_AFFINITY: Final = "node(s) had volume node affinity conflict"
 _NO_VOLUME: Final = "node(s) didn't find available persistent volumes to bind"
 _PORTS: Final = "node(s) didn't have free ports for the requested pod ports"
+_CLAIMS: Final = "cannot allocate all claims"
+_NO_MIG: Final = "MIG job cannot be scheduled on non-MIG node"
+_WHOLE_ONLY: Final = "only whole gpu jobs can run on a node with MigStrategy='single'"
+_MIG_ONLY: Final = "non MIG jobs cant run on a node with MigStrategy='mixed'"
+_CLAIMED_ONLY: Final = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
 _FIELD: Final = "metadata.name"
 _OPERATORS: Final[Mapping[str, Operator]] = {
@@ -39,14 +47,16 @@ _OPERATORS: Final[Mapping[str, Operator]] = {
 class Predicates:
     """Judges nodes for pods."""
 
-    __slots__ = ("_affinities",)
+    __slots__ = ("_affinities", "_claims")
 
-    def __init__(self, affinities: PodAffinities) -> None:
+    def __init__(self, affinities: PodAffinities, claims: Claims | None = None) -> None:
         self._affinities: Final = affinities
+        self._claims: Final = claims
 
     def depends_on_pods(self, task: Task) -> bool:
         """Whether it matters for the pod which others are there."""
-        return self._affinities.is_needed or bool(task.shape.constraints.host_ports)
+        shape = task.shape
+        return self._affinities.is_needed or bool(shape.constraints.host_ports or shape.claims)
 
     def objections(self, task: Task, node: NodeState) -> tuple[str, ...]:
         """What speaks against the node whatever runs there."""
@@ -57,7 +67,8 @@ class Predicates:
         """The same for all pods of a shape."""
         found = shape.verdicts.get(node.rank)
         if found is None:
-            found = shape.verdicts[node.rank] = _judge(shape.constraints, node.info)
+            found = _judge(shape.constraints, node.info) or _judge_gpus(shape, node.info)
+            shape.verdicts[node.rank] = found
         return found
 
     def conflict(self, task: Task, node: NodeState, *, is_now: bool) -> str:
@@ -65,6 +76,9 @@ class Predicates:
         ports = task.shape.constraints.host_ports
         if ports and not _are_free(ports, node, is_now):
             return _PORTS
+        claims = self._claims if task.shape.claims else None
+        if claims is not None and not claims.is_possible(task, node, is_now=is_now):
+            return _CLAIMS
         if self._affinities.is_needed:
             return self._affinities.problem(task.info, node, is_now)
         return ""
@@ -86,6 +100,22 @@ def _judge(constraints: PodConstraints, node: NodeInfo) -> tuple[str, ...]:
         return (_VOLUME_AFFINITY,)
     if not all(accepts(selector, node) for selector in constraints.claim_nodes):
         return (_NO_VOLUME,)
+    return ()
+
+
+def _judge_gpus(shape: Shape, node: NodeInfo) -> tuple[str, ...]:
+    """Whether the node has GPUs of the kind that a pod wants."""
+    if not shape.needs_gpu:
+        return ()
+    is_whole = shape.gpu > 0 and not shape.instances
+    if (shape.gpu or shape.share is not None) and node.claimable_gpus:
+        return (_CLAIMED_ONLY,)
+    if not node.mig_strategy:
+        return (_NO_MIG,) if shape.instances else ()
+    if node.mig_strategy == "single" and not is_whole:
+        return (_WHOLE_ONLY,)
+    if node.mig_strategy == "mixed" and not shape.instances:
+        return (_MIG_ONLY,)
     return ()
 
 

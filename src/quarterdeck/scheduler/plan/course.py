@@ -6,12 +6,15 @@ wait, terminating ones are gone. Nobody finishes, and nothing arrives.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 from msgspec.structs import replace
 
 from quarterdeck.api import Key
 from quarterdeck.scheduler.cycle import schedule
 from quarterdeck.scheduler.decision import Bind, ClearStale, CycleResult, Evict, MarkStale, SetLastStart
+from quarterdeck.scheduler.device import Allocation, ClaimInfo
 from quarterdeck.scheduler.settings import Settings
 from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
 
@@ -55,10 +58,12 @@ def after(snapshot: Snapshot, result: CycleResult) -> Snapshot:
             return pod
         return replace(pod, phase="Running", node=bind.node, gpu_groups=bind.gpu_groups)
 
+    pods = tuple(map(moved, snapshot.pods))
     return replace(
         snapshot,
         now=snapshot.now + PERIOD,
-        pods=tuple(map(moved, snapshot.pods)),
+        pods=pods,
+        claims=_claims(snapshot.claims, pods, {key: bind.claims for key, bind in binds.items()}),
         pod_groups=tuple(
             replace(
                 group,
@@ -67,6 +72,33 @@ def after(snapshot: Snapshot, result: CycleResult) -> Snapshot:
             )
             for group in snapshot.pod_groups
         ),
+    )
+
+
+def _claims(
+    claims: tuple[ClaimInfo, ...],
+    pods: Sequence[PodInfo],
+    given: Mapping[Key, Sequence[tuple[str, Allocation]]],
+) -> tuple[ClaimInfo, ...]:
+    """Claims with the devices they were given, as long as pods with a node use them."""
+    if not claims:
+        return claims
+    consumers: dict[Key, list[str]] = {}
+    allocations: dict[Key, Allocation] = {}
+    for pod in pods:
+        devices = dict(given.get(pod.key, ()))
+        for used in pod.claims if pod.node else ():
+            key = Key(pod.namespace, used.claim)
+            consumers.setdefault(key, []).append(pod.uid)
+            if used.reference in devices:
+                allocations[key] = devices[used.reference]
+    return tuple(
+        replace(
+            claim,
+            consumers=tuple(consumers.get(claim.key, ())),
+            allocation=allocations.get(claim.key, claim.allocation) if claim.key in consumers else None,
+        )
+        for claim in claims
     )
 
 
@@ -103,4 +135,5 @@ def _without_waiting_for_others(snapshot: Snapshot) -> Snapshot:
         return replace(pod, phase="Running", node=request.node, gpu_groups=request.gpu_groups)
 
     pods = tuple(arrived(pod) for pod in snapshot.pods if not pod.is_deleted)
-    return replace(snapshot, pods=pods, bind_requests=())
+    given = {key: request.claims for key, request in requests.items()}
+    return replace(snapshot, pods=pods, bind_requests=(), claims=_claims(snapshot.claims, pods, given))

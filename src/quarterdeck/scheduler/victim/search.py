@@ -133,7 +133,7 @@ class VictimSearch:
     def _usable_nodes(self) -> NodeSet:
         """Where the pods may go before anyone is evicted."""
         nodes = self._cluster.all_nodes
-        if any(not task.shape.needs_gpu for task in self._job.tasks):
+        if any(not task.shape.needs_gpu or task.shape.other_gpus for task in self._job.tasks):
             return nodes
         return nodes.view([node for node in nodes.nodes if node.spare_gpus() > 0 or node.idle.gpu > 0])
 

@@ -9,6 +9,7 @@ from .connection import Connection
 from .framing import frame, unframe
 from .limit import KIB, MIB, Limits
 from .message import ChunkWriter, Find, Handler, Request, Response, Route, Stream, parse_query, text
+from .pulled import PulledStream
 from .server import HttpServer
 from .tls import ByteTransport
 from .upgrade import RawStream, Takeover
@@ -25,6 +26,7 @@ __all__ = [
     "Handler",
     "HttpServer",
     "Limits",
+    "PulledStream",
     "RawStream",
     "Request",
     "Response",

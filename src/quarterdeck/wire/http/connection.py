@@ -14,6 +14,8 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol, cast
 
+from quarterdeck.wire.timeslice import TimeSlice
+
 from .framing import Stamp, frame, has_body, render_head, render_refusal, unframe
 from .headcache import HeadCache
 from .limit import KIB, LINGER, Limits
@@ -26,6 +28,8 @@ __all__ = ["Connection", "Service"]
 
 _SLICE: Final = 256 * KIB
 """Bodies above this are written in slices, so that one list cannot fill the memory twice."""
+_PIECE: Final = 64 * KIB
+"""Bytes, about, that are joined before they are sent."""
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -313,14 +317,14 @@ class Connection(asyncio.Protocol):
             self._transport.write(raw + response.body)
         else:
             self._transport.write(raw)
-            self._send(parts or (response.body,))
+            self._send(parts or (response.body,), size)
             return
         if response.takeover is not None:
             self._hand_over(response.takeover, request)
         else:
             self._answered()
 
-    def _send(self, parts: Sequence[bytes]) -> None:
+    def _send(self, parts: Sequence[bytes], size: int) -> None:
         def sent(task: asyncio.Future[None]) -> None:
             self._service.tasks.discard(task)
             if task.cancelled() or task.exception() is not None:
@@ -328,21 +332,29 @@ class Connection(asyncio.Protocol):
             else:
                 self._answered()
 
-        task = asyncio.ensure_future(self._send_slices(parts))
+        task = asyncio.ensure_future(self._send_pieces(parts, size))
         self._service.tasks.add(task)
         task.add_done_callback(sent)
 
-    async def _send_slices(self, parts: Sequence[bytes]) -> None:
-        for part in parts:
-            view = memoryview(part)
-            for start in range(0, len(view), _SLICE):
+    async def _send_pieces(self, parts: Sequence[bytes], size: int) -> None:
+        """Join and send a few parts at a time.
+
+        A piece is sent while it is still in the processor's cache, and its memory serves the next one. To
+        join everything first costs twice as much, most of it for memory that is new and soon given back.
+        """
+        turn = TimeSlice()
+        count = max(1, len(parts) * _PIECE // size)
+        for start in range(0, len(parts), count):
+            view = memoryview(b"".join(parts[start : start + count]))
+            for place in range(0, len(view), _SLICE):
                 if self._is_lost:
                     return
-                self._transport.write(view[start : start + _SLICE])
+                self._transport.write(view[place : place + _SLICE])
                 if not self._can_write:
                     self._resume = self._loop.create_future()
                     await self._resume
                     self._resume = None
+            await turn.end()
 
     def _start_stream(self, response: Response, stream: Stream) -> None:
         is_old = self._head.is_old

@@ -137,8 +137,9 @@ class Stream(Protocol):
 class Response:
     """An answer.
 
-    ``parts`` stand in place of ``body`` and are sent one after the other; ``stream`` is a body that is
-    pushed. ``takeover`` goes with status 101: it gets the connection once the head is on its way.
+    ``parts`` stand in place of ``body`` and are sent one after the other, as many together as is quick;
+    ``stream`` is a body that is pushed. ``takeover`` goes with status 101: it gets the connection once the
+    head is on its way.
     """
 
     __slots__ = ("body", "content_type", "headers", "parts", "status", "stream", "takeover")

@@ -12,7 +12,7 @@ from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.webhookclient import WebhookClient
 
-from .world import World, rule
+from .world import ALICE, World, rule
 
 Json = dict[str, Any]
 
@@ -432,13 +432,15 @@ def test_mutating_policies_use_conditions_variables_and_params() -> None:
 
 def test_removed_policies_do_nothing() -> None:
     policies = Policies().validating({"expression": "false"})
-    assert policies.chain.needs_admission("", "configmaps", "", "CREATE")
+    assert policies.chain.needs_admission("", "configmaps", "", "CREATE", ALICE)
     policies.chain.apply_change("validatingadmissionpolicybindings", "b0-p", None)
-    assert not policies.chain.needs_admission("", "configmaps", "", "CREATE")
+    assert not policies.chain.needs_admission("", "configmaps", "", "CREATE", ALICE)
     policies.run()
 
 
 def test_configurations_of_admission_pass_no_admission() -> None:
     policies = Policies().validating({"expression": "false"}, matchConstraints={"resourceRules": [rule("*")]})
     for resource in ("validatingadmissionpolicies", "mutatingwebhookconfigurations"):
-        assert not policies.chain.needs_admission("admissionregistration.k8s.io", resource, "", "CREATE")
+        assert not policies.chain.needs_admission(
+            "admissionregistration.k8s.io", resource, "", "CREATE", ALICE
+        )

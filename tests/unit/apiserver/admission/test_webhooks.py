@@ -15,7 +15,7 @@ from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.webhookclient import WebhookClient
 
 from .hookendpoint import Answer, HookEndpoint, admission, hook_endpoint, http
-from .world import World, rule
+from .world import ALICE, World, rule
 
 Json = dict[str, Any]
 Hooks = Callable[[HookEndpoint], list[Json]]
@@ -381,18 +381,18 @@ def test_only_covered_writes_need_admission() -> None:
     world = World()
     chain = AdmissionChain(world, WebhookClient())
     key = ("", "configmaps", "", "CREATE")
-    assert not chain.needs_admission(*key)
+    assert not chain.needs_admission(*key, ALICE)
     entry = {
         "name": "a",
         "rules": [rule("configmaps", "*/*", apiGroups=["*"])],
         "clientConfig": {"url": "https://x"},
     }
     chain.apply_change(VALIDATING, "c", {"webhooks": [entry]})
-    assert chain.needs_admission(*key)
-    assert not chain.needs_admission("", "configmaps", "", "DELETE")
-    assert not chain.needs_admission("admissionregistration.k8s.io", VALIDATING, "", "DELETE")
+    assert chain.needs_admission(*key, ALICE)
+    assert not chain.needs_admission("", "configmaps", "", "DELETE", ALICE)
+    assert not chain.needs_admission("admissionregistration.k8s.io", VALIDATING, "", "DELETE", ALICE)
     chain.apply_change(VALIDATING, "c", None)
-    assert not chain.needs_admission(*key)
+    assert not chain.needs_admission(*key, ALICE)
 
 
 def test_reviews_are_plain_json() -> None:

@@ -8,8 +8,10 @@ from functools import cache
 from typing import Any
 
 from quarterdeck.apiserver import metadata, status
+from quarterdeck.apiserver.admission.attributes import Attributes, Decision
+from quarterdeck.apiserver.admission.plugin import FOR_TESTS, plugins
+from quarterdeck.apiserver.auth.user import UserInfo
 from quarterdeck.apiserver.builtin import strategy_for
-from quarterdeck.apiserver.builtin.check import always as admission
 from quarterdeck.apiserver.builtin.typetable import struct_for
 from quarterdeck.apiserver.document import shape
 from quarterdeck.apiserver.resource.builtins import facts
@@ -73,6 +75,41 @@ def copy(document: Json) -> Json:
     return copied
 
 
+class Admission:
+    """The plugins that look at one write, without policies and webhooks."""
+
+    def __init__(self, path: str, subresource: str, operation: str, context: Context) -> None:
+        group, version, namespace, resource = parse_path(path)
+        kind, namespaced = _kinds()[(group, version, resource)]
+        self._attributes = Attributes(
+            operation=operation,
+            group=group,
+            version=version,
+            kind=kind,
+            resource=resource,
+            subresource=subresource,
+            namespace=namespace,
+            namespaced=namespaced,
+            user=UserInfo(name="admin", groups=("system:masters",)),
+            context=context,
+        )
+        self._key = (group, resource, subresource, operation)
+        self._plugins = [each for each in plugins(FOR_TESTS, lambda _: Decision(True)) if not each.only_nodes]
+
+    def mutate(self, obj: Json, old: Json | None) -> None:
+        self._attributes.object, self._attributes.old_object = obj, old
+        for plugin in self._plugins:
+            if self._key in plugin.mutates:
+                plugin.mutate(self._attributes)
+
+    def validate(self, obj: Json | None, old: Json | None) -> None:
+        self._attributes.object, self._attributes.old_object = obj, old
+        self._attributes.name = (obj or old or {})["metadata"].get("name", "")
+        for plugin in self._plugins:
+            if self._key in plugin.validates:
+                plugin.validate(self._attributes)
+
+
 def create(path: str, document: Json, context: Context | None = None) -> Json:
     """The object a create would store; raises StatusError."""
     context = context or Context()
@@ -85,7 +122,8 @@ def create(path: str, document: Json, context: Context | None = None) -> Json:
     meta = obj.setdefault("metadata", {})
     strategy = strategy_for(group, resource)
     strategy.default(obj)
-    admission.mutate(group, resource, "", "CREATE", obj, None, context)
+    admission = Admission(path, "", "CREATE", context)
+    admission.mutate(obj, None)
     meta["uid"] = "UID"
     meta["creationTimestamp"] = NOW
     if strategy.has_generation:
@@ -97,7 +135,7 @@ def create(path: str, document: Json, context: Context | None = None) -> Json:
     errors += strategy.validate_create(obj, context)
     if errors:
         raise status.invalid(kind, group, meta.get("name", ""), errors)
-    admission.validate(group, resource, "", "CREATE", obj, None, context)
+    admission.validate(obj, None)
     for text in strategy.warnings(obj, None):
         context.warn(text)
     return obj
@@ -117,11 +155,12 @@ def update(path: str, old: Json, wanted: Json, subresource: str = "", context: C
     for key in ("uid", "creationTimestamp", "namespace", "generation", "name", "resourceVersion"):
         if key in old["metadata"]:
             obj["metadata"][key] = old["metadata"][key]
+    admission = Admission(path, subresource, "UPDATE", context)
     if subresource == "status":
         obj = _status_view(strategy.status_metadata, old, obj)
         strategy.prepare_status_update(obj, old, context)
     else:
-        admission.mutate(group, resource, subresource, "UPDATE", obj, old, context)
+        admission.mutate(obj, old)
         if strategy.has_status and not subresource and "status" in old:
             obj["status"] = copy(old["status"])
         strategy.prepare_update(obj, old, context)
@@ -134,7 +173,7 @@ def update(path: str, old: Json, wanted: Json, subresource: str = "", context: C
         errors += strategy.validate_update(obj, old, context)
     if errors:
         raise status.invalid(kind, group, old["metadata"]["name"], errors)
-    admission.validate(group, resource, subresource, "UPDATE", obj, old, context)
+    admission.validate(obj, old)
     return obj
 
 

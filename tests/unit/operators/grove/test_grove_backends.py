@@ -34,12 +34,16 @@ from quarterdeck.operators.grove.backends.contract import needs_delete_hook
 from quarterdeck.operators.grove.backends.example import ExampleBackend
 from quarterdeck.operators.grove.backends.guard import guarded_client, prepared
 from quarterdeck.operators.grove.backends.kube import KubeBackend
+from quarterdeck.operators.grove.backends.lpx import LpxBackend
 from quarterdeck.operators.grove.configuration import effective_document, load_configuration, load_file
 from quarterdeck.operators.grove.types import PodGang, definitions
 from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.testing import TestCluster
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "grove-backend"
+
+
+OURS = ["kai-scheduler", "default-scheduler", "lpx-scheduler", "volcano"]
 
 
 def registry(*points: EntryPoint) -> BackendRegistry:
@@ -55,7 +59,7 @@ def test_a_registered_backend_is_found_and_listed_after_ours() -> None:
     known.register("zebra", ExampleBackend)
     known.register("ant", ExampleBackend)
     assert known.get_factory("ant") is ExampleBackend
-    assert known.names() == ["kai-scheduler", "default-scheduler", "ant", "zebra"]
+    assert known.names() == [*OURS, "ant", "zebra"]
 
 
 def test_a_name_can_be_taken_once() -> None:
@@ -99,7 +103,7 @@ def test_no_registration_is_lost_among_threads() -> None:
 
     with ThreadPoolExecutor(16) as pool:
         assert all(pool.map(register, range(50)))
-    assert len(known.names()) == 52
+    assert len(known.names()) == len(OURS) + 50
 
 
 def test_entry_points_are_found_and_broken_ones_are_skipped_until_they_are_asked_for() -> None:
@@ -107,7 +111,7 @@ def test_entry_points_are_found_and_broken_ones_are_skipped_until_they_are_asked
         point("good", "quarterdeck.operators.grove.backends.example:ExampleBackend"),
         point("broken", "no_such_module:Backend"),
     )
-    assert known.names()[2:] == ["broken", "good"]
+    assert known.names()[len(OURS) :] == ["broken", "good"]
     assert known.get_factory("good") is ExampleBackend
     with pytest.raises(BackendError, match='"broken" cannot be loaded: No module named'):
         known.get_factory("broken")
@@ -184,9 +188,9 @@ async def test_an_unknown_scheduler_is_named_with_those_that_are_known() -> None
         for _ in range(2):
             with pytest.raises(BackendError) as error:
                 await made.initialize(cluster.client, Scheme(), NoRecorder(), "foo")
-            assert (
-                str(error.value)
-                == 'unsupported scheduler "foo" (supported: kai-scheduler, default-scheduler)'
+            assert str(error.value) == (
+                'unsupported scheduler "foo" (supported: kai-scheduler, default-scheduler); '
+                "also lpx-scheduler and volcano where those are installed"
             )
     assert made.get() is None
 
@@ -342,7 +346,7 @@ async def test_the_kit_finds_what_is_wrong() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [KubeBackend, ExampleBackend])
+@pytest.mark.parametrize("kind", [KubeBackend, ExampleBackend, LpxBackend])
 async def test_the_backends_that_come_along_conform(kind: Any) -> None:
     async with TestCluster(crds=definitions()) as cluster:
         assert await conformance_problems(kind, cluster.client, scheduler_name="x") == []

@@ -64,6 +64,12 @@ def test_what_is_said_stays() -> None:
     assert with_defaults(given) is given
 
 
+def test_a_delay_gets_the_form_that_go_gives_it() -> None:
+    made = pcs(clique("a"), termination_delay=Duration("90m"))
+    assert str(made.spec.template.termination_delay) == "1h30m0s"
+    assert with_defaults(made) is made
+
+
 def test_scaling_begins_at_the_replicas_of_what_is_scaled() -> None:
     given = pcs(
         clique("a", 4, auto_scaling_config=AutoScaling(max_replicas=9)),

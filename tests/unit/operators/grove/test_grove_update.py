@@ -153,14 +153,12 @@ def test_a_replica_that_is_scaled_away_during_its_update_is_done() -> None:
 
 
 def test_the_first_hash_is_no_update_and_another_one_is() -> None:
-    fresh = setupdate.changed_hash(PodCliqueSetStatus(), "g1", is_on_delete=False, now=NOW)
+    fresh = setupdate.changed_hash(PodCliqueSetStatus(), "g1", now=NOW)
     assert (fresh.current_generation_hash, fresh.update_progress) == ("g1", UNSET)
-    assert setupdate.changed_hash(fresh, "g1", is_on_delete=False, now=NOW) is fresh
-    begun = setupdate.changed_hash(fresh.evolve(updated_replicas=3), "g2", is_on_delete=False, now=NOW)
+    assert setupdate.changed_hash(fresh, "g1", now=NOW) is fresh
+    begun = setupdate.changed_hash(fresh.evolve(updated_replicas=3), "g2", now=NOW)
     assert begun.update_progress == SetUpdate(update_started_at=NOW)
     assert begun.updated_replicas == 0
-    left = setupdate.changed_hash(fresh, "g2", is_on_delete=True, now=NOW)
-    assert left.update_progress.update_ended_at == NOW
 
 
 def state(index: int, *, is_done: bool = False, **fields: Any) -> setupdate.ReplicaState:
@@ -295,8 +293,13 @@ def test_a_group_that_has_recovered_is_not_being_terminated_any_more() -> None:
     going = condition(names.GANG_TERMINATION, "True")
     recovered = group_status(pcsg(conditions=[going]), [scheduled(0)], generation_hash="g1", now=NOW)
     assert [each.type for each in recovered.conditions] == [names.MIN_AVAILABLE_BREACHED]
-    still = group_status(pcsg(conditions=[going]), [], generation_hash="g1", now=NOW)
-    assert {each.type for each in still.conditions} == {names.MIN_AVAILABLE_BREACHED, names.GANG_TERMINATION}
+    made_anew = member("w-0-sg", 0, "c")  # nobody has looked at it yet
+    for cliques in ([], [made_anew]):
+        still = group_status(pcsg(conditions=[going]), cliques, generation_hash="g1", now=NOW)
+        assert {(each.type, each.status) for each in still.conditions} == {
+            (names.MIN_AVAILABLE_BREACHED, "True"),
+            (names.GANG_TERMINATION, "True"),
+        }
 
 
 def test_a_set_reports_its_replicas() -> None:

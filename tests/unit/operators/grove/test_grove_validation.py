@@ -84,7 +84,7 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
     ),
     "7 claim templates twice": (
         lambda: pcs(clique("a"), resource_claim_templates=(claim("t"), claim("t"))),
-        [f'{T}.resourceClaimTemplates.name: Duplicate value: "t"'],
+        [f'{T}.resourceClaimTemplates.name: Duplicate value: ["t"]'],
     ),
     "8 sharing without name": (
         lambda: pcs(clique("a", resource_sharing=(CliqueSharing(scope="AllReplicas"),))),
@@ -265,7 +265,7 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
     ),
     "28 after the same twice": (
         lambda: pcs(clique("a"), clique("b", starts_after=("a", "a")), **EXPLICIT),
-        [f'{T}.cliques[1].spec.startsAfter: Duplicate value: "a"'],
+        [f'{T}.cliques[1].spec.startsAfter: Duplicate value: ["a"]'],
     ),
     "29 no minReplicas": (
         lambda: pcs(
@@ -340,7 +340,7 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
     ),
     "37 cliques and roles twice": (
         lambda: pcs(clique("a"), clique("a")),
-        [f'{T}.cliques.name: Duplicate value: "a"', f'{T}.cliques.roleName: Duplicate value: "role-a"'],
+        [f'{T}.cliques.name: Duplicate value: ["a"]', f'{T}.cliques.roleName: Duplicate value: ["role-a"]'],
     ),
     "38 and 39 schedulers": (
         lambda: pcs(clique("a"), clique("b", pod_spec=pod_spec(scheduler_name="volcano"))),
@@ -421,8 +421,8 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
     "48 groups twice": (
         lambda: pcs(clique("a"), groups=[group("g", ["a"]), group("g", ["a"])]),
         [
-            f'{T}.podCliqueScalingGroups.name: Duplicate value: "g"',
-            f'{T}.podCliqueScalingGroups.cliqueNames: Duplicate value: "a"',
+            f'{T}.podCliqueScalingGroups.name: Duplicate value: ["g"]',
+            f'{T}.podCliqueScalingGroups.cliqueNames: Duplicate value: ["a"]',
         ],
     ),
     "49 own scaling inside a group": (
@@ -451,9 +451,28 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
         lambda: pcs(clique("a", annotations={names.MNNVL_GROUP: "g"})),
         [
             (
+                f'{T}.cliques[0].annotations.grove.io/mnnvl-group: Invalid value: "g": '
                 "MNNVL is not enabled in the operator configuration. Either enable MNNVL "
                 "globally or remove the "
                 "grove.io/mnnvl-group annotation"
+            )
+        ],
+    ),
+    "MNNVL group without a name": (
+        lambda: pcs(clique("a"), annotations={names.MNNVL_GROUP: ""}),
+        [
+            (
+                'metadata.annotations.grove.io/mnnvl-group: Invalid value: "": '
+                "mnnvl-group value must not be empty"
+            )
+        ],
+    ),
+    "MNNVL group of a wrong name": (
+        lambda: pcs(clique("a"), groups=[group("g", ["a"], annotations={names.MNNVL_GROUP: "No_Label"})]),
+        [
+            (
+                f'{T}.podCliqueScalingGroups[0].annotations.grove.io/mnnvl-group: Invalid value: "No_Label": '
+                'mnnvl-group value "No_Label" is not a valid DNS-1123 label: a lowercase RFC 1123 label must'
             )
         ],
     ),
@@ -528,6 +547,38 @@ def test_with_mnnvl_enabled_the_annotation_is_allowed() -> None:
         has_mnnvl=True,
     )
     assert validate(pcs(clique("a"), annotations={names.MNNVL_GROUP: "g"}), rules) == []
+
+
+def test_an_empty_spread_is_one_that_was_set() -> None:
+    found = validate(pcs(clique("a"), clique("b")), RULES, spread=(1,))
+    path = f"{T}.cliques[1].spec.podSpec.spec.topologySpreadConstraints"
+    assert joined_text(found) == f"{path}: Invalid value: []: must not be set"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        ("", "g", "Forbidden: annotation grove.io/mnnvl-group cannot be added after creation"),
+        ("g", "", "Forbidden: annotation grove.io/mnnvl-group cannot be removed after creation"),
+        (
+            "g",
+            "h",
+            (
+                'Invalid value: "h": annotation grove.io/mnnvl-group is immutable and cannot be changed '
+                'from "g" to "h"'
+            ),
+        ),
+    ],
+)
+def test_groups_of_mnnvl_stay_whatever_the_order_of_cliques(before: str, after: str, text: str) -> None:
+    def made(value: str, *, is_reversed: bool = False) -> PodCliqueSet:
+        annotations = {names.MNNVL_GROUP: value} if value else {}
+        cliques = [clique("a", annotations=annotations), clique("b")]
+        return pcs(*(reversed(cliques) if is_reversed else cliques))
+
+    found = validate(made(after, is_reversed=True), RULES, old=made(before))
+    assert joined_text(found) == f"{T}.cliques[1].annotations.grove.io/mnnvl-group: {text}"
+    assert validate(made(before, is_reversed=True), RULES, old=made(before)) == []
 
 
 def test_each_clique_is_warned_about_its_restart_policy() -> None:

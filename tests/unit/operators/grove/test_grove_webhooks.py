@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import DynamicObject, ObjectMeta
 from quarterdeck.api.k8s import Container
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import BadRequest, Forbidden, InternalError, Invalid, QuarterdeckError
@@ -66,7 +66,7 @@ def fresh(*cliques: Any, **fields: Any) -> PodCliqueSet:
     return made.evolve(metadata=ObjectMeta(name=made.metadata.name, namespace=NS))
 
 
-async def test_a_set_is_completed_checked_and_guarded_on_its_way_in() -> None:
+async def test_a_set_is_completed_checked_and_guarded_on_its_way_in(caplog: pytest.LogCaptureFixture) -> None:
     async with TestCluster(crds=definitions(), controllers=True) as cluster:
         manager = await guarded(cluster)
         client = cluster.client
@@ -90,11 +90,16 @@ async def test_a_set_is_completed_checked_and_guarded_on_its_way_in() -> None:
         with pytest.raises(Forbidden, match=r"spec.template.cliques.spec.roleName.*field is immutable"):
             await client.patch(made, renamed)
         await run_until_idle(manager)
-        below = MergePatch({"spec": {"replicas": 1}})
         found = await client.get(PodCliqueScalingGroup, "w-0-g", NS)
-        for how in (client, client.subresource("scale")):
-            with pytest.raises(Forbidden, match="must be greater than or equal to minAvailable"):
-                await how.patch(found, below)
+        for how, replicas in ((client, 1), (client.subresource("scale"), 0)):
+            await how.patch(found, MergePatch({"spec": {"replicas": replicas}}))
+            texts = [getattr(record, "warning", "") for record in caplog.records]
+            assert any(f"{replicas} is less than minAvailable 2" in text for text in texts)
+        spread = made.to_dict()
+        spread["metadata"] = {"name": "x", "namespace": NS}
+        spread["spec"]["template"]["cliques"][1]["spec"]["podSpec"]["topologySpreadConstraints"] = []
+        with pytest.raises(Forbidden, match=r"cliques\[1\].*topologySpreadConstraints: Invalid value: \[\]"):
+            await client.create(DynamicObject.from_dict(spread))
 
 
 async def test_a_set_that_was_accepted_before_can_still_be_deleted() -> None:
@@ -114,7 +119,11 @@ async def test_labels_and_annotations_are_judged_too() -> None:
         made = await cluster.client.create(fresh(clique("a", labels={names.KAI_QUEUE: "team-a"})))
         for field, key, text in (
             ("labels", names.KAI_QUEUE, 'KAI queue on PodCliqueSet default/w is "other"'),
-            ("annotations", names.MNNVL_GROUP, "MNNVL is not enabled in the operator configuration"),
+            (
+                "annotations",
+                names.MNNVL_GROUP,
+                "annotation grove.io/mnnvl-group cannot be added after creation",
+            ),
         ):
             with pytest.raises(Forbidden) as error:
                 await cluster.client.patch(made, MergePatch({"metadata": {field: {key: "other"}}}))

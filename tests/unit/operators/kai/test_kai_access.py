@@ -21,6 +21,7 @@ from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import EventLog, FaultPlan, Refuse, TestCluster, eventually, run_until_idle
 
+from .devicekit import device, device_class, resource_claim, slice_of, user
 from .kaikit import NS, Kai, claim, group, mounts, pod, queue, storage_class, volume
 
 USER = "kai-operator"
@@ -76,6 +77,9 @@ async def everything(found: Kai) -> None:
     await found.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "priorities", "namespace": NS}}
     )
+    await found.create(
+        {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {"name": "all"}, "spec": {}}
+    )
     for name, value in (("low", 10), ("high", 90)):
         await client.create(PriorityClass(metadata=ObjectMeta(name=name), value=value))
     await found.add_nodes("n1", gpus=1)
@@ -92,6 +96,14 @@ async def everything(found: Kai) -> None:
         pod("disks-1", "disks", gpu=0, volumes=mounts("fresh")),
     )
     await found.make_available("disk")
+    await found.add_nodes("n2", gpus=0)
+    await found.create(
+        device_class(),
+        slice_of("n2", device("gpu-0")),
+        resource_claim(),
+        group("devices"),
+        user("devices-0", "gpus", "devices"),
+    )
 
     async def is_bound(name: str) -> bool:
         return bool((await found.pod(name)).spec.node_name)
@@ -111,6 +123,7 @@ async def everything(found: Kai) -> None:
     await eventually(is_evicted, timeout=60)
     await client.delete(await found.pod("low-0"), grace_period=0)
     await eventually(lambda: is_bound("high-0"), timeout=60)
+    await eventually(lambda: is_bound("devices-0"), timeout=60)
     await client.delete(Node, "n1")
     await found.cluster.clock.sleep(5)
 

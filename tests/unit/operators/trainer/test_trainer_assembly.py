@@ -166,7 +166,12 @@ def test_new_patches_get_a_date_unless_they_have_one() -> None:
 def test_changed_patches_get_a_new_date_and_others_keep_theirs() -> None:
     old = patched(a=("x", BEFORE), b=("x", BEFORE))
     new = patched(a=("x", ""), b=("y", BEFORE), c=("x", BEFORE))
-    assert dates(stamped(new, old, NOW)) == [BEFORE, str(NOW), str(NOW)]
+    assert dates(stamped(new, old, NOW)) == [BEFORE, str(NOW), BEFORE]
+
+
+def test_a_patch_that_an_update_adds_keeps_the_date_it_comes_with() -> None:
+    new = patched(a=("x", BEFORE), b=("x", ""))
+    assert dates(stamped(new, patched(), NOW)) == [BEFORE, str(NOW)]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,16 @@ async def test_names_of_jobs(cluster: TestCluster) -> None:
     assert "must be no more than 63 characters" in await refusal(cluster, job("a" * 64))
 
 
+def pod_patch(**pod: Any) -> Json:
+    job = {"name": "node", "template": {"spec": {"template": {"spec": pod}}}}
+    return {"manager": "a.b/c", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}
+
+
+def job_patches(count: int) -> Json:
+    jobs = [{"name": f"job-{number}"} for number in range(count)]
+    return {"manager": "a.b/c", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": jobs}}}}
+
+
 @pytest.mark.cluster(crds=KINDS)
 async def test_what_jobs_may_say(cluster: TestCluster) -> None:
     taken: list[Json] = [
@@ -84,6 +94,8 @@ async def test_what_jobs_may_say(cluster: TestCluster) -> None:
         {"trainer": {"numNodes": 0, "numProcPerNode": "auto"}},
         {"trainer": {"numProcPerNode": 4, "resourcesPerNode": {"requests": {"cpu": "1.5"}}}},
         {"runtimePatches": [{"manager": "kueue.x-k8s.io/manager"}]},
+        {"runtimePatches": [pod_patch(terminationGracePeriodSeconds=0, tolerations=[{}] * 128)]},
+        {"runtimePatches": [pod_patch(containers=[{"name": f"c{i}"} for i in range(64)])]},
     ]
     for spec in taken:
         assert await refusal(cluster, job(**spec)) == ""
@@ -101,6 +113,15 @@ async def test_what_jobs_may_say(cluster: TestCluster) -> None:
         ({"activeDeadlineSeconds": 0}, "activeDeadlineSeconds"),
         ({"runtimePatches": [{"manager": "nobody"}]}, "runtimePatches[0].manager"),
         ({"runtimePatches": [{"manager": "a.b/c"}, {"manager": "a.b/c"}]}, "Duplicate value"),
+        ({"trainer": {"numProcPerNode": 0}}, "numProcPerNode must be greater than or equal to 1"),
+        ({"trainer": {"numProcPerNode": -1}}, "numProcPerNode must be greater than or equal to 1"),
+        ({"trainer": {"command": ["x" * 1048577]}}, "spec.trainer.command[0]"),
+        ({"trainer": {"args": ["x" * 1048577]}}, "spec.trainer.args[0]"),
+        ({"runtimePatches": [pod_patch(terminationGracePeriodSeconds=-1)]}, "terminationGracePeriodSeconds"),
+        ({"runtimePatches": [pod_patch(tolerations=[{}] * 129)]}, "tolerations"),
+        ({"runtimePatches": [pod_patch(volumes=[{"name": f"v{i}"} for i in range(129)])]}, "volumes"),
+        ({"runtimePatches": [pod_patch(containers=[{"name": f"c{i}"} for i in range(65)])]}, "containers"),
+        ({"runtimePatches": [job_patches(101)]}, "replicatedJobs"),
     ]
     for spec, text in refused:
         assert text in await refusal(cluster, job(**spec)), spec
@@ -149,7 +170,7 @@ async def test_what_runtimes_may_say(cluster: TestCluster) -> None:
     for value in (0, -1, "npu", "4"):
         assert word in await refusal(cluster, made_of(mlPolicy={"torch": {"numProcPerNode": value}}))
     one = "Only one of the policy can be configured"
-    for pair in (("torch", "mpi"), ("jax", "xgboost"), ("mpi", "jax")):
+    for pair in (("torch", "mpi"), ("jax", "xgboost"), ("mpi", "jax"), ("flux", "torch")):
         assert one in await refusal(cluster, made_of(mlPolicy={name: {} for name in pair}))
     elastic = made_of(mlPolicy={"numNodes": 1, "torch": {"elasticPolicy": {"maxNodes": 2}}})
     assert "numNodes should not be set if torch.elasticPolicy is configured" in await refusal(
@@ -157,6 +178,9 @@ async def test_what_runtimes_may_say(cluster: TestCluster) -> None:
     )
     assert "mpiImplementation" in await refusal(
         cluster, made_of(mlPolicy={"mpi": {"mpiImplementation": "x"}})
+    )
+    assert "NumProcPerNode in mpiPolicy must be >= 1" in await refusal(
+        cluster, made_of(mlPolicy={"mpi": {"numProcPerNode": 0}})
     )
     assert "spec" in await refusal(cluster, {**made_of(), "spec": {}})
     assert "spec.template" in await refusal(cluster, made_of(template={}))

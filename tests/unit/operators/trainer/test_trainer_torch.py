@@ -6,12 +6,18 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.errors import ReconcileError
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.trainer.logic.audit import find_drift, repaired
+
 from .trainerkit import (
+    FRAMEWORK,
     RANK,
     container_of,
     env_of,
     info_of,
     job_of,
+    pod_of,
     render,
     replicated,
     runtime,
@@ -122,15 +128,93 @@ def test_reserved_variables_of_a_job_never_win_and_leave_nothing_behind() -> Non
     assert entries["MINE"]["value"] == "1"
 
 
-def test_more_containers_may_get_the_variables() -> None:
-    policy = {"torch": {"envInjection": {"targets": [{"jobName": "node", "containerNames": ["logger"]}]}}}
-    made_of = runtime(trainer(), policy=policy)
-    containers = made_of.to_dict()
-    pod = containers["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+def injecting(*containers: str, name: str = "test") -> Any:
+    """A runtime with an init container and two more containers, of which some get the variables."""
+    policy = {"torch": {"envInjection": {"targets": [{"jobName": "node", "containerNames": [*containers]}]}}}
+    made_of = runtime(
+        trainer(pod={"initContainers": [{"name": "probe", "image": "x"}]}), policy=policy, name=name
+    )
+    document = made_of.to_dict()
+    pod = document["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     pod["containers"] += [{"name": "logger", "image": "x"}, {"name": "other", "image": "x"}]
-    jobset = render(train_job(), type(made_of).from_dict(containers))["JobSet"]
+    return type(made_of).from_dict(document)
+
+
+def init_env(jobset: Json) -> dict[str, Any]:
+    (probe,) = pod_of(jobset)["initContainers"]
+    return {entry["name"]: entry.get("valueFrom", entry.get("value")) for entry in probe.get("env", ())}
+
+
+def test_more_containers_may_get_the_variables() -> None:
+    jobset = render(train_job(), injecting("logger"))["JobSet"]
     assert env_of(jobset, name="logger") == env_of(jobset)
     assert env_of(jobset, name="other") == {}
+    assert init_env(jobset) == {}
+
+
+def test_init_containers_may_get_the_variables() -> None:
+    jobset = render(train_job(), injecting("probe"))["JobSet"]
+    assert init_env(jobset) == env_of(jobset)
+    assert init_env(jobset)["PET_MASTER_ADDR"] == "job-node-0-0.job"
+
+
+def test_with_torchtune_only_the_main_container_goes_without_the_address() -> None:
+    name = "torchtune-llama3.2-1b"
+    job = train_job(runtime=name, trainer={"command": ["tune", "run"]})
+    jobset = render(job, injecting("probe", "logger", name=name))["JobSet"]
+    address = {"PET_MASTER_ADDR": "job-node-0-0.job", "PET_MASTER_PORT": "29500"}
+    assert not address.keys() & env_of(jobset).keys()
+    for variables in (init_env(jobset), env_of(jobset, name="logger")):
+        assert variables == {**env_of(jobset), **address}
+
+
+def test_variables_for_a_container_that_is_not_there_are_refused() -> None:
+    made_of = injecting("logger", "nobody")
+    text = 'envInjection target podSet "node" container "nobody" not found in runtime template'
+    (problem,) = violations(train_job(), made_of)
+    assert problem.startswith("spec.runtimeRef: Invalid value: ")
+    assert problem.endswith(text)
+    with pytest.raises(ReconcileError, match="nobody"):
+        render(train_job(), made_of)
+
+
+def test_a_change_of_an_injected_variable_is_found_and_repaired() -> None:
+    made_of = injecting("probe")
+    document = render(train_job(), made_of)["JobSet"]
+    pod_of(document)["initContainers"][0]["env"][0]["value"] = "7"
+    policy, owner = made_of.spec.ml_policy, FRAMEWORK.env_owner(made_of)
+    assert owner is not None
+    (drift,) = find_drift(owner, policy, JobSet.from_dict(document), "1")
+    assert (drift.container, drift.names) == ("probe", ["PET_NNODES"])
+    assert find_drift(owner, policy, repaired(JobSet.from_dict(document), [drift]), "1") == []
+
+
+@pytest.mark.parametrize("processes", [0, -1])
+def test_less_than_one_process_is_refused(processes: int) -> None:
+    (problem,) = violations(train_job(trainer={"numProcPerNode": processes}), runtime(policy=TORCH))
+    assert problem == (
+        f"spec.trainer.numProcPerNode: Invalid value: {processes}: must be greater than or equal to 1"
+    )
+
+
+def test_variables_of_a_patch_come_before_those_of_the_runtime() -> None:
+    """As upstream has it, whose merge puts new elements first."""
+    entries = [{"name": "B", "value": "2"}, {"name": "A", "value": "9"}]
+    patch = {"name": "logger", "env": entries}
+    job = {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [patch]}}}}}
+    patches = [
+        {
+            "manager": "example.com/me",
+            "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+        }
+    ]
+    document = injecting().to_dict()
+    pod = document["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+    pod["containers"][1]["env"] = [{"name": "A", "value": "1"}, {"name": "C", "value": "3"}]
+    made_of = type(injecting()).from_dict(document)
+    jobset = render(train_job(runtimePatches=patches), made_of)["JobSet"]
+    assert env_of(jobset, name="logger") == {"B": "2", "A": "9", "C": "3"}
+    assert [*env_of(jobset, name="logger")] == ["B", "A", "C"]
 
 
 def test_a_trainer_without_the_container_is_left_alone() -> None:

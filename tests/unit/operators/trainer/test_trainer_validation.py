@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Pod
 from quarterdeck.errors import InternalError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
@@ -324,3 +324,17 @@ def test_warnings_about_deprecated_runtimes() -> None:
     assert runtime_warning("r").startswith('ClusterTrainingRuntime "r" is deprecated and will be removed in')
     assert reference_warning("r") == f"Referenced {runtime_warning('r')}"
     assert runtime_warning("r").endswith("runtime/#runtime-deprecation-policy")
+
+
+@pytest.mark.parametrize(
+    ("manager", "problem"),
+    [
+        ("", "Required value"),
+        ("nobody", 'Invalid value: "nobody": must be a domain-prefixed path (such as "acme.io/foo")'),
+        ("A.b/c", 'Invalid value: "A.b": a lowercase RFC 1123 subdomain must consist of'),
+        ("a.b/c d", 'Invalid value: "c d": Invalid path (regex used for validation is'),
+    ],
+)
+def test_the_manager_of_a_patch_is_a_domain_with_a_path(manager: str, problem: str) -> None:
+    (found,) = violations(train_job(runtimePatches=patches(manager)), runtime())
+    assert found.startswith(f"spec.runtimePatches.manager: {problem}")

@@ -43,7 +43,8 @@ def apply_class(pod: Json, name: str, cluster: ClusterState) -> None:
     if selector:
         spec["nodeSelector"] = selector
     present = spec.get("tolerations") or []
-    added = [item for item in scheduling.get("tolerations") or () if item not in present]
+    known = {frozenset(item.items()) for item in present}
+    added = [item for item in scheduling.get("tolerations") or () if frozenset(item.items()) not in known]
     if added:
         spec["tolerations"] = [*present, *added]
 

@@ -116,12 +116,17 @@ def _validate_toleration_changes(
 ) -> list[FieldError]:
     if new == old:
         return validate_tolerations(new, "spec.tolerations")
-    loose = [{**item, "tolerationSeconds": None} for item in new]
-    for item in old:
-        if not any(same({**item, "tolerationSeconds": None}, other) for other in loose):
-            text = "existing toleration can not be modified except its tolerationSeconds"
-            return [forbidden("spec.tolerations", text)]
+    if not {_but_seconds(item) for item in old} <= {_but_seconds(item) for item in new}:
+        text = "existing toleration can not be modified except its tolerationSeconds"
+        return [forbidden("spec.tolerations", text)]
     return validate_tolerations(new, "spec.tolerations")
+
+
+def _but_seconds(toleration: Mapping[str, Any]) -> frozenset[tuple[str, Any]]:
+    """What of a toleration may not change; a field that is empty is as good as absent."""
+    return frozenset(
+        (key, value) for key, value in toleration.items() if value and key != "tolerationSeconds"
+    )
 
 
 _TERMS: Final = "requiredDuringSchedulingIgnoredDuringExecution"

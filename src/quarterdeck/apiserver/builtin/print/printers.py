@@ -4,6 +4,7 @@
     decoder(group, resource)             from an object's text to as much of it as its cells need
     cells(group, resource, obj, now)     one value per column
     row_conditions(group, resource, obj) what marks a row as finished (pods)
+    age_column(group, resource)          the only cell that changes while the object does not
 
 Objects come in any served version of their kind.
 """
@@ -24,7 +25,17 @@ from . import pod as printpod
 from . import workload as printworkload
 from .text import age, human_duration
 
-__all__ = ["age", "cells", "columns", "decode_whole", "decoder", "human_duration", "row_conditions"]
+__all__ = [
+    "age",
+    "age_column",
+    "cells",
+    "columns",
+    "decode_whole",
+    "decoder",
+    "human_duration",
+    "is_moving",
+    "row_conditions",
+]
 
 Cells = Callable[[Json, datetime], list[Any]]
 
@@ -236,6 +247,26 @@ def _column(text: str, resource: str) -> Json:
         "description": _NAME_DESCRIPTION if name == "Name" else "",
         "priority": int(wide),
     }
+
+
+_MOVING: Final = frozenset({("", "events"), ("batch", "jobs"), ("batch", "cronjobs")})
+"""Kinds that show other times than their age."""
+
+
+def age_column(group: str, resource: str) -> int | None:
+    """Which cell is the age, if time changes no other; `is_moving` tells the exceptions among pods."""
+    names = [text.rstrip("*") for text in _table(group, resource)[1].split("|")]
+    if (_SAME.get(group, group), resource) in _MOVING or "Age" not in names:
+        return None
+    return names.index("Age")
+
+
+def is_moving(group: str, resource: str, found: list[Any]) -> bool:
+    """Whether a row shows how long ago something was, besides the age."""
+    return not group and resource == "pods" and found[_RESTARTS].endswith(" ago)")
+
+
+_RESTARTS: Final = 3
 
 
 def decoder(group: str, resource: str) -> Callable[[bytes], Json]:

@@ -34,6 +34,7 @@ __all__ = [
     "TopologyState",
     "ValidatesPodCliqueSet",
     "Versioned",
+    "made_kinds_of",
     "needs_delete_hook",
     "permissions_of",
     "requires_synced_resources",
@@ -187,6 +188,11 @@ class Backend:
         """What the operator's account must be allowed for this backend with these options."""
         return ()
 
+    @staticmethod
+    def made_kinds(config: Mapping[str, Any]) -> Sequence[GroupVersionKind]:
+        """Kinds of what it makes for gangs, owned by them: the gang of one that is lost is synced again."""
+        return ()
+
     def __init__(
         self,
         client: Client,
@@ -241,6 +247,12 @@ def needs_delete_hook(backend: SchedulerBackend) -> bool:
 def permissions_of(factory: BackendFactory, config: Mapping[str, Any]) -> Sequence[Rule]:
     """What a backend must be allowed; one that does not say is given a role by hand."""
     declared = getattr(factory, "permissions", None)
+    return tuple(declared(config)) if declared is not None else ()
+
+
+def made_kinds_of(factory: BackendFactory, config: Mapping[str, Any]) -> Sequence[GroupVersionKind]:
+    """Kinds of what a backend makes for gangs; none for one that does not say."""
+    declared = getattr(factory, "made_kinds", None)
     return tuple(declared(config)) if declared is not None else ()
 
 

@@ -47,6 +47,7 @@ class KaiBackend(Backend):
     """``kai-scheduler``."""
 
     options_type = KaiOptions
+    topology_gvk = Topology.type_info.gvk
 
     @staticmethod
     def permissions(config: Mapping[str, Any]) -> Sequence[Rule]:
@@ -55,12 +56,12 @@ class KaiBackend(Backend):
             Rule(
                 groups=(PodGroup.type_info.group,),
                 resources=("podgroups",),
-                verbs=("create", "delete", "get", "update"),
+                verbs=("create", "delete", "get", "list", "update", "watch"),
             ),
             Rule(
                 groups=(Topology.type_info.group,),
                 resources=("topologies",),
-                verbs=("create", "delete", "get"),
+                verbs=("create", "delete", "get", "list", "watch"),
             ),
             Rule(
                 groups=(_DEFINITION.group,),
@@ -69,6 +70,11 @@ class KaiBackend(Backend):
                 resource_names=(_GROUPS_DEFINITION,),
             ),
         )
+
+    @staticmethod
+    def made_kinds(config: Mapping[str, Any]) -> Sequence[GroupVersionKind]:
+        """PodGroups, unless the options say no."""
+        return () if config.get("podGroups") == "disabled" else (PodGroup.type_info.gvk,)
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
@@ -161,11 +167,6 @@ class KaiBackend(Backend):
         """Refuse a set whose queue is not clear."""
         if self._makes_groups:
             queue_of(pcs, is_required=self._options.require_queue)
-
-    @property
-    def topology_gvk(self) -> GroupVersionKind:
-        """KAI's Topology."""
-        return Topology.type_info.gvk
 
     def topology_resource_name(self, topology: ClusterTopologyBinding) -> str:
         """The same name."""

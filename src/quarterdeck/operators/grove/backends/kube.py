@@ -55,8 +55,13 @@ class KubeBackend(Backend):
         """Workloads and PodGroups, if it makes them."""
         if not config.get("gangScheduling"):
             return ()
-        verbs = ("create", "delete", "get", "list")
+        verbs = ("create", "delete", "get", "list", "watch")
         return (Rule(groups=(WORKLOAD.group,), resources=("podgroups", "workloads"), verbs=verbs),)
+
+    @staticmethod
+    def made_kinds(config: Mapping[str, Any]) -> Sequence[GroupVersionKind]:
+        """Workloads and PodGroups, if it makes them."""
+        return (WORKLOAD, POD_GROUP) if config.get("gangScheduling") else ()
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)

@@ -27,7 +27,10 @@ __all__ = ["BackendRegistry", "backend", "default_registry", "get_factory", "reg
 
 F = TypeVar("F", bound=BackendFactory)
 _log: Final = get_logger(__name__)
-_OURS: Final = (names.KAI_SCHEDULER, names.DEFAULT_SCHEDULER)
+_EVERYWHERE: Final = (names.KAI_SCHEDULER, names.DEFAULT_SCHEDULER)
+_WHERE_INSTALLED: Final = (names.LPX_SCHEDULER, names.VOLCANO)
+"""Ours as well, of schedulers that are not part of this distribution."""
+_OURS: Final = (*_EVERYWHERE, *_WHERE_INSTALLED)
 """In the order in which they are listed."""
 _DISTRIBUTION: Final = "quarterdeck"
 
@@ -79,7 +82,10 @@ class BackendRegistry:
 
     def unsupported(self, name: str) -> str:
         """What to say about a name that nobody registered."""
-        return f'unsupported scheduler "{name}" (supported: {", ".join(self.names())})'
+        others = [each for each in self.names() if each not in _OURS]
+        listed = ", ".join((*_EVERYWHERE, *others))
+        more = " and ".join(_WHERE_INSTALLED)
+        return f'unsupported scheduler "{name}" (supported: {listed}); also {more} where those are installed'
 
     def check_options(self, name: str, options: Mapping[str, Any], path: str) -> list[FieldError]:
         """What is wrong with the options of a backend, where it says what they are."""

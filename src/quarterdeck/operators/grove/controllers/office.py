@@ -65,6 +65,11 @@ class Office:
         return self.configuration.topology_aware_scheduling.enabled
 
     @property
+    def has_mnnvl(self) -> bool:
+        """ComputeDomains are made for multi-node NVLink."""
+        return self.configuration.network.auto_mnnvl_enabled
+
+    @property
     def default_levels(self) -> tuple[TopologyLevel, ...]:
         """The levels of the topology that the configuration asks for; none if it leaves that to others."""
         given = self.configuration.topology_aware_scheduling.levels if self.has_topology else ()

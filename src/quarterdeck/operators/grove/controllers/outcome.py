@@ -9,13 +9,13 @@ from typing import Any, Final, TypeVar
 
 from quarterdeck.api import Resource, Time, to_dict
 from quarterdeck.client import MergePatch, merge_patch
-from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
+from quarterdeck.errors import AlreadyExists, Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import LastError
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["NotYet", "StepError", "Sweep", "slow_start", "step", "write_status"]
+__all__ = ["NotYet", "StepError", "Sweep", "slow_start", "step", "telling_failure", "write_status"]
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -46,6 +46,18 @@ def step(code: str, message: str, operation: str = "Sync") -> Iterator[None]:
         raise
     except QuarterdeckError as error:
         raise StepError(code, operation, message, error) from error
+
+
+@contextmanager
+def telling_failure(ctx: Context[Any], reason: str, text: str) -> Iterator[None]:
+    """Tell the object by an event what fails inside the block; the error goes on."""
+    try:
+        yield
+    except (NotYet, Conflict, AlreadyExists):
+        raise  # no failure: what comes by itself, and what is there already
+    except QuarterdeckError as error:
+        ctx.event("Warning", reason, f"{text}: {error}")
+        raise
 
 
 class Sweep:

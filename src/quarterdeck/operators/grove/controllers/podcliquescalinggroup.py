@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.api import Key, UnsetType
-from quarterdeck.errors import AlreadyExists, Conflict, NotFound, ignore_not_found
+from quarterdeck.errors import AlreadyExists, Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CONTROLLER
 from quarterdeck.operators.grove.logic.claimplan import group_claims
@@ -33,8 +33,8 @@ from quarterdeck.runtime.reconcile.context import Context
 from .claims import sync_claims
 from .cliquewrite import upsert_clique
 from .office import Hashes, Office
-from .outcome import Sweep, slow_start, step, write_status
-from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, SET_UPDATES
+from .outcome import Sweep, slow_start, step, telling_failure, write_status
+from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, SET_UPDATES, gathered_news
 from .setreplicas import termination_delay
 
 __all__ = ["group_controller"]
@@ -73,7 +73,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
         self, ctx: Context[PodCliqueScalingGroup], pcs: PodCliqueSet, hashes: Hashes, sweep: Sweep
     ) -> None:
         present = list(ctx.index(PodClique, controlled_by(ctx.obj)))
-        with step("ERR_BEGIN_UPDATE", "failed to begin the update"):
+        if not is_on_delete(pcs.spec.update_strategy):
             await self._begin_update(ctx, pcs, hashes)
         await sync_claims(ctx, pcs, ctx.obj, group_claims(pcs, ctx.obj))
         with step("ERR_DELETE_EXCESS_PODCLIQUES", "failed to delete excess PodCliques", "Delete"):
@@ -81,6 +81,9 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             await _delete(ctx, excess)
         with step("ERR_SYNC_PODCLIQUE", "failed to sync PodCliques"):
             await self._sync_cliques(ctx, pcs, hashes, present)
+        if is_on_delete(pcs.spec.update_strategy):
+            # Has ended when it begins, and therefore begins when all PodCliques have the new template.
+            await self._begin_update(ctx, pcs, hashes)
         if is_updating(ctx.obj.status.update_progress):
             with step("ERR_ROLLING_UPDATE", "failed to update the group", "Delete"):
                 await self._update(ctx, hashes, present)
@@ -107,10 +110,14 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
         known = {pclq.metadata.name for pclq in present}
 
         async def create(clique: PodClique) -> None:
+            failure = f"PodClique {clique.key} creation failed"
             try:
-                await ctx.create(clique)
+                with telling_failure(ctx, "PodCliqueCreateFailed", failure):
+                    await ctx.create(clique)
             except AlreadyExists:
                 return  # one that is not ours, or not gone yet: its end brings us back
+            text = f"PodClique {clique.key} created successfully"
+            ctx.event("Normal", "PodCliqueCreateSuccessful", text)
 
         await slow_start(plan_group_cliques(pcs, ctx.obj, hashes.cliques, known), create)
 
@@ -131,7 +138,8 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             begun = begun.evolve(update_ended_at=now)
         elif not is_turn_of(pcs.status.update_progress, pcsg.metadata.labels):
             return
-        await write_status(ctx, pcsg.status.evolve(update_progress=begun))
+        with step("ERR_BEGIN_UPDATE", "failed to begin the update"):
+            await write_status(ctx, pcsg.status.evolve(update_progress=begun))
 
     async def _update(
         self, ctx: Context[PodCliqueScalingGroup], hashes: Hashes, present: list[PodClique]
@@ -166,11 +174,15 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             now=self._office.clock.time(),
         )
         for index in verdict.expired:
-            await _delete(ctx, replicas.get(index, []))
-            text = f"Deleted PodCliqueScalingGroup {pcsg.metadata.name} replicaIndex: {index}"
-            self._recorder.event(
-                pcs, "Normal", "PodCliqueScalingGroupReplicaDeleteSuccessful", "Delete", text
-            )
+            reason, name = "PodCliqueScalingGroupReplicaDelete", pcsg.metadata.name
+            try:
+                await _delete(ctx, replicas.get(index, []))
+            except QuarterdeckError as error:
+                text = f"Error deleting PodCliqueScalingGroup {name} ReplicaIndex {index} : {error}"
+                self._recorder.event(pcs, "Warning", f"{reason}Failed", "Delete", text)
+                raise
+            text = f"Deleted PodCliqueScalingGroup {name} replicaIndex: {index}"
+            self._recorder.event(pcs, "Normal", f"{reason}Successful", "Delete", text)
         if verdict.wait is not None:
             sweep.come_back(min(names.RETRY, verdict.wait), "a minimum is missed")
 
@@ -215,7 +227,7 @@ def group_controller(office: Office, recorder: Recorder) -> Controller[PodClique
     return (
         Builder(name=names.GROUP_CONTROLLER)
         .for_(PodCliqueScalingGroup, predicates=[IS_MANAGED, generation_changed])
-        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP])
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP], delay=gathered_news)
         .watches(PodCliqueSet, to=_groups_of_set, predicates=[SET_UPDATES])
         .indexes(PodClique, CONTROLLER)
         .indexes(PodCliqueScalingGroup, CONTROLLER)

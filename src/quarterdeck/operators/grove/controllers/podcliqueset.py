@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from quarterdeck.api import Draft, Key, is_controlled_by
@@ -17,11 +17,10 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.index import CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
+from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.claimplan import set_claims
 from quarterdeck.operators.grove.logic.cliqueplan import plan_scaling_groups, plan_standalone_cliques
 from quarterdeck.operators.grove.logic.label import managed_labels
-from quarterdeck.operators.grove.logic.membership import is_on_delete
 from quarterdeck.operators.grove.logic.setupdate import changed_hash
 from quarterdeck.operators.grove.logic.status import set_status, topology_verdict
 from quarterdeck.operators.grove.logic.topology import topology_name_of
@@ -41,13 +40,14 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
-from quarterdeck.runtime.reconcile.upsert import create_or_patch
+from quarterdeck.runtime.reconcile.upsert import UpsertResult, create_or_patch
 
 from .adoption import adopt
 from .claims import CLAIM_RULES, sync_claims
 from .cliquewrite import upsert_clique
+from .computedomains import COMPUTE_DOMAIN_RULE, release_domains, sync_domains
 from .office import Hashes, Office
-from .outcome import Sweep, slow_start, step, write_status
+from .outcome import Sweep, slow_start, step, telling_failure, write_status
 from .predicate import (
     CLIQUE_MATTERS_TO_SET,
     GANG_MATTERS_TO_SET,
@@ -55,6 +55,7 @@ from .predicate import (
     GROUP_MATTERS_TO_SET,
     IS_GONE,
     SET_MATTERS,
+    gathered,
 )
 from .setchildren import SetChildren
 from .setgangs import SetGangs
@@ -84,6 +85,8 @@ class SetReconciler(Reconciler[PodCliqueSet]):
     async def released(self, ctx: Context[PodCliqueSet]) -> Result | None:
         """A set goes: its children follow it, because they are owned."""
         self._children.forget(ctx.obj.metadata.uid)
+        if self._office.has_mnnvl:
+            await release_domains(ctx)
         return None
 
     async def _steps(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
@@ -92,6 +95,8 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         await self._children.sync(ctx)
         await self._replicas.sync(ctx, hashes, sweep)
         await sync_claims(ctx, ctx.obj, ctx.obj, set_claims(ctx.obj))
+        if self._office.has_mnnvl:
+            await sync_domains(ctx)
         levels = await self._gangs.levels(ctx)
         # Before the pods: a scheduler may need to know a gang before its first pod is created.
         await self._gangs.make(ctx, self._gangs.plan(ctx, levels))
@@ -109,12 +114,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
                 await adopt(ctx, hashes)
             annotations = {names.HASH_VERSION: names.OUR_HASH_VERSION}
             ctx.replace(await ctx.patch(ctx.obj, MergePatch({"metadata": {"annotations": annotations}})))
-        status = changed_hash(
-            ctx.obj.status,
-            hashes.generation,
-            is_on_delete=is_on_delete(pcs.spec.update_strategy),
-            now=ctx.now(),
-        )
+        status = changed_hash(ctx.obj.status, hashes.generation, now=ctx.now())
         if status is not ctx.obj.status:
             await write_status(ctx, status)
 
@@ -125,11 +125,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
             await upsert_clique(ctx, clique)
 
         await slow_start(wanted, upsert)
-        await ctx.prune(
-            PodClique,
-            labels=managed_labels(ctx.obj.metadata.name),
-            keep={clique.metadata.name for clique in wanted},
-        )
+        await _delete_others(ctx, PodClique, {clique.metadata.name for clique in wanted})
 
     async def _sync_groups(self, ctx: Context[PodCliqueSet]) -> None:
         wanted = plan_scaling_groups(ctx.obj)
@@ -141,14 +137,15 @@ class SetReconciler(Reconciler[PodCliqueSet]):
                 draft.spec.min_available = group.spec.min_available
                 draft.spec.clique_names = list(group.spec.clique_names)
 
-            await create_or_patch(ctx, group, change)
+            failure = f"Error creating or updating PodCliqueScalingGroup {group.key}"
+            with telling_failure(ctx, "PodCliqueScalingGroupCreateOrUpdateFailed", failure):
+                done = await create_or_patch(ctx, group, change)
+            if done.result is UpsertResult.CREATED:
+                text = f"Created PodCliqueScalingGroup {group.key}"
+                ctx.event("Normal", "PodCliqueScalingGroupCreateSuccessful", text)
 
         await slow_start(wanted, upsert)
-        await ctx.prune(
-            PodCliqueScalingGroup,
-            labels=managed_labels(ctx.obj.metadata.name),
-            keep={group.metadata.name for group in wanted},
-        )
+        await _delete_others(ctx, PodCliqueScalingGroup, {group.metadata.name for group in wanted})
 
     async def _report(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         pcs = ctx.obj
@@ -180,6 +177,18 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         await write_status(ctx, status)
 
 
+async def _delete_others(
+    ctx: Context[PodCliqueSet], kind: type[PodClique] | type[PodCliqueScalingGroup], wanted: Collection[str]
+) -> None:
+    """Delete children of a kind that are too many, and tell the set."""
+    name = kind.__name__
+    with telling_failure(ctx, f"{name}DeleteFailed", f"Error deleting {name}"):
+        gone = await ctx.prune(kind, labels=managed_labels(ctx.obj.metadata.name), keep=wanted)
+    for key in gone:
+        text = f"Deleted PodClique: {key.name}" if kind is PodClique else f"Deleted {name} {key}"
+        ctx.event("Normal", f"{name}DeleteSuccessful", text)
+
+
 def _sets_using(office: Office) -> MapFunction[ClusterTopologyBinding]:
     async def sets(ctx: MapContext, topology: ClusterTopologyBinding) -> Iterable[Key]:
         has_default = bool(office.default_levels)
@@ -207,17 +216,22 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
     builder = (
         Builder(name=names.SET_CONTROLLER)
         .for_(PodCliqueSet, predicates=[SET_MATTERS])
-        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET])
-        .watches(PodClique, to=_set_of_group_clique, predicates=[GROUP_CLIQUE_MATTERS_TO_SET])
-        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET])
-        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET])
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET], delay=gathered)
+        .watches(
+            PodClique,
+            to=_set_of_group_clique,
+            predicates=[GROUP_CLIQUE_MATTERS_TO_SET],
+            delay=gathered,
+        )
+        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET], delay=gathered)
+        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET], delay=gathered)
         .owns(Service, predicates=[IS_GONE])
         .owns(ServiceAccount, predicates=[IS_GONE])
         .owns(Role, predicates=[IS_GONE])
         .owns(RoleBinding, predicates=[IS_GONE])
         .owns(HorizontalPodAutoscaler, predicates=[IS_GONE])
         .owns(Secret, only_metadata=True)
-        .indexes(PodClique, CONTROLLER, CLIQUES_OF_SET)
+        .indexes(PodClique, CONTROLLER, CLIQUES_OF_GANG, CLIQUES_OF_SET)
         .indexes(PodCliqueScalingGroup, CONTROLLER)
         .indexes(PodGang, CONTROLLER)
         .indexes(Pod, PODS_OF_CLIQUE)
@@ -237,6 +251,8 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
             backoff_cap=1000.0,
         )
     )
+    if office.has_mnnvl:
+        builder.rbac(COMPUTE_DOMAIN_RULE)
     if office.has_topology:
         builder.watches(ClusterTopologyBinding, to=_sets_using(office))
     return builder.build(reconciler)

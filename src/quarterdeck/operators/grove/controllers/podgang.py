@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from quarterdeck.api import Key, add_finalizer, has_finalizer, remove_finalizer
+from quarterdeck.api import (
+    GroupVersionKind,
+    Key,
+    Writable,
+    add_finalizer,
+    controller_of,
+    has_finalizer,
+    remove_finalizer,
+)
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import (
+    BackendFactory,
     HookContext,
     PodGangStatusObserver,
     SchedulerBackend,
+    made_kinds_of,
     needs_delete_hook,
     permissions_of,
 )
@@ -25,6 +36,7 @@ from quarterdeck.operators.grove.types import PodGang
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate, generation_changed, status_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result
@@ -33,7 +45,7 @@ from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
 from .office import Office
-from .predicate import IS_MANAGED
+from .predicate import IS_GONE, IS_MANAGED
 
 __all__ = ["gang_controller"]
 
@@ -50,6 +62,8 @@ class GangReconciler(Reconciler[PodGang]):
         self._tried: Final[dict[Key, str]] = {}
         """UIDs of gangs that their backend was told about, whatever it made of it."""
         self._conditions: Final[dict[str, tuple[Any, ...]]] = {}
+        self._again: Final[set[Key]] = set()
+        """Gangs that their backend is told about again, though they have not changed."""
 
     async def reconcile(self, ctx: Context[PodGang]) -> Result | None:
         """Tell the backend of a gang that it is new, changed, or about to go."""
@@ -68,21 +82,39 @@ class GangReconciler(Reconciler[PodGang]):
             ctx.replace(await change_finalizers(ctx.client, gang, after))
             gang = ctx.obj
         hook = HookContext(guarded_client(ctx.client, backend.name), ctx.log)
-        if known is not None and known.metadata.generation == gang.metadata.generation:
+        is_told_again = ctx.key in self._again
+        if known is not None and known.metadata.generation == gang.metadata.generation and not is_told_again:
             await self._tell_status(hook, backend, gang)
             return None
         operation: Operation = "update" if self._tried.get(ctx.key) == gang.metadata.uid else "create"
         self._tried[ctx.key] = gang.metadata.uid
-        with self._office.report.operating(backend.name, operation, gang):
-            await awaited(backend.sync_pod_gang(hook, gang))
+        self._again.discard(ctx.key)  # before: what is lost meanwhile counts
+        try:
+            with self._office.report.operating(backend.name, operation, gang):
+                await awaited(backend.sync_pod_gang(hook, gang))
+        except BaseException:
+            self._again.add(ctx.key)
+            raise
         self._seen[ctx.key] = gang
         self._office.synced(gang)
         await self._tell_status(hook, backend, gang)
         return None
 
+    def lost(self, ctx: MapContext, made: Writable) -> Iterable[Key]:
+        """Something that a backend made is gone: its gang, which the backend is told about again."""
+        owner = controller_of(made.metadata.owner_references)
+        if owner is None or owner.kind != PodGang.type_info.gvk.kind:
+            return ()
+        key = Key(made.metadata.namespace, owner.name)
+        if key not in self._seen:
+            return ()
+        self._again.add(key)
+        return (key,)
+
     async def deleted(self, ctx: DeleteContext) -> None:
         """A gang went without our finalizer: its backend is told now."""
         self._tried.pop(ctx.key, None)
+        self._again.discard(ctx.key)
         known = self._seen.pop(ctx.key, None)
         if known is not None:
             await self._clear(HookContext(ctx.client, ctx.log), known)
@@ -157,16 +189,28 @@ def _wants_status(office: Office) -> Predicate:
     return Predicate("wants_status", update=passes, generic=lambda event: False)
 
 
-def _backend_rules(configuration: OperatorConfiguration, registry: BackendRegistry) -> list[Rule]:
-    """What the backends of a configuration say they need; KAI's rights are few enough for everybody."""
-    rules: list[Rule] = []
-    for name in dict.fromkeys((names.KAI_SCHEDULER, *configuration.enabled_schedulers)):
+def _factories(
+    schedulers: Iterable[str], configuration: OperatorConfiguration, registry: BackendRegistry
+) -> Iterator[tuple[BackendFactory, Mapping[str, Any]]]:
+    """Backends with their options."""
+    for name in schedulers:
         try:
-            factory = registry.get_factory(name)
+            yield registry.get_factory(name), configuration.options_of(name)
         except BackendError:
             continue  # the same error ends the start, with its cause
-        rules += permissions_of(factory, configuration.options_of(name))
-    return rules
+
+
+def _backend_rules(configuration: OperatorConfiguration, registry: BackendRegistry) -> list[Rule]:
+    """What the backends of a configuration say they need; KAI's rights are few enough for everybody."""
+    chosen = dict.fromkeys((names.KAI_SCHEDULER, *configuration.enabled_schedulers))
+    found = _factories(chosen, configuration, registry)
+    return [rule for factory, config in found for rule in permissions_of(factory, config)]
+
+
+def _made_kinds(configuration: OperatorConfiguration, registry: BackendRegistry) -> list[GroupVersionKind]:
+    """What the backends of a configuration make for gangs."""
+    found = _factories(configuration.enabled_schedulers, configuration, registry)
+    return list(dict.fromkeys(kind for factory, config in found for kind in made_kinds_of(factory, config)))
 
 
 def gang_controller(office: Office) -> Controller[PodGang]:
@@ -176,7 +220,7 @@ def gang_controller(office: Office) -> Controller[PodGang]:
     if configuration.scheduler is None:
         name = f"{name}-{configuration.scheduler_name}"
     reconciler = GangReconciler(office)
-    return (
+    builder = (
         Builder(name=name)
         .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(office)])
         .rbac(
@@ -191,5 +235,7 @@ def gang_controller(office: Office) -> Controller[PodGang]:
             field_manager=names.FIELD_MANAGER,
             backoff_cap=1000.0,
         )
-        .build(reconciler)
     )
+    for kind in _made_kinds(configuration, office.backends.registry):
+        builder.watches(kind, to=reconciler.lost, predicates=[IS_GONE], optional=True, only_metadata=True)
+    return builder.build(reconciler)

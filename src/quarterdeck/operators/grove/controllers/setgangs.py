@@ -8,9 +8,9 @@ from typing import Final
 from quarterdeck.api import Time, find_condition, is_controlled_by
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import NotFound, QuarterdeckError, ignore_not_found
+from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.index import PODS_OF_CLIQUE
+from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.gangplan import GangPlan, gang_object, plan_gangs
 from quarterdeck.operators.grove.logic.gate import is_initialized
 from quarterdeck.operators.grove.logic.topology import TopologyView, topology_name_of
@@ -27,10 +27,11 @@ from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Office
-from .outcome import Sweep, step
+from .outcome import Sweep, step, telling_failure
 
 __all__ = ["SetGangs"]
 
+_SOON: Final = 0.05
 _PENDING: Final = Verdict(
     names.INITIALIZED,
     "False",
@@ -79,10 +80,14 @@ class SetGangs:
         wanted = {plan.name for plan in plans}
         for name, gang in present.items():
             if name not in wanted and not gang.metadata.is_deleting:
-                with step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"):
-                    with ignore_not_found():
-                        await ctx.delete(gang)
-                    ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {name}")
+                failure = f"Error deleting PodGang {gang.key}"
+                with (
+                    step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"),
+                    telling_failure(ctx, "PodGangDeleteFailed", failure),
+                    ignore_not_found(),
+                ):
+                    await ctx.delete(gang)
+                ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {gang.key}")
         scheduler = self._scheduler(ctx.obj, present)
         for plan in plans:
             known = present.get(plan.name)
@@ -116,14 +121,15 @@ class SetGangs:
             scheduler = known.metadata.labels.get(names.SCHEDULER_NAME, "")
         wanted = gang_object(ctx.obj, plan, scheduler=scheduler, pods=pods)
         code, name = "ERR_SYNC_PODGANG", plan.name
-        try:
-            with step(code, f"failed to create or update PodGang {name}", "CreateOrUpdate"):
-                written = await ctx.apply(wanted)
-        except QuarterdeckError as error:
-            ctx.event("Warning", "PodGangCreateOrUpdateFailed", f"Error creating PodGang {name}: {error}")
-            raise
+        with (
+            step(code, f"failed to create or update PodGang {name}", "CreateOrUpdate"),
+            telling_failure(
+                ctx, "PodGangCreateOrUpdateFailed", f"Error Creating/Updating PodGang {wanted.key}"
+            ),
+        ):
+            written = await ctx.apply(wanted)
         if known is None or written.metadata.resource_version != known.metadata.resource_version:
-            ctx.event("Normal", "PodGangCreateOrUpdateSuccessful", f"Created/Updated PodGang {name}")
+            ctx.event("Normal", "PodGangCreateOrUpdateSuccessful", f"Created/Updated PodGang {wanted.key}")
         return written
 
     async def _tell(self, ctx: Context[PodCliqueSet], gang: PodGang, verdict: Verdict) -> None:
@@ -151,11 +157,12 @@ class SetGangs:
             if pods is None and not was_initialized:
                 await self._write(ctx, plan, known, _references(known))
                 text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
-                sweep.come_back(names.RETRY, text)
+                sweep.come_back(self._wait(ctx, plan), text)
                 continue
             if pods is None:
                 pods = self._present_pods(ctx, plan)
-                sweep.come_back(names.RETRY, f"Waiting for all pods to be created for PodGang {plan.name}")
+                text = f"Waiting for all pods to be created for PodGang {plan.name}"
+                sweep.come_back(self._wait(ctx, plan), text)
             written = await self._write(ctx, plan, known, pods)
             if not was_initialized:
                 await self._tell(ctx, written, _COMPLETE)
@@ -175,6 +182,14 @@ class SetGangs:
                 return None
             found[group.name] = [pod.metadata.name for pod in pods]
         return found
+
+    def _wait(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> float:
+        """Seconds until the pods of a gang are looked for again; few where only the cache is behind."""
+        cliques = ctx.index(PodClique, CLIQUES_OF_GANG(plan.name, ctx.key.namespace))
+        is_behind = any(
+            len(_pods_of(ctx, pclq)) < min(pclq.status.replicas, pclq.spec.replicas) for pclq in cliques
+        )
+        return _SOON if is_behind else names.RETRY
 
     def _present_pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]]:
         """The pods of a gang that are there."""

@@ -16,7 +16,7 @@ from quarterdeck.operators.grove.logic import naming
 from quarterdeck.operators.grove.logic.breach import breached_since
 from quarterdeck.operators.grove.logic.defaulting import TERMINATION_DELAY
 from quarterdeck.operators.grove.logic.label import set_index_of
-from quarterdeck.operators.grove.logic.membership import is_on_delete, standalone_cliques
+from quarterdeck.operators.grove.logic.membership import clique_name_of, is_on_delete, standalone_cliques
 from quarterdeck.operators.grove.logic.setupdate import (
     ReplicaState,
     is_clique_updated,
@@ -31,7 +31,7 @@ from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Hashes, Office
-from .outcome import Sweep, step, write_status
+from .outcome import Sweep, step, telling_failure, write_status
 
 __all__ = ["SetReplicas", "termination_delay"]
 
@@ -102,7 +102,9 @@ class SetReplicas:
             with ignore_not_found():
                 await ctx.delete(pclq)
 
-        await asyncio.gather(*(delete(pclq) for pclq in cliques if not pclq.metadata.is_deleting))
+        failure = f"Error deleting PodCliqueSet replica {replica}"
+        with telling_failure(ctx, "PodCliqueSetReplicaDeleteFailed", failure):
+            await asyncio.gather(*(delete(pclq) for pclq in cliques if not pclq.metadata.is_deleting))
         ctx.event("Normal", "PodCliqueSetReplicaDeleteSuccessful", f"PodCliqueSet replica {replica} deleted")
         verdict = Verdict(
             names.GANG_TERMINATION,
@@ -128,7 +130,9 @@ class SetReplicas:
         if isinstance(progress, UnsetType) or not is_updating(progress):
             return
         if is_on_delete(pcs.spec.update_strategy):
-            # the strategy was changed while replicas were being updated: what is left is up to the user
+            if not all(_has_new_template(pclq, hashes) for pclq in cliques):
+                return  # a pod that is deleted now would come back as it was
+            # The pods are up to the user, also those that another strategy has begun to replace.
             after = progress.evolve(update_ended_at=ctx.now(), currently_updating=())
         else:
             states = [
@@ -139,6 +143,12 @@ class SetReplicas:
         if after is not progress:
             with step("ERR_UPDATE_PROGRESS", "failed to write the progress of the update"):
                 await write_status(ctx, pcs.status.evolve(update_progress=after))
+
+
+def _has_new_template(pclq: PodClique, hashes: Hashes) -> bool:
+    """Whether pods of a PodClique would be made from the present template; one that goes makes none."""
+    expected = hashes.cliques.get(clique_name_of(pclq))
+    return pclq.metadata.is_deleting or pclq.metadata.labels.get(names.TEMPLATE_HASH) == expected
 
 
 async def _tell(ctx: Context[PodCliqueSet], key: Key, verdict: Verdict) -> None:

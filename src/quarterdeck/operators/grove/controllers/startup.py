@@ -18,7 +18,9 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import HealthChecked
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
+from quarterdeck.operators.grove.backends.served import is_served
 from quarterdeck.operators.grove.configuration import OperatorConfiguration
+from quarterdeck.operators.grove.logic.mnnvl import COMPUTE_DOMAIN
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, ClusterTopologySpec, PodGang
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
@@ -33,6 +35,7 @@ _log: Final = get_logger(__name__)
 
 TOPOLOGY_FAILED: Final = 3
 BACKEND_FAILED: Final = 5
+MNNVL_FAILED: Final = 7
 
 
 class StartError(QuarterdeckError):
@@ -89,6 +92,7 @@ class Startup:
         office, configuration = self._office, self._office.configuration
         await self._status.read()
         office.backends.remember(self._status.options)
+        await self._check_mnnvl()
         others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
             await office.backends.initialize(
@@ -110,6 +114,21 @@ class Startup:
             await self._sync_topology()
         except QuarterdeckError as error:
             raise StartError(f"failed to sync the topology: {error}", TOPOLOGY_FAILED) from error
+
+    async def _check_mnnvl(self) -> None:
+        if not self._office.has_mnnvl:
+            return
+        try:
+            has_domains = await is_served(self._client, COMPUTE_DOMAIN)
+        except QuarterdeckError as error:
+            raise StartError(f"failed to discover API resources: {error}", MNNVL_FAILED) from error
+        if not has_domains:
+            text = (
+                f"MNNVL is enabled but ComputeDomain CRD (computedomains.{COMPUTE_DOMAIN.group}) is not "
+                "installed. Please install the NVIDIA DRA driver or disable MNNVL in the operator "
+                "configuration"
+            )
+            raise StartError(text, MNNVL_FAILED)
 
     async def switch(self, configuration: OperatorConfiguration) -> None:
         """Take over the scheduler of another configuration, for sets to come; the rest needs a restart.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import UNSET, Key, Time
+from quarterdeck.api import UNSET, GroupVersionKind, Key, Time, Writable, find_condition
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import (
@@ -14,11 +15,13 @@ from quarterdeck.operators.grove.backends.contract import (
     TopologyAware,
     TopologyState,
 )
+from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
 from quarterdeck.operators.grove.logic.verdict import Verdict, with_verdicts
 from quarterdeck.operators.grove.types import ClusterTopologyBinding, SchedulerTopologyStatus
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
@@ -80,7 +83,10 @@ class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
             conditions=with_verdicts(topology.status.conditions, (verdict,), now=now),
             scheduler_topology_statuses=tuple(statuses),
         )
+        before = find_condition(topology.status.conditions, names.TOPOLOGY_DRIFT)
         await write_status(ctx, status)
+        if before is None or before.status != verdict.status:
+            _tell_transition(ctx, verdict)
         if failure is not None:
             raise failure
         return Requeue(after=_PERIOD) if bound else None
@@ -120,11 +126,40 @@ def _verdict(statuses: list[SchedulerTopologyStatus], *, is_missing: bool) -> Ve
     return Verdict(type, "True", "Drift", "One or more scheduler backend topologies have drifted")
 
 
+def _tell_transition(ctx: Context[ClusterTopologyBinding], verdict: Verdict) -> None:
+    if verdict.status == "True":
+        ctx.event("Warning", "TopologyDriftDetected", verdict.message)
+    elif verdict.status == "False":
+        ctx.event("Normal", "TopologyInSync", verdict.message)
+
+
+async def _every_topology(ctx: MapContext, changed: Writable) -> Iterable[Key]:
+    """All of ours: there are few, and any of them may be made into or compared with what changed."""
+    return [each.key for each in await ctx.cache.list(ClusterTopologyBinding)]
+
+
 def topology_controller(office: Office) -> Controller[ClusterTopologyBinding]:
     """The controller, for ``manager.add``."""
-    return (
+    builder = (
         Builder(name=names.TOPOLOGY_CONTROLLER)
         .for_(ClusterTopologyBinding, predicates=[generation_changed])
         .options(field_manager=names.FIELD_MANAGER, backoff_cap=1000.0)
-        .build(TopologyReconciler(office))
     )
+    for kind in _scheduler_kinds(office):
+        builder.watches(
+            kind, to=_every_topology, predicates=[generation_changed], optional=True, only_metadata=True
+        )
+    return builder.build(TopologyReconciler(office))
+
+
+def _scheduler_kinds(office: Office) -> list[GroupVersionKind]:
+    """The topologies of schedulers that are configured, where their backends name the kind."""
+    found: dict[GroupVersionKind, None] = {}
+    for name in office.configuration.enabled_schedulers:
+        try:
+            kind = getattr(office.backends.registry.get_factory(name), "topology_gvk", None)
+        except BackendError:
+            continue  # the same error ends the start, with its cause
+        if isinstance(kind, GroupVersionKind):
+            found[kind] = None
+    return list(found)

@@ -19,6 +19,7 @@ from . import naming
 from .environment import group_variables, with_variables
 from .label import component_labels, set_index_of
 from .membership import clique_named, group_named, standalone_cliques
+from .mnnvl import with_compute_domain
 from .startup import parents_of
 
 __all__ = ["group_config_of", "plan_group_cliques", "plan_scaling_groups", "plan_standalone_cliques"]
@@ -55,7 +56,7 @@ def plan_scaling_groups(pcs: PodCliqueSet) -> list[PodCliqueScalingGroup]:
                 name=name,
                 namespace=pcs.metadata.namespace,
                 labels={**labels, names.SET_INDEX: str(replica)},
-                annotations=group.annotations,
+                annotations=_group_annotations(pcs, group),
                 finalizers=(names.GROUP_FINALIZER,),
             )
             spec = PodCliqueScalingGroupSpec(
@@ -63,6 +64,12 @@ def plan_scaling_groups(pcs: PodCliqueSet) -> list[PodCliqueScalingGroup]:
             )
             made.append(PodCliqueScalingGroup(metadata=set_controller_reference(pcs, metadata), spec=spec))
     return made
+
+
+def _group_annotations(pcs: PodCliqueSet, group: ScalingGroupConfig) -> dict[str, str]:
+    """Those of the template, and the group of MNNVL that the set names."""
+    inherited = {key: value for key, value in pcs.metadata.annotations.items() if key == names.MNNVL_GROUP}
+    return {**inherited, **group.annotations}
 
 
 def group_config_of(pcs: PodCliqueSet, pcsg: PodCliqueScalingGroup) -> ScalingGroupConfig | None:
@@ -146,5 +153,8 @@ def _clique(
     parents = parents_of(pcs, clique.name, replica=replica, group_index=group_index)
     return PodClique(
         metadata=set_controller_reference(owner or pcs, metadata),
-        spec=clique.spec.evolve(starts_after=tuple(parent.name for parent in parents)),
+        spec=clique.spec.evolve(
+            starts_after=tuple(parent.name for parent in parents),
+            pod_spec=with_compute_domain(clique.spec.pod_spec, pcs, clique, replica),
+        ),
     )

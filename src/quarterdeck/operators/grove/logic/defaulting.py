@@ -26,14 +26,22 @@ def with_defaults(pcs: PodCliqueSet) -> PodCliqueSet:
     filled = template.evolve(
         cliques=tuple(map(_clique, template.cliques)),
         pod_clique_scaling_groups=tuple(map(_group, template.pod_clique_scaling_groups)),
-        termination_delay=TERMINATION_DELAY
-        if template.termination_delay is UNSET
-        else template.termination_delay,
+        termination_delay=_delay(template.termination_delay),
         headless_service_config=_service(template.headless_service_config),
     )
     metadata = pcs.metadata if pcs.metadata.namespace else pcs.metadata.evolve(namespace=_NAMESPACE)
     after = pcs.evolve(metadata=metadata, spec=pcs.spec.evolve(template=filled))
     return pcs if after == pcs else after
+
+
+def _delay(given: Duration | UnsetType) -> Duration:
+    """The delay in Go's form (``1m`` is ``1m0s``); what is no duration is left to the validation."""
+    if isinstance(given, UnsetType):
+        return TERMINATION_DELAY
+    try:
+        return Duration(str(Duration.of(nanoseconds=given.nanoseconds)))
+    except ValueError:
+        return given
 
 
 def _service(config: HeadlessServiceConfig | UnsetType) -> HeadlessServiceConfig:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from quarterdeck.api import UNSET, Maybe, Time, UnsetType
+from quarterdeck.api import Maybe, Time, UnsetType
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import (
     PodClique,
@@ -45,15 +45,13 @@ def is_turn_of(progress: Maybe[SetUpdate], labels: Mapping[str, str]) -> bool:
     return any(each.replica_index == index for each in progress.currently_updating)
 
 
-def changed_hash(
-    status: PodCliqueSetStatus, hash: str, *, is_on_delete: bool, now: Time
-) -> PodCliqueSetStatus:
+def changed_hash(status: PodCliqueSetStatus, hash: str, *, now: Time) -> PodCliqueSetStatus:
     """The status of a set whose templates have a hash; a new one begins an update."""
     if status.current_generation_hash == hash:
         return status
     if not status.current_generation_hash:
         return status.evolve(current_generation_hash=hash)
-    progress = SetUpdate(update_started_at=now, update_ended_at=now if is_on_delete else UNSET)
+    progress = SetUpdate(update_started_at=now)
     return status.evolve(current_generation_hash=hash, update_progress=progress, updated_replicas=0)
 
 

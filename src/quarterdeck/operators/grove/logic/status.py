@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from quarterdeck.api import Maybe, Time, UnsetType
+from quarterdeck.api import Maybe, Time, UnsetType, is_condition_true
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import (
@@ -86,9 +86,15 @@ def group_status(
     spec, status = pcsg.spec, pcsg.status
     replicas = group_replicas(cliques, count=spec.replicas, clique_names=spec.clique_names)
     hash = generation_hash or ""
+    # After a termination new PodCliques are not in breach before anybody has looked at them. The episode is
+    # over when they have nodes again; until then another termination would only begin the wait anew.
+    is_terminating = is_condition_true(status.conditions, names.GANG_TERMINATION)
     verdict = group_verdict(
         spec.min_available,
-        sum(replica.is_complete and not replica.is_breached for replica in replicas),
+        sum(
+            replica.is_complete and not replica.is_breached and (replica.is_scheduled or not is_terminating)
+            for replica in replicas
+        ),
         is_updating=is_group_updating(status.update_progress),
     )
     over = (names.GANG_TERMINATION,) if verdict.status == "False" else ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from quarterdeck.api import Maybe, UnsetType
+from quarterdeck.api import UNSET, Maybe, UnsetType
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import (
     GangConstraint,
@@ -20,6 +20,7 @@ __all__ = [
     "ConfiguredLevel",
     "TopologyView",
     "configured_levels",
+    "constrained_place",
     "constraints_of",
     "topology_name_of",
     "unavailable_domains",
@@ -51,6 +52,20 @@ def constraints_of(template: PodCliqueSetTemplate) -> list[TopologyConstraint]:
         *(clique.topology_constraint for clique in template.cliques),
     )
     return [each for each in given if not isinstance(each, UnsetType)]
+
+
+def constrained_place(template: PodCliqueSetTemplate) -> str:
+    """Who has the first constraint, in words; empty if nobody has one."""
+    if template.topology_constraint is not UNSET:
+        return "PodCliqueSet"
+    places = (
+        *((f'PodClique "{each.name}"', each.topology_constraint) for each in template.cliques),
+        *(
+            (f'PodCliqueScalingGroup "{each.name}"', each.topology_constraint)
+            for each in template.pod_clique_scaling_groups
+        ),
+    )
+    return next((place for place, given in places if given is not UNSET), "")
 
 
 def topology_name_of(template: PodCliqueSetTemplate, *, has_default: bool) -> str:

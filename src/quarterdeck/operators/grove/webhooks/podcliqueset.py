@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
-from typing import Final
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Final
 
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import HasCapabilities, HookContext, ValidatesPodCliqueSet
@@ -99,7 +99,7 @@ class SetGuard:
         errors, levels = list(verdict.errors), await self._levels(verdict.name)
         if verdict.name:
             errors += [unknown_topology(verdict.name)] if levels is None else check_domains(template, levels)
-        errors += validate(pcs, rules)
+        errors += validate(pcs, rules, spread=_spread_cliques(admission.document()))
         errors += await self._check_backend(pcs)
         for text in warnings_of(template, levels or ()):
             admission.warn(text)
@@ -147,6 +147,16 @@ class SetGuard:
             _log.debug("scheduler backend refuses a PodCliqueSet", backend=backend.name)
             errors.append(invalid("spec", pcs.metadata.name, str(error)))
         return errors
+
+
+def _spread_cliques(document: Mapping[str, Any]) -> list[int]:
+    """The places of cliques whose pods say how they are spread: an empty list is not the same as none."""
+    cliques = document.get("spec", {}).get("template", {}).get("cliques") or ()
+    return [
+        place
+        for place, clique in enumerate(cliques)
+        if clique.get("spec", {}).get("podSpec", {}).get("topologySpreadConstraints") is not None
+    ]
 
 
 def _judged(pcs: PodCliqueSet) -> object:

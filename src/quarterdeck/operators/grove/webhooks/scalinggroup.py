@@ -1,4 +1,4 @@
-"""Validation of the size of PodCliqueScalingGroups: below its minimum a base gang could never be complete."""
+"""What to know about the size of PodCliqueScalingGroups: below its minimum a base gang is never complete."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import msgspec
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import PodCliqueScalingGroup
 from quarterdeck.runtime.webhook import AdmissionWebhook
-from quarterdeck.runtime.webhook.admission import Admission, deny
+from quarterdeck.runtime.webhook.admission import Admission
 from quarterdeck.runtime.webhook.handler import AdmissionHandler
 from quarterdeck.runtime.webhook.registration import Rule
-from quarterdeck.wire.fielderror import invalid
 
 from .state import ClusterReader
 
@@ -30,7 +29,7 @@ class _Scale(msgspec.Struct, frozen=True):
 
 
 class GroupGuard:
-    """Judges sizes, written directly or through the scale subresource."""
+    """Warns of sizes, written directly or through the scale subresource; none is refused."""
 
     def __init__(self, reader: ClusterReader) -> None:
         self._reader: Final = reader
@@ -53,5 +52,8 @@ class GroupGuard:
             if admission.operation == "UPDATE" and admission.read_old(type(group)).spec == group.spec:
                 return
         if group is not None and replicas < group.spec.min_available:
-            text = "must be greater than or equal to minAvailable"
-            deny([invalid("spec.replicas", replicas, text)])
+            name = group.metadata.name or admission.name
+            admission.warn(
+                f"spec.replicas: {replicas} is less than minAvailable {group.spec.min_available}: "
+                f"the base PodGang of PodCliqueScalingGroup {name} is incomplete until it is scaled up again"
+            )

@@ -12,6 +12,9 @@ import asyncio
 from time import perf_counter
 from typing import Final
 
+import msgspec
+
+from quarterdeck.api.codec import decode
 from quarterdeck.client import Client
 from quarterdeck.errors import Gone, QuarterdeckError
 from quarterdeck.operators.ipam.logic.facts import Member, version_number
@@ -71,24 +74,40 @@ class TermSource:
                 self._shared.take_pool(pool)
 
     async def _load_subnets(self, shard: Shard) -> None:
-        shared, listed, version = self._shared, dict[str, Member](), ""
-        async for page in self._client.pages(Subnet, namespace=shard.namespace, limit=PAGE_SIZE):
+        shared, listed, news, version = self._shared, set[str](), list[Member](), ""
+        async for page in self._client.raw_pages(Subnet, namespace=shard.namespace, limit=PAGE_SIZE):
             shared.metrics.list_pages.inc()
-            version = version or page.resource_version
-            for subnet in page:
-                member = shared.take_subnet(subnet)
-                if member is not None:
-                    listed[member.uid] = member
+            version = version or page.metadata.resource_version
+            for item in page.items:
+                seen = decode(item, _Seen).metadata
+                known = shared.table.member(seen.uid)
+                if known is None or known.version != version_number(seen.resource_version):
+                    known = shared.take_subnet(Subnet.from_bytes(bytes(item)))
+                    if known is not None:
+                        news.append(known)
+                if known is not None:
+                    listed.add(known.uid)
         limit = version_number(version)
         for member in [each for each in shared.table.members() if each.uid not in listed]:
             if member.version <= limit and shard.namespace in ("", member.namespace):
                 shared.table.drop_subnet(member.uid)
 
         def sweep() -> None:
-            """The cache is past the list now: what it does not have was deleted since."""
-            for member in listed.values():
+            """The cache is past the list now: what the list had for news and it does not have is deleted."""
+            for member in news:
                 entry = shard.store.get(member.namespace, member.name)
                 if entry is None or entry.uid != member.uid:
                     shared.table.drop_subnet(member.uid)
 
         shard.when_version(version, sweep)
+
+
+class _SeenMeta(msgspec.Struct, rename="camel"):
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Seen(msgspec.Struct):
+    """What tells whether the table has this state of a Subnet already; a million others it has."""
+
+    metadata: _SeenMeta

@@ -183,7 +183,13 @@ class SharedState:
         """For the table: look at all members of a pool again, in pages, behind everything else."""
         state = self.table.state(pool)
         if self.ready.is_set() and state is not None:
-            self.subnets.queue_all([member.key for member in state.members.values()])
+            self._queue_members(state)
+
+    def _queue_members(self, state: PoolState) -> None:
+        """Those whose status is not what it should be; of a million that are found in order, none."""
+        self.subnets.queue_all(
+            member.key for member in list(state.members.values()) if not self.table.is_settled(member)
+        )
 
     def queue_owners(self, entry: Entry) -> None:
         """Look at the claims of a Subnet again."""
@@ -203,4 +209,4 @@ class SharedState:
     def indexed(self, state: PoolState) -> None:
         """A pool was indexed: everybody who needs that may go on."""
         self.space_returned(state.key, None)
-        self.subnets.queue_all([member.key for member in state.members.values()])
+        self._queue_members(state)

@@ -24,7 +24,7 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import Change, ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext
-from quarterdeck.runtime.controller.predicate import strict_generation_changed
+from quarterdeck.runtime.controller.predicate import Predicate, strict_generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
@@ -55,26 +55,12 @@ class SubnetReconciler(Reconciler[Subnet]):
 
     async def reconcile(self, ctx: Context[Subnet]) -> Result | None:
         """Look at one Subnet."""
-        phase = self._phase(ctx.obj)
+        self._shared.take_subnet(ctx.obj)
+        phase = self._shared.table.phase(self._shared.table.member(ctx.obj.metadata.uid))
         if phase is None:
             return Requeue(after=INDEXING, reason="indexing")
         await self._writer.write(ctx.client, ctx.obj, phase, now=ctx.now())
         return None
-
-    def _phase(self, subnet: Subnet) -> str | None:
-        """The phase it should have; ``None`` while that cannot be told."""
-        self._shared.take_subnet(subnet)
-        member = self._shared.table.member(subnet.metadata.uid)
-        if member is None:
-            return names.FAILED
-        state = self._shared.table.state(member.pool_key)
-        if state is None or state.facts is None:
-            return names.FAILED
-        if state.facts.network is None:
-            return names.ALLOCATED  # outside of what, nobody can say
-        if not state.is_indexed:
-            return None
-        return names.ALLOCATED if state.is_good(member) else names.FAILED
 
 
 class PhaseWriter:
@@ -124,11 +110,22 @@ def _with_phase(status: SubnetStatus, phase: str, now: Time) -> SubnetStatus:
     return status.evolve(phase=phase, allocated_at=now if first else status.allocated_at or UNSET)
 
 
+def unsettled(shared: SharedState) -> Predicate:
+    """Of the Subnets that a start finds, maybe a million, those whose status is not what it should be."""
+
+    def is_unsettled(event: ObjectEvent[Any]) -> bool:
+        if not event.is_initial:
+            return True
+        return not shared.table.is_settled(shared.take_subnet(event.object))
+
+    return Predicate("unsettled", create=is_unsettled)
+
+
 def subnet_controller(shared: SharedState) -> Controller[Subnet]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=names.SUBNET_CONTROLLER)
-        .for_(Subnet, predicates=[SUBNET_EVENTS])
+        .for_(Subnet, predicates=[SUBNET_EVENTS, unsettled(shared)])
         .source(shared.subnets)
         .indexes(Subnet, POOL_REF)
         .options(

@@ -11,6 +11,7 @@ its text of IPv4-mapped addresses differs between Python versions.
 from __future__ import annotations
 
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from socket import AF_INET, inet_pton
 from typing import Final, NamedTuple
 
 from quarterdeck.errors import QuarterdeckError
@@ -72,7 +73,7 @@ def parse(text: str) -> Network:
         raise InvalidCidr(f'invalid CIDR address "{text}": IPv6 zones are not allowed in a prefix')
     width = IPV6 if ":" in host else IPV4
     try:
-        address = int(IPv6Address(host)) if width == IPV6 else int(IPv4Address(host))
+        address = int(IPv6Address(host)) if width == IPV6 else _ipv4(host)
     except AddressValueError as error:
         raise InvalidCidr(f'invalid CIDR address "{text}": {error}') from error
     plain = length.isascii() and length.isdigit() and (length == "0" or length[0] != "0")
@@ -81,6 +82,13 @@ def parse(text: str) -> Network:
     prefix = int(length)
     shift = width - prefix
     return Network(address >> shift << shift, prefix, width)
+
+
+def _ipv4(host: str) -> int:
+    try:
+        return int.from_bytes(inet_pton(AF_INET, host), "big")
+    except OSError:
+        return int(IPv4Address(host))  # ten times as slow, and says what is wrong
 
 
 def address_text(address: int, width: int) -> str:

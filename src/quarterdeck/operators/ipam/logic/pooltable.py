@@ -18,6 +18,7 @@ from typing import Final, Protocol
 import msgspec
 
 from quarterdeck.api import Key
+from quarterdeck.operators.ipam import names
 
 from .facts import Member, PoolFacts, child_of
 from .network import Network
@@ -98,6 +99,21 @@ class PoolTable:
         """All Subnets that are known."""
         for state in self._states.values():
             yield from state.members.values()
+
+    def phase(self, member: Member | None) -> str | None:
+        """The phase that a Subnet should have; ``None`` while its pool is being indexed."""
+        state = self._states.get(member.pool_key) if member is not None else None
+        if member is None or state is None or state.facts is None:
+            return names.FAILED
+        if state.facts.network is None:
+            return names.ALLOCATED  # outside of what, nobody can say
+        if not state.is_indexed:
+            return None
+        return names.ALLOCATED if state.is_good(member) else names.FAILED
+
+    def is_settled(self, member: Member | None) -> bool:
+        """Whether the status of a Subnet shows what it should."""
+        return member is not None and member.phase == self.phase(member)
 
     def put_subnet(self, uid: str, member: Member | None) -> None:
         """A Subnet is like this; ``None`` if it names no pool (any more)."""

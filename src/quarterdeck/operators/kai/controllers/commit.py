@@ -8,28 +8,46 @@ of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import singledispatchmethod
 from typing import Any, Final, TypeVar
 
-from quarterdeck.api import Key, ObjectMeta, Resource, Time, check_label_value, owner_reference, to_dict
-from quarterdeck.api.k8s import Pod
+from quarterdeck.api import (
+    Key,
+    ObjectMeta,
+    Resource,
+    Time,
+    check_label_value,
+    decode_json,
+    from_dict,
+    owner_reference,
+    to_dict,
+)
+from quarterdeck.api.k8s import DeviceClass, Pod, ResourceClaim
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.logic.bindrequest import is_about
 from quarterdeck.operators.kai.logic.condition import explanations, with_unschedulable
+from quarterdeck.operators.kai.logic.device import allocation_document
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
-from quarterdeck.operators.kai.types import BindRequest, BindRequestSpec, PodGroup, ReceivedGPU
+from quarterdeck.operators.kai.types import (
+    BindRequest,
+    BindRequestSpec,
+    PodGroup,
+    ReceivedGPU,
+    ResourceClaimAllocation,
+)
 from quarterdeck.runtime.cache import Cache
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.loop.clock import Clock, time_now
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.scheduler import decision as core
 from quarterdeck.scheduler.decision import Decision
+from quarterdeck.scheduler.intake import pod_info
 
-from .binder import is_about
 from .ownwrites import OwnWrites
 from .schedulingevent import SchedulingEvents
 
@@ -214,12 +232,29 @@ class Committer:
             spec=BindRequestSpec(
                 pod_name=pod.metadata.name,
                 selected_node=decision.node,
-                received_resource_type=names.FRACTION if decision.is_fraction else names.REGULAR,
+                received_resource_type=_received_type(decision),
                 received_gpu=ReceivedGPU(count=decision.gpu_count, portion=f"{decision.gpu_portion:.2f}"),
                 selected_gpu_groups=decision.gpu_groups,
+                resource_claim_allocations=tuple(self._allocations(pod, decision)),
                 backoff_limit=self._settings.bind_backoff_limit,
             ),
         )
+
+    def _allocations(self, pod: Pod, decision: core.Bind) -> Iterator[ResourceClaimAllocation]:
+        """What the claims of a pod get, as their status will have it."""
+        if not decision.claims:
+            return
+        classes = {
+            entry.name: decode_json(entry.raw) for entry in self._cache.informer(DeviceClass).entries()
+        }
+        claims = {each.reference: each.claim for each in pod_info(pod.to_dict()).claims}
+        for reference, allocation in decision.claims:
+            key = Key(decision.pod.namespace, claims.get(reference, ""))
+            claim = self._cached(ResourceClaim, key).to_dict()
+            document = (claim.get("status") or {}).get("allocation")
+            if document is None:
+                document = allocation_document(allocation, claim, classes)
+            yield from_dict({"name": reference, "allocation": document}, ResourceClaimAllocation)
 
     async def _create(self, pod: Pod, request: BindRequest) -> BindRequest:
         """Create a bind request; one that is left of an earlier pod of the name makes way."""
@@ -276,3 +311,9 @@ class Committer:
         patch = MergePatch({"status": {"schedulingConditions": to_dict(conditions)}})
         async with self._at_once:
             self.writes.wrote(await self._client.status.patch(group, patch))
+
+
+def _received_type(decision: core.Bind) -> str:
+    if decision.is_fraction:
+        return names.FRACTION
+    return names.MIG_INSTANCE if decision.is_mig else names.REGULAR

@@ -12,17 +12,25 @@ from typing import Any, Final, Generic, TypeVar
 from quarterdeck.api import Key, Resource, decode_json
 from quarterdeck.api.k8s import (
     ConfigMap,
+    DeviceClass,
     Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     PriorityClass,
+    ResourceClaim,
+    ResourceSlice,
     StorageClass,
 )
 from quarterdeck.client import AnyKind, metadata_of
-from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.demand import Surroundings, read_pod, with_demands
+from quarterdeck.operators.kai.logic.device import (
+    DeviceAccount,
+    account_of,
+    read_slice,
+    with_claimable_gpus,
+)
 from quarterdeck.operators.kai.logic.intake import (
     bind_request_info,
     pod_group_info,
@@ -30,6 +38,7 @@ from quarterdeck.operators.kai.logic.intake import (
     queue_info,
     topology_info,
 )
+from quarterdeck.operators.kai.logic.shard import Pool
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
@@ -38,6 +47,8 @@ from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.operator.rbac import watch_rules
 from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.snapshot import Snapshot
+
+from .deviceselector import DeviceSelectors
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -58,7 +69,9 @@ KINDS: Final[tuple[AnyKind, ...]] = (
     CONFIG_MAPS,
 )
 """What a snapshot is taken of."""
-RULES: Final = tuple(rule for kind in KINDS for rule in watch_rules(kind))
+DEVICE_KINDS: Final[tuple[AnyKind, ...]] = (ResourceSlice, DeviceClass, ResourceClaim)
+"""The same of clusters that have them."""
+RULES: Final = tuple(rule for kind in (*KINDS, *DEVICE_KINDS) for rule in watch_rules(kind))
 
 
 class _Reading(Generic[T]):
@@ -87,13 +100,21 @@ class _Reading(Generic[T]):
 
 
 class SnapshotTaker:
-    """Takes snapshots of one cluster, or of one node pool of it."""
+    """Takes snapshots of one cluster, or of node pools of it."""
 
     def __init__(self, cache: Cache, settings: KaiSettings, clock: Clock) -> None:
         """Declares ``KINDS`` to the cache."""
-        self._settings: Final = settings
         self._clock: Final = clock
+        self._pool: Final = Pool(settings.node_pool_label, settings.node_pool or None)
         self._informers: Final = {kind: cache.informer(kind) for kind in KINDS}
+        self._informers.update((kind, cache.informer(kind, optional=True)) for kind in DEVICE_KINDS)
+        self._slices: Final = _Reading(
+            self._informers[ResourceSlice], lambda entry: read_slice(_document(entry))
+        )
+        self._resource_claims: Final = _Reading(self._informers[ResourceClaim], _document)
+        self._selectors: Final = DeviceSelectors()
+        self._devices: tuple[object, DeviceAccount] = (None, DeviceAccount())
+        """Of a version."""
         self._nodes: Final = _Reading(self._informers[Node], lambda entry: node_info(_document(entry)))
         self._pods: Final = _Reading(
             self._informers[Pod], lambda entry: read_pod(_document(entry), settings.scheduler_name)
@@ -106,6 +127,9 @@ class SnapshotTaker:
             storage_class=lambda name: self._find(StorageClass, name),
             volumes=self._volumes.values,
             has_config_map=lambda namespace, name: known.get(namespace, name) is not None,
+            resource_claim=lambda namespace, name: self._find(ResourceClaim, name, namespace),
+            devices=self.devices,
+            queue_of=self._queue_of,
         )
         self._groups: Final = self._typed(PodGroup, pod_group_info)
         self._queues: Final = self._typed(Queue, queue_info)
@@ -115,24 +139,51 @@ class SnapshotTaker:
 
     def version(self) -> object:
         """Two moments with equal versions have equal snapshots, apart from the time."""
-        return tuple(
-            (shard, shard.store.version) for informer in self._informers.values() for shard in informer.shards
-        )
+        return self._version_of(self._informers)
 
-    def take(self) -> Snapshot:
-        """The cluster now, as far as the cache knows."""
+    def _version_of(self, kinds: Iterable[AnyKind]) -> object:
+        return tuple((shard, shard.store.version) for kind in kinds for shard in self._informers[kind].shards)
+
+    def devices(self) -> DeviceAccount:
+        """Devices and claims; computed when they have changed."""
+        version = self._version_of(DEVICE_KINDS)
+        if self._devices[0] != version:
+            slices = self._slices.values()
+            self._selectors.forget_others({each.name for each in slices})
+            classes = {entry.name: _document(entry) for entry in self._informers[DeviceClass].entries()}
+            claims = self._resource_claims.values()
+            self._devices = (version, account_of(slices, classes, claims, self._selectors.accepts))
+        return self._devices[1]
+
+    def _queue_of(self, namespace: str, group: str) -> str:
+        entry = self._informers[PodGroup].get(namespace, group) if group else None
+        found = (_document(entry).get("spec") or {}).get("queue") if entry is not None else None
+        return found or ""
+
+    def take(self, pool: Pool | None = None) -> Snapshot:
+        """The cluster now, or a part of it, as far as the cache knows; that of the settings unless told."""
+        pool = pool or self._pool
+        devices = self.devices()
         return Snapshot(
             now=self._clock.time(),
-            nodes=tuple(info for entry, info in self._nodes.all() if self._is_in_pool(entry)),
+            nodes=tuple(
+                with_claimable_gpus(info, devices.gpus)
+                for entry, info in self._nodes.all()
+                if pool.has(entry.labels)
+            ),
             pods=tuple(with_demands(pod, self._around) for _, pod in self._pods.all()),
-            pod_groups=tuple(info for entry, info in self._groups.all() if self._is_in_pool(entry)),
-            queues=self._queues.values(),
+            pod_groups=tuple(info for entry, info in self._groups.all() if pool.has(entry.labels)),
+            queues=tuple(info for entry, info in self._queues.all() if pool.has(entry.labels)),
             bind_requests=tuple(
-                info for entry, info in self._requests.all() if not self._is_left_over(entry, info.pod)
+                info
+                for entry, info in self._requests.all()
+                if pool.has(entry.labels) and not self._is_left_over(entry, info.pod)
             ),
             priority_classes=self._priorities.values(),
             topologies=self._topologies.values(),
             namespaces={entry.name: entry.labels for entry in self._informers[NAMESPACES].entries()},
+            devices=devices.devices,
+            claims=devices.claims,
         )
 
     def left_over_requests(self) -> list[Key]:
@@ -143,12 +194,6 @@ class SnapshotTaker:
         informer = self._informers[kind]
         decode = informer.decoder(kind)
         return _Reading(informer, lambda entry: read(decode(entry)))
-
-    def _is_in_pool(self, entry: Entry) -> bool:
-        wanted = self._settings.node_pool
-        if not wanted:
-            return True
-        return entry.labels.get(self._settings.node_pool_label, names.DEFAULT_NODE_POOL) == wanted
 
     def _is_left_over(self, request: Entry, pod: str) -> bool:
         present = self._informers[Pod].get(request.namespace, pod)

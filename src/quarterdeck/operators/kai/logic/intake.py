@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, cast
 
-from quarterdeck.api import UNSET, Duration, Maybe, ObjectMeta, Time, value_or
+from quarterdeck.api import UNSET, Duration, Maybe, ObjectMeta, Time, to_dict, value_or
 from quarterdeck.api.k8s import PriorityClass
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.types import (
@@ -19,6 +19,8 @@ from quarterdeck.operators.kai.types import (
     TopologyConstraint,
 )
 from quarterdeck.scheduler import snapshot as core
+
+from .device import read_allocation
 
 __all__ = [
     "bind_request_info",
@@ -129,6 +131,11 @@ def bind_request_info(request: BindRequest) -> core.BindRequestInfo:
         pod=request.spec.pod_name,
         node=request.spec.selected_node,
         gpu_groups=tuple(request.spec.selected_gpu_groups),
+        claims=tuple(
+            (each.name, read_allocation(to_dict(each.allocation)))
+            for each in request.spec.resource_claim_allocations
+            if each.allocation is not UNSET
+        ),
         phase=request.status.phase,
         failed_attempts=request.status.failed_attempts,
         backoff_limit=value_or(request.spec.backoff_limit, None),

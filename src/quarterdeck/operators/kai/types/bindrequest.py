@@ -17,7 +17,7 @@ class ReceivedGPU(Model):
 
 
 class ResourceClaimAllocation(Model):
-    """What a resource claim of the pod gets; carried, not used."""
+    """What a resource claim of the pod gets, by what the pod calls it."""
 
     name: str = omitempty("")
     allocation: Maybe[JsonObjectField] = UNSET

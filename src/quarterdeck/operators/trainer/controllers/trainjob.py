@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from quarterdeck.api import Key, PartialObjectMetadata, Resource, UnsetType, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import LimitRange
 from quarterdeck.errors import ApiError, Conflict, NotFound, QuarterdeckError, Terminal, ignore_not_found
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import lookup, names
+from quarterdeck.operators.trainer.jobsetkind import JobSetMissing
 from quarterdeck.operators.trainer.logic import status as statuses
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import spec_of
@@ -85,6 +86,8 @@ class TrainJobReconciler(Reconciler[TrainJob]):
         jobset = await self._own_jobset(ctx)
         if jobset is not None:
             status = self._framework.status(job.evolve(status=status), jobset)
+        missing = str(problem) if isinstance(problem, JobSetMissing) else ""
+        status = statuses.with_jobset_missing(status, missing, ctx.now())
         status = await self._enforce_deadline(ctx, status, jobset)
         await self._write_status(ctx, status)
         if problem is not None:

@@ -15,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy
 
 from .plugin import EnvOwner, Shape, SystemEnv
-from .template import Json, container_of, replicated_jobs, upsert_env
+from .template import Json, any_container_of, replicated_jobs, upsert_env
 
 __all__ = ["Drift", "find_drift", "repaired"]
 
@@ -41,10 +41,9 @@ class Drift(msgspec.Struct, frozen=True):
         return [entry["name"] for entry in self.entries]
 
 
-def find_drift(owner: EnvOwner, policy: MLPolicy, jobset: JobSet) -> list[Drift]:
-    """What differs in a live JobSet."""
+def find_drift(owner: EnvOwner, policy: MLPolicy, jobset: JobSet, processes: str) -> list[Drift]:
+    """What differs in a live JobSet; ``processes`` is what it was rendered with, empty if nobody knows."""
     template: Json = to_dict(jobset.spec)
-    processes = jobset.metadata.annotations.get(names.PROCESSES_PER_NODE, "")
     shape = Shape(job_name=jobset.metadata.name, template=template, policy=policy, processes=processes)
     found: list[Drift] = []
     for target in owner.system_env(shape):
@@ -84,7 +83,7 @@ def _is_known(entry: Json, target: SystemEnv, processes: str, present: Json, job
 
 def _is_own(jobset: JobSet, target: SystemEnv, variable: str) -> bool:
     """Whether the operator was the last to set the value of a variable."""
-    path = (
+    template = (
         "f:spec",
         "f:replicatedJobs",
         _key(target.job),
@@ -92,16 +91,15 @@ def _is_own(jobset: JobSet, target: SystemEnv, variable: str) -> bool:
         "f:spec",
         "f:template",
         "f:spec",
-        "f:containers",
-        _key(target.container),
-        "f:env",
-        _key(variable),
-        "f:value",
     )
+    entry_path = (_key(target.container), "f:env", _key(variable), "f:value")
     return any(
         entry.manager == names.FIELD_MANAGER
         and not isinstance(entry.fields_v1, msgspec.UnsetType)
-        and _has(_plain(entry.fields_v1), path)
+        and any(
+            _has(_plain(entry.fields_v1), (*template, containers, *entry_path))
+            for containers in ("f:containers", "f:initContainers")
+        )
         for entry in jobset.metadata.managed_fields
     )
 
@@ -121,7 +119,7 @@ def _has(fields: Any, path: Sequence[str]) -> bool:
 
 def _container(template: Json, job: str, name: str) -> Json | None:
     found = next((each for each in replicated_jobs(template) if each.get("name") == job), None)
-    return container_of(found, name) if found is not None else None
+    return any_container_of(found, name) if found is not None else None
 
 
 def repaired(jobset: JobSet, drift: Sequence[Drift]) -> JobSet:

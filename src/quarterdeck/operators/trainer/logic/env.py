@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from quarterdeck.api import to_dict
 from quarterdeck.api.k8s import EnvVar
@@ -16,16 +17,19 @@ from .override import override_env
 from .template import Json, job_labels, job_spec, replicated_jobs, subdomain_of
 
 __all__ = [
+    "PROCESSES",
     "coordinator",
     "literal",
     "rank",
     "refuse_reserved",
+    "refuse_too_few_processes",
     "reserved_in",
     "trainer_size",
     "user_env",
 ]
 
-_REFUSAL = "must not have reserved envs"
+_REFUSAL: Final = "must not have reserved envs"
+PROCESSES: Final = "spec.trainer.numProcPerNode"
 
 
 def literal(name: str, value: str) -> Json:
@@ -70,3 +74,11 @@ def refuse_reserved(job: TrainJob, reserved: Collection[str]) -> list[FieldError
     if not found:
         return []
     return [fielderror.invalid("spec.trainer.env", env, f"{_REFUSAL}: {gostyle.plain(found)}")]
+
+
+def refuse_too_few_processes(job: TrainJob) -> list[FieldError]:
+    """The refusal of a TrainJob without processes; the definition refuses them as well, older ones do not."""
+    processes = trainer_of(job).num_proc_per_node
+    if not isinstance(processes, int) or processes >= 1:
+        return []
+    return [fielderror.invalid(PROCESSES, processes, "must be greater than or equal to 1")]

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.api import Quantity, to_dict
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ResourceRequirements
 from quarterdeck.api.quota import pod_requests
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import (
     AnyRuntime,
@@ -24,7 +24,16 @@ from quarterdeck.operators.trainer.types import (
 )
 
 from .override import merge_overrides, patched_metadata
-from .template import Json, container_of, job_labels, job_spec, pod_spec, replicated_jobs, subdomain_of
+from .template import (
+    Json,
+    any_container_of,
+    container_of,
+    job_labels,
+    job_spec,
+    pod_spec,
+    replicated_jobs,
+    subdomain_of,
+)
 
 if TYPE_CHECKING:
     from .plugin import EnvOwner
@@ -55,7 +64,7 @@ def trainer_of(job: TrainJob) -> Trainer:
 
 
 class PodSet:
-    """The pods of one replicated job: a view of the template, and how many there are."""
+    """The pods of one replicated job: a view of the template, and how many there are of each replica."""
 
     __slots__ = ("count", "endpoints", "job")
 
@@ -73,6 +82,11 @@ class PodSet:
         return name
 
     @property
+    def replicas(self) -> int:
+        """Jobs of these pods; what a step of the TrainJob configures has one."""
+        return 1 if self.ancestor in names.STEPS else self.job.get("replicas", 1)
+
+    @property
     def ancestor(self) -> str:
         """The step of the TrainJob that configures it; empty if none does."""
         ancestor: str = job_labels(self.job).get(names.ANCESTOR_LABEL, "")
@@ -81,6 +95,10 @@ class PodSet:
     def container(self, name: str) -> Json | None:
         """A container; init containers do not count."""
         return container_of(self.job, name)
+
+    def any_container(self, name: str) -> Json | None:
+        """A container or else an init container."""
+        return any_container_of(self.job, name)
 
     @property
     def requests(self) -> Mapping[str, Quantity]:
@@ -96,6 +114,7 @@ class Info:
         "command",
         "containers",
         "env_owner",
+        "has_arguments",
         "job_name",
         "labels",
         "ml_policy",
@@ -104,6 +123,7 @@ class Info:
         "pod_labels",
         "pod_sets",
         "processes",
+        "record",
         "runtime_command",
         "runtime_resources",
         "template",
@@ -141,10 +161,14 @@ class Info:
         self.pod_sets: list[PodSet] = []
         self.processes = ""
         """Processes on each node, as the ML policy counts them; empty if it does not."""
+        self.record: dict[str, str] = {}
+        """What the objects are rendered with, for those who compare them later."""
         self.env_owner: EnvOwner | None = None
         """The plugin that sets the system's variables."""
         self.command: Sequence[str] = ()
         """What the trainer runs instead of the TrainJob's command; empty leaves that alone."""
+        self.has_arguments = True
+        """Whether the trainer has arguments beside its command."""
 
     @property
     def subdomain(self) -> str:
@@ -210,8 +234,8 @@ def _add_resources(info: Info, job: TrainJob) -> None:
             container["resources"] = merge_resources(container.get("resources") or {}, to_dict(wanted))
 
 
-def running_info(job: TrainJob, runtime: AnyRuntime, jobset: JobSet) -> Info:
-    """The same as a JobSet has it that runs."""
+def running_info(job: TrainJob, runtime: AnyRuntime, jobset: JobSet, record: Mapping[str, str]) -> Info:
+    """The same as a JobSet has it that runs, with what was noted about it."""
     policy = runtime.spec or None
     info = Info(
         job.metadata.name,
@@ -221,7 +245,8 @@ def running_info(job: TrainJob, runtime: AnyRuntime, jobset: JobSet) -> Info:
         labels=jobset.metadata.labels,
         annotations=jobset.metadata.annotations,
     )
-    info.processes = jobset.metadata.annotations.get(names.PROCESSES_PER_NODE, "")
+    info.record = dict(record)
+    info.processes = record.get(names.PROCESSES_PER_NODE, "")
     info.pod_sets = [
         PodSet(replicated, job_spec(replicated).get("parallelism", 1))
         for replicated in replicated_jobs(info.template)

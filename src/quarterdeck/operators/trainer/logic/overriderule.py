@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from quarterdeck.api import to_dict
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.api import check_dns1123_subdomain, to_dict
 from quarterdeck.api.k8s import Pod
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob, TrainJobSpec
 from quarterdeck.wire import fielderror
@@ -22,6 +23,7 @@ __all__ = ["active_jobs", "have_overrides_changed", "validate_overrides"]
 
 _OVERRIDES: Final = "spec.podTemplateOverrides"
 _PATCHES: Final = "spec.runtimePatches"
+_PATH: Final = re.compile(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 _ENV: Final = "must not have envs for the dataset-initializer, model-initializer, node containers"
 _FIXED: Final = (
     "volumes",
@@ -58,6 +60,7 @@ def _validate_content(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
 
 def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
     for patch in spec.runtime_patches:
+        yield from _validate_manager(patch.manager)
         for job in _patched_jobs(to_dict(patch)):
             name = job.get("name", "")
             if name not in info.containers:
@@ -65,6 +68,22 @@ def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
                 yield fielderror.invalid(_PATCHES, spec.runtime_patches, detail)
             for detail in _container_problems(info, name, _patched_pod(job)):
                 yield fielderror.invalid(_PATCHES, spec.runtime_patches, detail)
+
+
+def _validate_manager(manager: str) -> Iterator[FieldError]:
+    """A manager is a domain with a path; the definition says so too, that of upstream does not."""
+    field = f"{_PATCHES}.manager"
+    domain, _, path = manager.partition("/")
+    if not manager:
+        yield fielderror.required(field)
+    elif not domain or not path:
+        yield fielderror.invalid(field, manager, 'must be a domain-prefixed path (such as "acme.io/foo")')
+    else:
+        for why in check_dns1123_subdomain(domain):
+            yield fielderror.invalid(field, domain, why)
+        if not _PATH.fullmatch(path):
+            detail = f"Invalid path (regex used for validation is '{_PATH.pattern}')"
+            yield fielderror.invalid(field, path, detail)
 
 
 def _container_problems(info: Info, job: str, pod: Json) -> Iterator[str]:

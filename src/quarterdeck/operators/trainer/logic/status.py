@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quarterdeck.api import Conditions, Time, UnsetType, find_condition, is_condition_true
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import JobStatus, TrainJob, TrainJobStatus
 
@@ -17,6 +17,7 @@ __all__ = [
     "is_finished",
     "mirrored",
     "with_deadline_exceeded",
+    "with_jobset_missing",
     "with_suspension",
     "with_unsupported_runtime",
 ]
@@ -60,6 +61,21 @@ def with_deadline_exceeded(status: TrainJobStatus, now: Time) -> TrainJobStatus:
         message="TrainJob exceeded its active deadline",
         now=now,
     )
+    return _with(status, conditions)
+
+
+def with_jobset_missing(status: TrainJobStatus, problem: str, now: Time) -> TrainJobStatus:
+    """Why nothing can run, or nothing of it once that is past; a status must not become empty."""
+    conditions = Conditions(status.conditions)
+    if problem:
+        conditions.set(
+            names.JOBSET_MISSING, True, reason=names.JOBSET_NOT_INSTALLED, message=problem, now=now
+        )
+    elif len(conditions) > 1 or status.jobs_status:
+        conditions.remove(names.JOBSET_MISSING)
+    elif conditions.is_true(names.JOBSET_MISSING):
+        message = "the cluster has JobSet now"
+        conditions.set(names.JOBSET_MISSING, False, reason=names.JOBSET_INSTALLED, message=message, now=now)
     return _with(status, conditions)
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 __all__ = [
     "Json",
+    "any_container_of",
     "container_of",
     "job_labels",
     "pod_spec",
@@ -61,6 +62,16 @@ def container_of(job: Json, name: str) -> Json | None:
     """The container of a name; init containers do not count."""
     containers: list[Json] = pod_spec(job).get("containers") or []
     return next((each for each in containers if each.get("name") == name), None)
+
+
+def any_container_of(job: Json, name: str) -> Json | None:
+    """The container of a name, or else the init container."""
+    found = container_of(job, name)
+    if found is not None:
+        return found
+    return next(
+        (each for each in pod_spec(job).get("initContainers") or () if each.get("name") == name), None
+    )
 
 
 def subdomain_of(spec: Json, otherwise: str) -> str:

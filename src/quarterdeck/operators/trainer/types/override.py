@@ -8,6 +8,7 @@ from quarterdeck.api import (
     EMPTY_MAP,
     UNSET,
     Atomic,
+    Ge,
     Int64,
     Len,
     ListMap,
@@ -31,15 +32,16 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.api.k8s.pod import PodSchedulingGate, PodSecurityContext
 
-from .constraint import FEW, IMMUTABLE, NAME
+from .constraint import FEW, IMMUTABLE, LABEL, NAME
 
 _DOMAIN_PATH: Final = Pattern(
     r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
     r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$"
 )
-_NODE_SELECTOR: Final = Len(max=64)
-_SOME: Final = Len(max=64)
-_JOBS: Final = Len(max=16)
+_SECRETS: Final = Len(max=64)
+_CONTAINERS: Final = Len(max=64)
+_GATES: Final = Len(max=16)
+_JOBS: Final = Len(max=100)
 
 
 class TargetJob(Model):
@@ -91,7 +93,7 @@ class PodTemplateOverride(Model):
 class ContainerPatch(Model):
     """What is changed of a container that the runtime has."""
 
-    name: Annotated[str, Required(), NAME] = omitempty("")
+    name: Annotated[str, Required(), LABEL] = omitempty("")
     env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
     volume_mounts: Annotated[Seq[VolumeMount], ListMap("mountPath"), FEW] = omitempty(())
     security_context: Maybe[SecurityContext] = UNSET
@@ -101,16 +103,16 @@ class PodSpecPatch(Model):
     """What is changed of a pod; where it runs may change while the TrainJob is suspended, the rest not."""
 
     service_account_name: Annotated[Maybe[str], IMMUTABLE, Len(max=253)] = UNSET
-    node_selector: Annotated[Map[str, str], _NODE_SELECTOR] = omitempty(EMPTY_MAP)
+    node_selector: Map[str, str] = omitempty(EMPTY_MAP)
     affinity: Maybe[Affinity] = UNSET
-    tolerations: Annotated[Seq[Toleration], Atomic(), _SOME] = omitempty(())
-    volumes: Annotated[Seq[Volume], ListMap("name"), _SOME] = omitempty(())
-    init_containers: Annotated[Seq[ContainerPatch], ListMap("name"), _JOBS] = omitempty(())
-    containers: Annotated[Seq[ContainerPatch], ListMap("name"), _JOBS] = omitempty(())
-    scheduling_gates: Annotated[Seq[PodSchedulingGate], ListMap("name"), _SOME] = omitempty(())
-    image_pull_secrets: Annotated[Seq[PullSecret], ListMap("name"), _SOME] = omitempty(())
+    tolerations: Annotated[Seq[Toleration], Atomic(), FEW] = omitempty(())
+    volumes: Annotated[Seq[Volume], ListMap("name"), FEW] = omitempty(())
+    init_containers: Annotated[Seq[ContainerPatch], ListMap("name"), _CONTAINERS] = omitempty(())
+    containers: Annotated[Seq[ContainerPatch], ListMap("name"), _CONTAINERS] = omitempty(())
+    scheduling_gates: Annotated[Seq[PodSchedulingGate], ListMap("name"), _GATES] = omitempty(())
+    image_pull_secrets: Annotated[Seq[PullSecret], ListMap("name"), _SECRETS] = omitempty(())
     security_context: Maybe[PodSecurityContext] = UNSET
-    termination_grace_period_seconds: Annotated[Maybe[int], Int64, IMMUTABLE] = UNSET
+    termination_grace_period_seconds: Annotated[Maybe[int], Int64, Ge(0), IMMUTABLE] = UNSET
 
 
 class PodTemplatePatch(Model):
@@ -136,7 +138,7 @@ class JobTemplatePatch(Model):
 class ReplicatedJobPatch(Model):
     """Changes of a replicated job that the runtime has."""
 
-    name: Annotated[str, Required(), NAME] = omitempty("")
+    name: Annotated[str, Required(), LABEL] = omitempty("")
     template: Maybe[JobTemplatePatch] = UNSET
 
 

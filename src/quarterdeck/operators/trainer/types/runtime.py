@@ -14,6 +14,7 @@ from quarterdeck.api import (
     IntOrString,
     Len,
     ListMap,
+    ListSet,
     Maybe,
     Model,
     ObjectMeta,
@@ -22,11 +23,11 @@ from quarterdeck.api import (
     Seq,
     omitempty,
 )
-from quarterdeck.api.jobset import JobSetSpec
 from quarterdeck.api.k8s import MetricSpec
+from quarterdeck.operators.jobset.types import JobSetSpec
 from quarterdeck.operators.trainer import names
 
-from .constraint import NAME
+from .constraint import LABEL
 
 
 class ElasticPolicy(Model):
@@ -41,11 +42,11 @@ class ElasticPolicy(Model):
 class EnvInjectionTarget(Model):
     """More containers that get the variables of the policy."""
 
-    job_name: Annotated[str, Required(), NAME] = omitempty("")
+    job_name: Annotated[str, Required(), LABEL] = omitempty("")
     container_names: Annotated[
-        Seq[str],
+        Seq[Annotated[str, Len(max=63)]],
         Required(),
-        Atomic(),
+        ListSet(),
         Len(1, 8),
         Cel(
             f"!self.exists(name, name == '{names.NODE}')",
@@ -79,9 +80,14 @@ class TorchPolicy(Model):
 class MpiPolicy(Model):
     """MPI: a launcher that reaches the nodes by SSH."""
 
-    num_proc_per_node: Annotated[Maybe[int], Int32, Default(1)] = UNSET
+    num_proc_per_node: Annotated[
+        Maybe[int],
+        Int32,
+        Default(1),
+        Cel("self >= 1", message="NumProcPerNode in mpiPolicy must be >= 1"),
+    ] = UNSET
     mpi_implementation: Annotated[Maybe[str], Enum(names.OPEN_MPI, ""), Default(names.OPEN_MPI)] = UNSET
-    ssh_auth_mount_path: Annotated[Maybe[str], Default("/root/.ssh")] = UNSET
+    ssh_auth_mount_path: Annotated[Maybe[str], Default("/root/.ssh"), Len(max=4096)] = UNSET
     run_launcher_as_node: Annotated[Maybe[bool], Default(False)] = UNSET
     """Train on the launcher, too."""
 
@@ -94,6 +100,17 @@ class XGBoostPolicy(Model):
     """XGBoost: variables for its tracker."""
 
 
+class FluxPolicy(Model):
+    """Flux: pods that form a cluster of their own, in which the training runs."""
+
+    num_proc_per_node: Annotated[
+        Maybe[int],
+        Int32,
+        Default(1),
+        Cel("self >= 1", message="NumProcPerNode in fluxPolicy must be >= 1"),
+    ] = UNSET
+
+
 class MLPolicy(
     Model,
     rules=[
@@ -103,7 +120,7 @@ class MLPolicy(
         ),
         Cel(
             "(has(self.torch) ? 1 : 0) + (has(self.mpi) ? 1 : 0) + (has(self.jax) ? 1 : 0)"
-            " + (has(self.xgboost) ? 1 : 0) <= 1",
+            " + (has(self.xgboost) ? 1 : 0) + (has(self.flux) ? 1 : 0) <= 1",
             message="Only one of the policy can be configured",
         ),
     ],
@@ -116,6 +133,7 @@ class MLPolicy(
     mpi: Maybe[MpiPolicy] = UNSET
     jax: Maybe[JaxPolicy] = UNSET
     xgboost: Maybe[XGBoostPolicy] = UNSET
+    flux: Maybe[FluxPolicy] = UNSET
 
 
 class CoschedulingPolicy(Model):

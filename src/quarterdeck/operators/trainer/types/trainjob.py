@@ -33,22 +33,27 @@ from quarterdeck.api import (
 from quarterdeck.api.k8s import EnvVar, LocalObjectReference, ResourceRequirements
 from quarterdeck.operators.trainer import names
 
-from .constraint import FEW, IMMUTABLE, NAME
+from .constraint import FEW, IMMUTABLE, LABEL
 from .override import PodTemplateOverride, RuntimePatch
 
 _STORAGE_URI: Final = Cel(
     r"self.size() == 0 || self.matches('^[A-Za-z][A-Za-z0-9+.-]*://.+$')",
     message="storageUri may be empty, or it must be a valid URI (scheme://...)",
 )
+_PROCESSES: Final = Cel(
+    "type(self) == string || self >= 1", message="numProcPerNode must be greater than or equal to 1"
+)
 _COUNTER: Final = Ge(0)
+_Word = Annotated[str, Len(max=1048576)]
+"""Of a command; a function that the SDK sends along is one word."""
 
 
 class RuntimeRef(Model):
     """The runtime, by kind and name; a TrainingRuntime is looked for in the TrainJob's namespace."""
 
-    name: Annotated[str, Required(), Len(1, 253)] = omitempty("")
-    api_group: Annotated[Maybe[str], Default(names.GROUP)] = UNSET
-    kind: Annotated[Maybe[str], Default(names.CLUSTER_TRAINING_RUNTIME)] = UNSET
+    name: Annotated[str, Required(), LABEL] = omitempty("")
+    api_group: Annotated[Maybe[str], Default(names.GROUP), Len(max=253)] = UNSET
+    kind: Annotated[Maybe[str], Default(names.CLUSTER_TRAINING_RUNTIME), Len(max=253)] = UNSET
 
     @property
     def key(self) -> str:
@@ -77,13 +82,13 @@ class Initializer(Model):
 class Trainer(Model):
     """The container that trains, and how often it runs."""
 
-    image: Maybe[str] = UNSET
-    command: Annotated[Seq[str], Atomic(), FEW] = omitempty(())
-    args: Annotated[Seq[str], Atomic(), FEW] = omitempty(())
+    image: Annotated[Maybe[str], Len(max=500)] = UNSET
+    command: Annotated[Seq[_Word], Atomic(), FEW] = omitempty(())
+    args: Annotated[Seq[_Word], Atomic(), FEW] = omitempty(())
     env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
     num_nodes: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
     resources_per_node: Maybe[ResourceRequirements] = UNSET
-    num_proc_per_node: Maybe[IntOrString] = UNSET
+    num_proc_per_node: Annotated[Maybe[IntOrString], _PROCESSES] = UNSET
     """Processes on each node: a number or, for Torch, auto, cpu or gpu."""
 
 
@@ -120,7 +125,7 @@ class TrainJobSpec(Model):
 class JobStatus(Model):
     """Jobs of one replicated job, counted."""
 
-    name: Annotated[str, Required(), NAME] = omitempty("")
+    name: Annotated[str, Required(), LABEL] = omitempty("")
     ready: Annotated[int, Int32, Required(), _COUNTER] = 0
     succeeded: Annotated[int, Int32, Required(), _COUNTER] = 0
     failed: Annotated[int, Int32, Required(), _COUNTER] = 0
@@ -131,8 +136,8 @@ class JobStatus(Model):
 class TrainerMetric(Model):
     """A number that the training reports."""
 
-    name: Annotated[str, Required(), NAME] = omitempty("")
-    value: Annotated[str, Required()] = omitempty("")
+    name: Annotated[str, Required(), Len(1, 64)] = omitempty("")
+    value: Annotated[str, Required(), Len(1, 64)] = omitempty("")
 
 
 class TrainerStatus(Model):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from quarterdeck.api import Time
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import spec_of
@@ -36,16 +34,13 @@ def stamped(new: TrainJob, old: TrainJob | None, now: Time) -> TrainJob:
     if not patches or not new.spec:
         return new
     known = {each.manager: each for each in spec_of(old).runtime_patches} if old is not None else {}
-    dated = tuple(_dated(patch, known, now, is_new=old is None) for patch in patches)
+    dated = tuple(_dated(patch, known.get(patch.manager), now) for patch in patches)
     return new.evolve(spec=new.spec.evolve(runtime_patches=dated))
 
 
-def _dated(
-    patch: RuntimePatch, known: Mapping[str, RuntimePatch], now: Time, *, is_new: bool
-) -> RuntimePatch:
-    if is_new:
+def _dated(patch: RuntimePatch, before: RuntimePatch | None, now: Time) -> RuntimePatch:
+    """A date that comes with a new patch is kept: it may have been moved from another cluster."""
+    if before is None:
         return patch if patch.time else patch.evolve(time=now)
-    before = known.get(patch.manager)
-    if before is not None and before.training_runtime_spec == patch.training_runtime_spec:
-        return patch.evolve(time=before.time)
-    return patch.evolve(time=now)
+    is_same = before.training_runtime_spec == patch.training_runtime_spec
+    return patch.evolve(time=before.time if is_same else now)

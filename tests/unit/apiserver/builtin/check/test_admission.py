@@ -1,4 +1,4 @@
-"""The admission checks that are always on."""
+"""The admission plugins that were first: priorities, tolerations, runtime classes, resizes, namespaces."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.apiserver.builtin.check import always as admission
+from quarterdeck.apiserver.admission.plugin.namespace import terminating_namespace
 from quarterdeck.apiserver.builtin.cluster.priorityclass import SYSTEM_CLASSES
 from quarterdeck.apiserver.status import StatusError
-from tests.unit.apiserver.builtin.builtin_writepath import Context, create
+from tests.unit.apiserver.builtin.builtin_writepath import Admission, Context, create
 
 Json = dict[str, Any]
+NAMESPACES = "/api/v1/namespaces"
+CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 PODS = "/api/v1/namespaces/ns/pods"
 NOT_READY = {
     "key": "node.kubernetes.io/not-ready",
@@ -90,7 +92,7 @@ def test_one_default_class_at_a_time() -> None:
         "PriorityClass low is already marked as default. Only one default can exist"
     )
     same = priority_class("low", 5, globalDefault=True)
-    admission.validate("scheduling.k8s.io", "priorityclasses", "", "UPDATE", same, same, context)
+    Admission(CLASSES, "", "UPDATE", context).validate(same, same)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +130,7 @@ def test_zone_and_region_follow_the_node() -> None:
     expected = {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r"}
     assert create(PODS, pod(nodeName="n"), context)["metadata"]["labels"] == expected
     binding: Json = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n"}}
-    admission.mutate("", "pods", "binding", "CREATE", binding, None, context)
+    Admission(PODS, "binding", "CREATE", context).mutate(binding, None)
     assert binding["metadata"]["labels"] == expected
     assert "labels" not in create(PODS, pod(nodeName="unknown"), context)["metadata"]
 
@@ -138,7 +140,7 @@ def resize(context: Context) -> None:
     big = pod(
         nodeName="n", containers=[{"name": "c", "resources": {"requests": {"cpu": "500m", "memory": "2"}}}]
     )
-    admission.validate("", "pods", "resize", "UPDATE", big, small, context)
+    Admission(PODS, "resize", "UPDATE", context).validate(big, small)
 
 
 def test_a_resized_pod_fits_on_its_node() -> None:
@@ -159,12 +161,12 @@ def test_a_resized_pod_fits_on_its_node() -> None:
 def test_some_namespaces_stay() -> None:
     for name in ("default", "kube-system", "kube-public"):
         with pytest.raises(StatusError, match="this namespace may not be deleted"):
-            admission.validate("", "namespaces", "", "DELETE", None, {"metadata": {"name": name}}, Context())
-    admission.validate("", "namespaces", "", "DELETE", None, {"metadata": {"name": "mine"}}, Context())
+            Admission(NAMESPACES, "", "DELETE", Context()).validate(None, {"metadata": {"name": name}})
+    Admission(NAMESPACES, "", "DELETE", Context()).validate(None, {"metadata": {"name": "mine"}})
 
 
 def test_a_terminating_namespace_takes_nothing_new() -> None:
-    status = admission.terminating_namespace("", "configmaps", "b", "ns").to_status()
+    status = terminating_namespace("", "configmaps", "b", "ns").to_status()
     assert status["message"] == (
         'configmaps "b" is forbidden: unable to create new content in namespace ns '
         "because it is being terminated"
@@ -176,13 +178,3 @@ def test_a_terminating_namespace_takes_nothing_new() -> None:
             "field": "metadata.namespace",
         }
     ]
-
-
-def test_checks_know_what_they_look_at() -> None:
-    assert admission.covers("", "pods", "", "CREATE")
-    assert admission.covers("", "pods", "binding", "CREATE")
-    assert not admission.covers("", "pods", "status", "UPDATE")
-    assert not admission.covers("", "configmaps", "", "CREATE")
-    untouched = {"metadata": {"name": "x"}}
-    admission.mutate("", "configmaps", "", "CREATE", untouched, None, Context())
-    assert untouched == {"metadata": {"name": "x"}}

@@ -30,9 +30,16 @@ _ANNOTATION_BYTES: Final = 256 * 1024
 
 
 def check_clique(
-    clique: CliqueTemplate, path: str, *, set_name: str, is_standalone: bool, is_explicit: bool, is_new: bool
+    clique: CliqueTemplate,
+    path: str,
+    *,
+    set_name: str,
+    is_standalone: bool,
+    is_explicit: bool,
+    is_new: bool,
+    is_spread: bool = False,
 ) -> list[FieldError]:
-    """What is wrong with a clique."""
+    """What is wrong with a clique; ``is_spread``: its pods say how they are spread, be it by nothing."""
     errors = _check_name(clique.name, path, set_name, is_standalone=is_standalone)
     errors += _check_labels(clique.labels, f"{path}.labels")
     errors += _check_annotations(clique.annotations, f"{path}.annotations")
@@ -40,7 +47,11 @@ def check_clique(
     if is_explicit:
         errors += _check_starts_after(clique, f"{path}.spec.startsAfter")
     errors += _check_scaling(clique.spec, f"{path}.spec")
-    errors += _check_pods(clique.spec.pod_spec, f"{path}.spec.podSpec.spec", is_new=is_new)
+    pods, at = clique.spec.pod_spec, f"{path}.spec.podSpec.spec"
+    if is_new and (is_spread or pods.topology_spread_constraints):
+        given = pods.topology_spread_constraints
+        errors.append(invalid(f"{at}.topologySpreadConstraints", given, "must not be set"))
+    errors += _check_pods(pods, at, is_new=is_new)
     return errors
 
 
@@ -103,7 +114,7 @@ def _check_starts_after(clique: CliqueTemplate, path: str) -> list[FieldError]:
             errors.append(invalid(path, parent, "clique dependency cannot refer to itself"))
     twice = [parent for parent, count in Counter(parents).items() if count > 1]
     if twice:
-        errors.append(duplicate(path, ", ".join(twice)))
+        errors.append(duplicate(path, twice))
     return errors
 
 
@@ -130,9 +141,6 @@ def _check_scaling(spec: PodCliqueSpec, path: str) -> list[FieldError]:
 
 def _check_pods(pods: PodSpec, path: str, *, is_new: bool) -> list[FieldError]:
     errors: list[FieldError] = []
-    if is_new and pods.topology_spread_constraints:
-        at = f"{path}.topologySpreadConstraints"
-        errors.append(invalid(at, pods.topology_spread_constraints, "must not be set"))
     if is_new and pods.node_name:
         errors.append(invalid(f"{path}.nodeName", pods.node_name, "must not be set"))
     errors += _check_variables(pods.containers, f"{path}.containers")
@@ -145,9 +153,8 @@ def _check_variables(containers: Sequence[Container], path: str) -> list[FieldEr
     for place, container in enumerate(containers):
         at = f"{path}[{place}].env"
         for index, variable in enumerate(container.env):
-            errors += [
-                invalid(f"{at}[{index}].name", variable.name, text) for text in _check_variable(variable.name)
-            ]
+            if problems := _check_variable(variable.name):
+                errors.append(invalid(f"{at}[{index}].name", variable.name, "; ".join(problems)))
         twice = [name for name, count in Counter(each.name for each in container.env).items() if count > 1]
         if twice:
             errors.append(duplicate(at, twice))

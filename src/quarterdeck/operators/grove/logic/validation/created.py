@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from quarterdeck.api import Duration, UnsetType, check_dns1123_subdomain
@@ -14,33 +14,37 @@ from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required
 from .clique import check_clique
 from .dependency import cycles
 from .group import check_groups
+from .mnnvl import check_mnnvl_groups, mnnvl_changes
 from .rules import TEMPLATE, Rules
 from .sharing import check_claim_templates, check_sharing
 
 __all__ = ["duplicates", "validate"]
 
-_MNNVL_OFF: Final = (
-    "MNNVL is not enabled in the operator configuration. Either enable MNNVL globally or remove "
-    f"the {names.MNNVL_GROUP} annotation"
-)
 _SCHEDULER: Final = f"{TEMPLATE}.cliques.spec.podSpec.schedulerName"
 
 
-def validate(pcs: PodCliqueSet, rules: Rules, *, old: PodCliqueSet | None = None) -> list[FieldError]:
-    """What is wrong with a set; ``old`` is what is being changed, if anything is."""
+def validate(
+    pcs: PodCliqueSet, rules: Rules, *, old: PodCliqueSet | None = None, spread: Collection[int] = ()
+) -> list[FieldError]:
+    """What is wrong with a set; ``old`` is what is being changed, if anything is.
+
+    ``spread``: places of cliques whose pods say how they are spread, be it by an empty list.
+    """
     template = pcs.spec.template
     errors = _check_metadata(pcs)
     errors += _check_replicas(pcs)
     errors += _check_startup_type(template)
     errors += check_claim_templates(template)
     errors += check_sharing(template)
-    errors += _check_cliques(pcs, is_new=old is None)
+    errors += _check_cliques(pcs, spread, is_new=old is None)
     errors += _check_schedulers(template, rules, old)
     errors += _check_dependencies(template)
     errors += check_groups(pcs)
     errors += _check_delay(template.termination_delay)
-    if not rules.has_mnnvl:
-        errors += _check_mnnvl(pcs)
+    if old is None:
+        errors += check_mnnvl_groups(pcs, is_enabled=rules.has_mnnvl)
+    else:
+        errors += mnnvl_changes(old, pcs)
     return errors
 
 
@@ -67,7 +71,7 @@ def _check_startup_type(template: PodCliqueSetTemplate) -> list[FieldError]:
     return [invalid(path, value, f"can only be one of {choices}")]
 
 
-def _check_cliques(pcs: PodCliqueSet, *, is_new: bool) -> list[FieldError]:
+def _check_cliques(pcs: PodCliqueSet, spread: Collection[int], *, is_new: bool) -> list[FieldError]:
     template = pcs.spec.template
     if not template.cliques:
         return [required(f"{TEMPLATE}.cliques", "at least one PodClique must be defined")]
@@ -81,13 +85,14 @@ def _check_cliques(pcs: PodCliqueSet, *, is_new: bool) -> list[FieldError]:
             is_standalone=clique.name not in grouped,
             is_explicit=template.clique_startup_type == names.EXPLICIT,
             is_new=is_new,
+            is_spread=index in spread,
         )
     same_names = duplicates(clique.name for clique in template.cliques)
     if same_names:
-        errors.append(duplicate(f"{TEMPLATE}.cliques.name", ", ".join(same_names)))
+        errors.append(duplicate(f"{TEMPLATE}.cliques.name", same_names))
     same_roles = duplicates(clique.spec.role_name for clique in template.cliques)
     if same_roles:
-        errors.append(duplicate(f"{TEMPLATE}.cliques.roleName", ", ".join(same_roles)))
+        errors.append(duplicate(f"{TEMPLATE}.cliques.roleName", same_roles))
     return errors
 
 
@@ -151,23 +156,3 @@ def _check_delay(delay: Duration | UnsetType) -> list[FieldError]:
     except ValueError as error:
         return [invalid(path, str(delay), str(error))]
     return [] if is_positive else [invalid(path, str(delay), "terminationDelay must be greater than 0")]
-
-
-def _check_mnnvl(pcs: PodCliqueSet) -> list[FieldError]:
-    template = pcs.spec.template
-    places: Sequence[tuple[str, str | None]] = (
-        ("metadata", pcs.metadata.annotations.get(names.MNNVL_GROUP)),
-        *(
-            (f"{TEMPLATE}.cliques[{index}]", clique.annotations.get(names.MNNVL_GROUP))
-            for index, clique in enumerate(template.cliques)
-        ),
-        *(
-            (f"{TEMPLATE}.podCliqueScalingGroups[{index}]", group.annotations.get(names.MNNVL_GROUP))
-            for index, group in enumerate(template.pod_clique_scaling_groups)
-        ),
-    )
-    return [
-        invalid(f"{path}.annotations[{names.MNNVL_GROUP}]", value, _MNNVL_OFF)
-        for path, value in places
-        if value is not None and value != "none"
-    ]

@@ -89,5 +89,5 @@ def _check_unique(pcs: PodCliqueSet) -> list[FieldError]:
     ):
         twice = [value for value in dict.fromkeys(values) if values.count(value) > 1]
         if twice:
-            errors.append(duplicate(f"{_PATH}.{field}", ", ".join(twice)))
+            errors.append(duplicate(f"{_PATH}.{field}", twice))
     return errors

@@ -33,9 +33,9 @@ def check_claim_templates(template: PodCliqueSetTemplate) -> list[FieldError]:
             at = f"{path}[{index}].templateSpec.spec.devices.requests"
             errors.append(required(at, "at least one device request is required"))
         seen.append(claim.name)
-    twice = [name for name in dict.fromkeys(seen) if name and seen.count(name) > 1]
+    twice = [name for name in dict.fromkeys(seen) if seen.count(name) > 1]
     if twice:
-        errors.append(duplicate(f"{path}.name", ", ".join(twice)))
+        errors.append(duplicate(f"{path}.name", twice))
     return errors
 
 

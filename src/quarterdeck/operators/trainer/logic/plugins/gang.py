@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quarterdeck.api import EMPTY_MAP, UNSET, ObjectMeta, Quantity, owner_reference, sum_quantities
-from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch
@@ -131,12 +131,13 @@ def _ended_before(pods: PodSet) -> Iterator[str]:
 
 
 def _members(info: Info) -> int:
-    return sum(pods.count for pods in _together(info))
+    return sum(pods.replicas * pods.count for pods in _together(info))
 
 
 def _resources(info: Info) -> Mapping[str, Quantity]:
     total = sum_quantities(
-        {name: amount * pods.count for name, amount in pods.requests.items()} for pods in _together(info)
+        {name: amount * (pods.replicas * pods.count) for name, amount in pods.requests.items()}
+        for pods in _together(info)
     )
     return total or EMPTY_MAP
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import status
 from quarterdeck.operators.trainer.logic.env import user_env
@@ -33,10 +33,12 @@ class JobSetPlugin:
     name: Final = "JobSet"
 
     def identify_pods(self, info: Info) -> None:
-        """One address for each pod."""
+        """One address for each pod, of all replicas."""
         for pods in info.pod_sets:
             pods.endpoints = [
-                f"{info.job_name}-{pods.name}-0-{index}.{info.subdomain}" for index in range(pods.count)
+                f"{info.job_name}-{pods.name}-{replica}-{index}.{info.subdomain}"
+                for replica in range(pods.replicas)
+                for index in range(pods.count)
             ]
 
     def build(self, info: Info, job: TrainJob, present: Present) -> list[Component]:
@@ -64,7 +66,7 @@ class JobSetPlugin:
                 if container is not None:
                     upsert_env(container, target.entries)
         if info.processes:
-            info.annotations[names.PROCESSES_PER_NODE] = info.processes
+            info.record[names.PROCESSES_PER_NODE] = info.processes
         return [Component(JobSet.from_dict(_document(info, job)))]
 
     def watches(self) -> list[Watch]:
@@ -84,7 +86,7 @@ class JobSetPlugin:
 
 def _find(info: Info, job: str, container: str) -> Json | None:
     pods = info.pod_set(job)
-    return pods.container(container) if pods is not None else None
+    return pods.any_container(container) if pods is not None else None
 
 
 def _add_initializers(info: Info, job: TrainJob) -> None:
@@ -124,6 +126,8 @@ def _add_trainer(info: Info, job: TrainJob, reserved: Sequence[str]) -> None:
             for key, value in (("image", trainer.image), ("command", command), ("args", trainer.args)):
                 if value:
                     container[key] = value if isinstance(value, str) else list(value)
+            if not info.has_arguments:
+                container.pop("args", None)
     for each in info.trainers():
         container = each.container(names.NODE)
         if container is not None:

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType
+from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.device import cpu_count, gpu_count
 from quarterdeck.operators.trainer.logic.env import (
+    PROCESSES,
     coordinator,
     literal,
     rank,
     refuse_reserved,
+    refuse_too_few_processes,
     trainer_size,
 )
-from quarterdeck.operators.trainer.logic.info import Info, resources_of, trainer_of
+from quarterdeck.operators.trainer.logic.info import Info, resources_of, spec_of, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Shape, SystemEnv
 from quarterdeck.operators.trainer.logic.template import (
     Json,
@@ -44,9 +47,15 @@ class Torch:
         return bool(policy.torch)
 
     def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
-        """Set nodes, processes and port; for torchtune the command as well."""
+        """Set nodes, processes and port; for torchtune the command as well.
+
+        Raises ``ReconcileError`` for variables that are to go where there is no container.
+        """
         if not self.is_active(info.ml_policy):
             return
+        missing = next(iter(_missing_targets(info)), None)
+        if missing is not None:
+            raise ReconcileError(_no_target(*missing))
         resize_trainer(info, job)
         resources = resources_of(info, job)
         gpus = gpu_count(resources)
@@ -63,15 +72,11 @@ class Torch:
             info.command = torchtune.command(info, job, nodes=pods.count, processes=processes, gpus=gpus)
 
     def system_env(self, shape: Shape) -> Sequence[SystemEnv]:
-        """The variables of torchrun; torchtune is told the address by its command instead."""
+        """The variables of torchrun; torchtune is told the address by its command instead.
+
+        Other containers need the address in any case: it may be they who wait for the first node.
+        """
         trainer, nodes = trainer_size(shape.template)
-        targets = [(trainer, names.NODE), *_more_targets(shape.policy)]
-        containers = {
-            (job.get("name", ""), name): container
-            for job in replicated_jobs(shape.template)
-            for target, name in targets
-            if target == job.get("name") and (container := container_of(job, name)) is not None
-        }
         entries = [
             literal(names.PET_NNODES, str(nodes)),
             literal(names.PET_NPROC_PER_NODE, shape.processes),
@@ -81,9 +86,15 @@ class Torch:
             literal(names.PET_MASTER_ADDR, coordinator(shape.job_name, shape.template)),
             literal(names.PET_MASTER_PORT, str(names.TRAINER_PORT)),
         ]
-        main = containers.get((trainer, names.NODE), {})
-        entries += [entry for entry in address if _needs(entry, main, shape.has_own_command)]
-        return [SystemEnv(job, name, entries, names.PET_NPROC_PER_NODE) for job, name in containers]
+        made: list[SystemEnv] = []
+        job = next((each for each in replicated_jobs(shape.template) if each.get("name") == trainer), None)
+        main = container_of(job, names.NODE) if job is not None else None
+        if main is not None:
+            needed = [entry for entry in address if _needs(entry, main, shape.has_own_command)]
+            made.append(SystemEnv(trainer, names.NODE, [*entries, *needed], names.PET_NPROC_PER_NODE))
+        for target, name in _more_targets(shape.policy):
+            made.append(SystemEnv(target, name, [*entries, *address], names.PET_NPROC_PER_NODE))
+        return made
 
     def validate(
         self, info: Info, old: TrainJob | None, new: TrainJob, facts: ClusterFacts
@@ -91,14 +102,14 @@ class Torch:
         """Processes, reserved variables, and what torchtune can do."""
         if not self.is_active(info.ml_policy):
             return []
-        found: list[FieldError] = []
+        found = [
+            fielderror.invalid("spec.runtimeRef", spec_of(new).runtime_ref, _no_target(*target))
+            for target in _missing_targets(info)
+        ]
         processes = trainer_of(new).num_proc_per_node
         if isinstance(processes, str) and processes not in names.PROCESS_WORDS:
-            found.append(
-                fielderror.invalid(
-                    "spec.trainer.numProcPerNode", processes, "must have an int value or [auto cpu gpu]"
-                )
-            )
+            found.append(fielderror.invalid(PROCESSES, processes, "must have an int value or [auto cpu gpu]"))
+        found += refuse_too_few_processes(new)
         found += refuse_reserved(new, self.reserved)
         if torchtune.is_entrypoint(trainer_of(new).command):
             found += torchtune.validate(info, new)
@@ -132,3 +143,16 @@ def _more_targets(policy: MLPolicy) -> list[tuple[str, str]]:
     if not injection:
         return []
     return [(target.job_name, name) for target in injection.targets for name in target.container_names]
+
+
+def _missing_targets(info: Info) -> list[tuple[str, str]]:
+    """Containers that are to get the variables and that the runtime does not have."""
+    return [
+        (job, name)
+        for job, name in _more_targets(info.ml_policy)
+        if (pods := info.pod_set(job)) is None or pods.any_container(name) is None
+    ]
+
+
+def _no_target(job: str, container: str) -> str:
+    return f'envInjection target podSet "{job}" container "{container}" not found in runtime template'

@@ -1,0 +1,103 @@
+"""How this machine becomes a node: arguments, the ``node`` part of the configuration file, places.
+
+node:
+  writable: false          # whether pods may write to the machine's files as you may
+  images:
+    - pattern: "docker.io/library/python:*"
+      command: [python3]
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from quarterdeck.cli.error import CommandError
+from quarterdeck.cli.instance import directory
+
+if TYPE_CHECKING:
+    from quarterdeck.cluster.agent.image import ImageRule
+
+__all__ = ["LocalNode", "add_local_node_arguments", "held_directory", "local_node"]
+
+_ROOT: Final = (
+    "pods would run as root; start it as another user, or say --allow-root if that is what you want"
+)
+
+
+class _NodeConfig(msgspec.Struct, forbid_unknown_fields=True):
+    images: list[dict[str, Any]] = []
+    writable: bool = False
+
+
+class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that was asked for."""
+
+    name: str
+    images: tuple[ImageRule, ...] = ()
+    is_writable: bool = False
+    taint: bool = False
+
+
+def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--allow-root", action="store_true", help="run pods although this is root, and so are they"
+    )
+    parser.add_argument(
+        "--taint-local-node",
+        action="store_true",
+        help="give the node the taint quarterdeck.dev/local:NoSchedule",
+    )
+    parser.add_argument("--node-name", default="", help="of this machine as a node (default: its host name)")
+
+
+def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNode:
+    """The node that the arguments ask for; raises CommandError for what cannot be."""
+    from quarterdeck.cluster.agent.image import ImageRule
+
+    if os.geteuid() == 0 and not arguments.allow_root:
+        raise CommandError(_ROOT)
+    try:
+        settings = msgspec.convert(config or {}, _NodeConfig)
+        images = msgspec.convert(settings.images, tuple[ImageRule, ...])
+    except msgspec.ValidationError as error:
+        raise CommandError(f"node: {error}") from error
+    name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"
+    return LocalNode(
+        name=name, images=images, is_writable=settings.writable, taint=arguments.taint_local_node
+    )
+
+
+@contextmanager
+def held_directory(data_dir: Path | None) -> Iterator[Path]:
+    """A folder for a node's pods that nobody else uses: in the data directory, or one of the user's.
+
+    What a cluster that was killed left in it is found there by the next one, and ended. Blocking.
+    """
+    candidates = (
+        [data_dir.absolute() / "node"]
+        if data_dir is not None
+        else [directory() / "nodes" / str(number) for number in range(100)]
+    )
+    for path in candidates:
+        path.mkdir(parents=True, exist_ok=True, mode=0o711)
+        lock = os.open(path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+            continue
+        try:
+            yield path
+        finally:
+            os.close(lock)
+        return
+    raise CommandError(f"{candidates[0]} is in use by another node")

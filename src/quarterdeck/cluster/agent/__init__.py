@@ -1,0 +1,1 @@
+"""This machine as a node: pods that run. See docs/node.md."""

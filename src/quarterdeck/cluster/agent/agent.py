@@ -1,0 +1,338 @@
+"""The node agent: watches the pods of this node and hands each to its worker."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import math
+import os
+import sys
+import zlib
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from quarterdeck.api import Key
+from quarterdeck.api.k8s import EndpointSlice, Pod, Service
+from quarterdeck.client import Client
+from quarterdeck.cluster.agent.folder import pod_folders
+from quarterdeck.cluster.agent.hosts import namespace_names
+from quarterdeck.cluster.agent.image import ImageRule
+from quarterdeck.cluster.agent.launch import Machine
+from quarterdeck.cluster.agent.process import ProcessRuntime
+from quarterdeck.cluster.agent.proxy import ServiceProxy, backends, service_address
+from quarterdeck.cluster.agent.registration import NodeRegistration
+from quarterdeck.cluster.agent.worker import NodeTools, PodWorker, end_folder
+from quarterdeck.cluster.node.statuspatch import status_patch
+from quarterdeck.errors import NotFound
+from quarterdeck.runtime.cache import CacheOptions, KindOptions
+from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.handler import MapContext
+from quarterdeck.runtime.controller.reconciler import Reconciler
+from quarterdeck.runtime.controller.result import Requeue, Result
+from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.log.field import get_logger
+from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
+from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+
+__all__ = ["AgentSettings", "NodeAgent"]
+
+NAME: Final = "kubelet"
+_WORKERS: Final = 16
+_ADDRESSES: Final = ipaddress.ip_network("127.64.0.0/10")
+_NAMES_KEY: Final = Key("", "names")
+_LONGEST_WAIT: Final = 30.0
+_STOP_SECONDS: Final = 5.0
+_log: Final = get_logger(__name__)
+
+
+class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a node runs pods."""
+
+    name: str
+    directory: str
+    """Where pods, their volumes and logs are kept."""
+    server: tuple[str, int] = ("127.0.0.1", 443)
+    """Where pods find the API server."""
+    images: tuple[ImageRule, ...] = ()
+    hidden: tuple[str, ...] = ()
+    """Folders that no container sees, beside the node's own."""
+    is_writable: bool = False
+    """Whether containers may write to the machine's files as far as the user may."""
+    taint: bool = False
+    """Whether only pods that tolerate ``quarterdeck.dev/local`` come here."""
+
+
+class NodeAgent(Reconciler[Pod]):
+    """Runs the pods of one node."""
+
+    def __init__(self, client: Client, settings: AgentSettings, namespaces: Sequence[str]) -> None:
+        """``namespaces`` are those that can be made here (``process.usable_namespaces``)."""
+        self._settings: Final = settings
+        self._directory: Final = Path(settings.directory)
+        self._runtime: Final = ProcessRuntime()
+        self._workers: Final[dict[str, PodWorker]] = {}
+        self._addresses: Final[dict[str, str]] = {}
+        self._proxy: Final = ServiceProxy()
+        self._names: Sequence[tuple[str, str, str]] = ()
+        self._tasks: Final[set[asyncio.Task[None]]] = set()
+        recorder = EventBroadcaster(client, api="core", host=settings.name)
+        self.manager: Final = Manager(
+            client,
+            cache=CacheOptions(by_kind={Pod: KindOptions(fields=f"spec.nodeName={settings.name}")}),
+            recorder=recorder,
+            options=ManagerOptions(watch_loop=False, graceful_shutdown_timeout=_STOP_SECONDS),
+        )
+        self.registration: Final = NodeRegistration(
+            client, settings.name, self._directory, runtimes=(self._runtime.name,), taint=settings.taint
+        )
+        self._tools: Final = NodeTools(
+            directory=self._directory,
+            client=client,
+            runtime=self._runtime,
+            machine=_machine(settings, namespaces),
+            images=settings.images,
+            recorder=self.manager.recorder(NAME),
+            spawn=self._spawn,
+            allocatable=self.registration.allocatable,
+            names=lambda: self._names,
+            services=self._services,
+        )
+        self._controller: Final = self._make_controller()
+        self.manager.add(self._controller)
+        self.manager.add(_names_controller(self._follow_names))
+        self.manager.add(self.registration)
+        self.manager.add(_Orphans(self))
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the node is registered and its pods are known."""
+        statistics = self.manager.statistics().controllers if self.manager.is_started else ()
+        return self.registration.is_registered and bool(statistics) and all(e.is_synced for e in statistics)
+
+    @property
+    def workers(self) -> Mapping[str, PodWorker]:
+        """The pods in hand, by uid."""
+        return self._workers
+
+    @property
+    def runtime(self) -> ProcessRuntime:
+        return self._runtime
+
+    async def run(self, ends_pods: Callable[[], bool]) -> None:
+        """Run until asked to stop; ``ends_pods`` is asked then whether the containers end, too."""
+        await asyncio.to_thread(self._find_addresses)
+        try:
+            async with self.manager:
+                with suppress(GracePeriodExceeded):  # what was under way is found again by the next agent
+                    await self.manager.serve()
+        finally:
+            if ends_pods():
+                await self._end_all()
+            for worker in self._workers.values():
+                worker.release()
+            await self._proxy.close()
+            for task in tuple(self._tasks):
+                task.cancel()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+
+    def request_stop(self) -> None:
+        """Begin to stop."""
+        self.manager.request_stop()
+
+    async def _end_all(self) -> None:
+        for folder in await asyncio.to_thread(pod_folders, self._directory):
+            await end_folder(self._runtime, folder)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        async def supervised() -> None:
+            try:
+                await work
+            except Exception as error:  # noqa: BLE001  supervision point: one container never ends the node
+                _log.error("a task of the node failed", error, task=name)
+
+        task = asyncio.get_running_loop().create_task(supervised(), name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    def _find_addresses(self) -> None:
+        """The addresses of pods that are here already."""
+        self._directory.mkdir(parents=True, exist_ok=True, mode=0o711)
+        for folder in pod_folders(self._directory):
+            record = folder.record()
+            if record is not None and record.ip:
+                self._addresses[folder.uid] = record.ip
+
+    def _take_address(self, pod: Pod) -> str:
+        if pod.spec.host_network is True:
+            return "127.0.0.1"
+        known = self._addresses.get(pod.metadata.uid)
+        if known is not None:
+            return known
+        taken = set(self._addresses.values())
+        size = _ADDRESSES.num_addresses
+        # Nodes of other clusters on this machine begin elsewhere.
+        place = zlib.crc32(str(self._directory.absolute()).encode()) & ~0xFF
+        while True:
+            place += 1
+            address = str(_ADDRESSES[place % (size - 2) + 1])
+            if address not in taken and not address.endswith((".0", ".255")):
+                self._addresses[pod.metadata.uid] = address
+                return address
+
+    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
+        """Bring a pod one step on."""
+        pod = ctx.obj
+        worker = self._workers.get(pod.metadata.uid)
+        if worker is None:
+            key = ctx.key
+            worker = PodWorker(
+                self._tools, pod, self._take_address(pod), lambda: self._controller.queue.add(key)
+            )
+            self._workers[pod.metadata.uid] = worker
+        status, after = await worker.sync(pod)
+        patch = status_patch(pod, status)
+        if patch is not None:
+            try:
+                ctx.replace(await ctx.client.status.patch(pod, patch))
+            except NotFound:
+                ctx.note_gone()
+                return None
+        if pod.metadata.is_deleting and await asyncio.to_thread(lambda: worker.has_ended):
+            await self._remove(worker)
+            with suppress(NotFound):
+                await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
+            return None
+        return Requeue(after=max(0.05, min(after, _LONGEST_WAIT * 20))) if after < math.inf else None
+
+    async def _remove(self, worker: PodWorker) -> None:
+        await worker.remove()
+        self._workers.pop(worker.uid, None)
+        self._addresses.pop(worker.uid, None)
+
+    async def deleted(self, ctx: DeleteContext) -> None:
+        """A pod is gone from the API: whatever still runs of it is ended."""
+        for worker in list(self._workers.values()):
+            metadata = worker.pod.metadata
+            if (metadata.namespace, metadata.name) == (ctx.key.namespace, ctx.key.name):
+                await self._remove(worker)
+
+    async def _follow_names(self, services: list[Service], slices: list[EndpointSlice]) -> None:
+        """Names and addresses have changed: hosts files and the proxy follow."""
+        addresses = self._service_addresses(services)
+        self._names = namespace_names(services, slices, addresses)
+        await self._proxy.update(backends(services, slices))
+        active = [worker for worker in self._workers.values() if worker.is_active]
+
+        def write() -> None:
+            for worker in active:
+                with suppress(FileNotFoundError):
+                    worker.write_hosts()
+
+        await asyncio.to_thread(write)
+
+    def _service_addresses(self, services: Iterable[Service]) -> dict[tuple[str, str], str]:
+        made = {
+            (each.metadata.namespace, each.metadata.name): service_address(each)
+            for each in services
+            if service_address(each)
+        }
+        if ("default", "kubernetes") in made:
+            made["default", "kubernetes"] = self._settings.server[0]
+        return made
+
+    def _services(self, namespace: str) -> tuple[list[Service], Mapping[tuple[str, str], str]]:
+        informer = self.manager.cache.informer(Service)
+        services = [informer.decoder(Service).once(each) for each in informer.entries(namespace)]
+        master = informer.get("default", "kubernetes")
+        if master is not None:
+            services = [each for each in services if each.metadata.name != "kubernetes"]
+            found: Service = informer.decoder(Service).once(master)
+            ports = tuple(each.evolve(port=self._settings.server[1]) for each in found.spec.ports)
+            services.append(found.evolve(spec=found.spec.evolve(ports=ports)))
+        return services, self._service_addresses(services)
+
+    async def remove_orphans(self, known: set[str]) -> None:
+        """End pods of this node that the API does not know any more."""
+        for folder in await asyncio.to_thread(pod_folders, self._directory):
+            if folder.uid not in known and folder.uid not in self._workers:
+                await end_folder(self._runtime, folder)
+                self._addresses.pop(folder.uid, None)
+
+    def _make_controller(self) -> Controller[Pod]:
+        return (
+            Builder(Pod, name=NAME)
+            .options(
+                max_concurrent_reconciles=_WORKERS,
+                field_manager="kubelet",
+                backoff_cap=_LONGEST_WAIT,
+                need_leader_election=False,
+                reconcile_timeout=None,
+            )
+            .build(self)
+        )
+
+
+class _Orphans:
+    """Looks once, when the pods of the node are known, for pods that were forgotten while nobody ran."""
+
+    name: Final = "orphaned-pods"
+    needs_leader_election: Final = False
+
+    def __init__(self, agent: NodeAgent) -> None:
+        self._agent: Final = agent
+
+    async def run(self) -> None:
+        informer = await self._agent.manager.cache.synced(Pod)
+        await self._agent.remove_orphans({entry.uid for entry in informer.entries()})
+
+
+def _machine(settings: AgentSettings, namespaces: Sequence[str]) -> Machine:
+    environment = {
+        "PATH": f"{os.path.dirname(sys.executable)}:{os.environ.get('PATH', os.defpath)}",
+        "HOME": os.path.expanduser("~"),
+        "LANG": "C.UTF-8",
+    }
+    return Machine(
+        namespaces=tuple(namespaces),
+        uid=os.geteuid(),
+        gid=os.getegid(),
+        groups=tuple(os.getgroups()),
+        environment=environment,
+        hidden=(str(Path(settings.directory).absolute()), *settings.hidden),
+        is_writable=settings.is_writable,
+    )
+
+
+FollowNames = Callable[[list[Service], list[EndpointSlice]], Coroutine[Any, Any, None]]
+
+
+class _NamesReconciler(Reconciler[Service]):
+    def __init__(self, follow: FollowNames) -> None:
+        self._follow: Final = follow
+
+    async def reconcile(self, ctx: Context[Service]) -> Result | None:
+        services = [*(await ctx.cache.list(Service))]
+        slices = [*(await ctx.cache.list(EndpointSlice))]
+        await self._follow(services, slices)
+        return None
+
+
+def _to_names(_context: MapContext, _obj: object) -> Iterable[Key]:
+    return (_NAMES_KEY,)
+
+
+def _names_controller(follow: FollowNames) -> Controller[Any]:
+    return (
+        Builder[Any](name="service-names")
+        .watches(Service, to=_to_names)
+        .watches(EndpointSlice, to=_to_names)
+        .options(need_leader_election=False)
+        .build(_NamesReconciler(follow))
+    )

@@ -1,0 +1,180 @@
+"""The Node object of this machine, its status and its lease."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from quarterdeck.api import MicroTime, ObjectMeta, Quantity, Time, owner_reference, to_dict
+from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node
+from quarterdeck.api.k8s.coordination import LeaseSpec
+from quarterdeck.api.k8s.node import (
+    NodeAddress,
+    NodeCondition,
+    NodeRuntimeHandler,
+    NodeSpec,
+    NodeStatus,
+    NodeSystemInfo,
+)
+from quarterdeck.api.k8s.placement import Taint
+from quarterdeck.client import Client, MergePatch, StrategicMergePatch
+from quarterdeck.cluster.agent import names
+from quarterdeck.cluster.agent.machine import MachineFacts, Pressure, read_facts, read_pressure
+from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
+from quarterdeck.runtime.log.field import get_logger
+
+__all__ = ["NodeRegistration", "node_status"]
+
+_LEASE_NAMESPACE: Final = "kube-node-lease"
+_LEASE_SECONDS: Final = 40
+_RENEW_SECONDS: Final = 10.0
+_STATUS_SECONDS: Final = 300.0
+_HOST: Final = "127.0.0.1"
+_log: Final = get_logger(__name__)
+
+
+def node_status(
+    name: str,
+    facts: MachineFacts,
+    pressure: Pressure,
+    runtimes: tuple[str, ...],
+    known: NodeStatus,
+    now: Time,
+) -> NodeStatus:
+    """What a Node says of a machine that is well. Pure."""
+    troubles = (
+        ("MemoryPressure", pressure.memory, "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory",
+         "kubelet has insufficient memory available", "kubelet has sufficient memory available"),
+        ("DiskPressure", pressure.disk, "KubeletHasDiskPressure", "KubeletHasNoDiskPressure",
+         "kubelet has disk pressure", "kubelet has no disk pressure"),
+        ("PIDPressure", pressure.pids, "KubeletHasInsufficientPID", "KubeletHasSufficientPID",
+         "kubelet has insufficient PID available", "kubelet has sufficient PID available"),
+    )  # fmt: skip
+    before = {each.type: each for each in known.conditions}
+
+    def condition(type: str, status: str, reason: str, message: str) -> NodeCondition:
+        old = before.get(type)
+        since = old.last_transition_time if old is not None and old.status == status else now
+        return NodeCondition(
+            type=type,
+            status=status,
+            reason=reason,
+            message=message,
+            last_heartbeat_time=now,
+            last_transition_time=since,
+        )
+
+    conditions = [
+        condition(type, "True" if bad else "False", worse if bad else better, bad_text if bad else good_text)
+        for type, bad, worse, better, bad_text, good_text in troubles
+    ]
+    conditions.append(condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
+    return known.evolve(
+        capacity=facts.capacity,
+        allocatable=facts.allocatable,
+        addresses=(
+            NodeAddress(type="InternalIP", address=_HOST),
+            NodeAddress(type="Hostname", address=name),
+        ),
+        conditions=tuple(conditions),
+        node_info=NodeSystemInfo(
+            machine_id=facts.machine_id,
+            system_uuid=facts.machine_id,
+            boot_id=facts.boot_id,
+            kernel_version=facts.kernel,
+            os_image=facts.os_image,
+            container_runtime_version=f"quarterdeck-{runtimes[0]}://1",
+            kubelet_version=KUBERNETES_VERSION,
+            operating_system="linux",
+            architecture=facts.architecture,
+        ),
+        runtime_handlers=tuple(NodeRuntimeHandler(name=each) for each in ("", *runtimes)),
+    )
+
+
+class NodeRegistration:
+    """Makes the Node, and says that it is alive for as long as it runs."""
+
+    name: Final = "node-registration"
+    needs_leader_election: Final = False
+
+    def __init__(
+        self, client: Client, name: str, directory: Path, *, runtimes: tuple[str, ...], taint: bool
+    ) -> None:
+        self._client: Final = client
+        self._name: Final = name
+        self._directory: Final = directory
+        self._runtimes: Final = runtimes
+        self._taint: Final = taint
+        self._facts: MachineFacts | None = None
+        self._node: Node | None = None
+        self._told: tuple[MachineFacts, Pressure] | None = None
+        self._told_at = 0.0
+        self.is_registered = False
+
+    def allocatable(self) -> Mapping[str, Quantity]:
+        """What pods can have of this machine."""
+        return self._facts.allocatable if self._facts is not None else {}
+
+    async def run(self) -> None:
+        """Register, then renew the lease and the status until cancelled."""
+        while True:
+            try:
+                await self._beat()
+            except (ApiError, TransportError) as error:
+                _log.warning("the node could not tell that it is alive", error=error)
+                self._node = None
+            await asyncio.sleep(_RENEW_SECONDS if self.is_registered else 1.0)
+
+    async def _beat(self) -> None:
+        self._facts = await asyncio.to_thread(read_facts, self._directory)
+        pressure = await asyncio.to_thread(read_pressure, self._directory)
+        node = self._node
+        if node is None:
+            node = self._node = await self._register()
+        news = (self._facts, pressure)
+        if news != self._told or time.monotonic() - self._told_at > _STATUS_SECONDS:
+            await self._tell(pressure)
+            self._told, self._told_at = news, time.monotonic()
+        await self._renew(node)
+        self.is_registered = True
+
+    async def _register(self) -> Node:
+        assert self._facts is not None
+        labels = {
+            "kubernetes.io/hostname": self._name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": self._facts.architecture,
+            names.RUNTIME: self._runtimes[0],
+        }
+        taints = (Taint(key=names.LOCAL_TAINT, effect="NoSchedule"),) if self._taint else ()
+        node = Node(metadata=ObjectMeta(name=self._name, labels=labels), spec=NodeSpec(taints=taints))
+        try:
+            return await self._client.create(node)
+        except AlreadyExists:
+            node = await self._client.get(Node, self._name)
+            return await self._client.patch(node, MergePatch({"metadata": {"labels": labels}}))
+
+    async def _tell(self, pressure: Pressure) -> None:
+        assert self._facts is not None
+        current = await self._client.get(Node, self._name)
+        now = Time.of_timestamp(time.time())
+        status = node_status(self._name, self._facts, pressure, self._runtimes, current.status, now)
+        # A patch, which cannot meet with a conflict: others write to a Node, too, and at the same moments.
+        await self._client.status.patch(current, StrategicMergePatch({"status": to_dict(status)}))
+
+    async def _renew(self, node: Node) -> None:
+        now = MicroTime.of_timestamp(time.time())
+        lease = Lease(
+            metadata=ObjectMeta(
+                name=self._name, namespace=_LEASE_NAMESPACE, owner_references=(owner_reference(node),)
+            ),
+            spec=LeaseSpec(holder_identity=self._name, lease_duration_seconds=_LEASE_SECONDS, renew_time=now),
+        )
+        try:
+            await self._client.patch(lease, MergePatch({"spec": {"renewTime": now}}))
+        except NotFound:
+            await self._client.create(lease)

@@ -1,0 +1,139 @@
+"""What the node tells the API server, and nobody else: logs, and streams into containers.
+
+It listens on a Unix socket in a folder that only the API server's user can open. Who may ask for what was
+decided there; here everything is answered.
+
+    GET      /containerLogs/<namespace>/<pod>/<container>    options as ``pods/log`` has them
+    GET/POST /exec/…  /attach/…  /portForward/<namespace>/<pod>
+    GET      /stats                                          what pods use
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from quarterdeck.cluster.agent.log import LogOptions, read_log
+from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
+from quarterdeck.cluster.agent.stream.forward import take_forward
+from quarterdeck.cluster.agent.stream.remote import Remote, StreamOptions
+from quarterdeck.wire.http import HttpServer, PulledStream, Request, Response, Route, text
+
+if TYPE_CHECKING:
+    from quarterdeck.cluster.agent.agent import NodeAgent
+    from quarterdeck.cluster.agent.worker import PodWorker
+
+__all__ = ["NodeServer"]
+
+
+class NodeServer:
+    """Answers for one node; an async context manager."""
+
+    def __init__(self, agent: NodeAgent, socket: Path) -> None:
+        self._agent: Final = agent
+        self._socket: Final = socket
+        self._http: Final = HttpServer(self._find)
+
+    async def start(self) -> None:
+        """Listen; whoever listened there before is gone."""
+        self._socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._socket.unlink(missing_ok=True)
+        await self._http.start_at_path(self._socket)
+        self._socket.chmod(0o600)
+
+    async def stop(self) -> None:
+        """Finish what is under way."""
+        await self._http.stop(drain=1.0)
+        self._socket.unlink(missing_ok=True)
+
+    def _find(self, request: Request) -> Route | Response:
+        return Route(self._serve)
+
+    def _serve(self, request: Request) -> Response | Awaitable[Response]:
+        parts = request.path.strip("/").split("/")
+        match parts:
+            case ["containerLogs", namespace, name, container]:
+                return self._log(request, namespace, name, container)
+            case ["exec" | "attach" as verb, namespace, name, container]:
+                return self._command(request, verb, namespace, name, container)
+            case ["portForward", namespace, name]:
+                return self._forward(request, namespace, name)
+        return text(404, "404 page not found\n")
+
+    def _worker(self, namespace: str, name: str) -> PodWorker | None:
+        for worker in self._agent.workers.values():
+            metadata = worker.pod.metadata
+            if (metadata.namespace, metadata.name) == (namespace, name):
+                return worker
+        return None
+
+    async def _log(self, request: Request, namespace: str, name: str, container: str) -> Response:
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        numbers = await asyncio.to_thread(worker.folder.run_numbers, container)
+        wants_previous = request.param("previous") in ("true", "1")
+        where = f'container "{container}" in pod "{name}"'
+        if wants_previous:
+            if len(numbers) < 2:
+                return text(400, f"previous terminated {where} not found")
+            number = numbers[-2]
+        elif numbers:
+            number = numbers[-1]
+        else:
+            hand = worker.view_of(container)
+            reason = hand.trouble.reason if hand.trouble is not None else "ContainerCreating"
+            if reason == "ErrImageNeverPull":
+                return text(400, f"{where} is waiting to start: image can't be pulled")
+            return text(400, f"{where} is waiting to start: {reason}")
+        options = _options(request)
+        folder = worker.folder.run_path(container, number)
+        return Response(200, content_type="text/plain", stream=PulledStream(read_log(folder, options)))
+
+    async def _command(
+        self, request: Request, verb: str, namespace: str, name: str, container: str
+    ) -> Response:
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        run = (await asyncio.to_thread(worker.view_of, container)).run
+        if run is None or not run.is_running:
+            return text(500, f'container not found ("{container}")')
+        folder = worker.folder.run_path(container, run.number)
+        words = request.query.get("command", [])
+
+        async def serve(remote: Remote, options: StreamOptions) -> Mapping[str, Any]:
+            if verb == "attach":
+                return await attach_to(folder, remote, options)
+            return await run_in(self._agent.runtime, folder, words, remote, options)
+
+        return take_command(request, serve)
+
+    def _forward(self, request: Request, namespace: str, name: str) -> Response:
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        return take_forward(request, worker.ip, f"{name}_{namespace}")
+
+
+def _options(request: Request) -> LogOptions:
+    since = request.param("sinceTime")
+    if seconds := request.param("sinceSeconds"):
+        since = _timestamp(time.time() - int(seconds))
+    stream = request.param("stream").lower()
+    return LogOptions(
+        follow=request.param("follow") in ("true", "1"),
+        tail=int(tail) if (tail := request.param("tailLines")) else None,
+        limit=int(limit) if (limit := request.param("limitBytes")) else None,
+        since=since.replace("Z", "") if since else "",
+        timestamps=request.param("timestamps") in ("true", "1"),
+        stream=stream if stream in ("stdout", "stderr") else "",
+    )
+
+
+def _timestamp(seconds: float) -> str:
+    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds))
+    return f"{whole}.{int(seconds % 1 * 1e9):09d}Z"

@@ -1,0 +1,173 @@
+"""The container's view of the file system: the machine's folders, read-only, and the pod's own places.
+
+The new root is a folder of the container. Each top-level folder of the machine is mounted into it, so ``/``
+itself is the container's to write to, and so is ``/tmp``. A mount path that the machine does not have is made
+without touching the machine: the folder that lacks it is opened up, which means replaced by a folder of the
+container's in which everything of the original is mounted again.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from quarterdeck.cluster.agent.shim.linux import MS_BIND, MS_PRIVATE, MS_REC, make_read_only, mount, pivot_to
+from quarterdeck.cluster.agent.shim.order import Bind, Launch
+
+__all__ = ["RootError", "enter_root"]
+
+_OWN: Final = ("tmp",)
+"""Top-level folders that each container has for itself."""
+_LIVE: Final = ("dev", "proc")
+"""Those that are not made read-only: what can be written there is not the disk."""
+_LINK_LIMIT: Final = 40
+
+
+class RootError(OSError):
+    """A mount path that cannot be made."""
+
+
+def enter_root(folder: Path, launch: Launch) -> None:
+    """Make the container's root in ``folder`` the root of this mount namespace."""
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    root = _Root(folder / "root", folder / "opened")
+    root.take_over(launch.root, is_writable=launch.is_writable)
+    if "pid" in launch.namespaces:
+        root.own_processes()
+    root.own_memory()
+    empty = folder / "empty"
+    empty.mkdir(exist_ok=True)
+    for path in launch.hidden:
+        root.hide(path, str(empty))
+    for bind in launch.binds:
+        root.bind(bind)
+    root.make_folder(launch.cwd)
+    if launch.is_root_read_only:
+        make_read_only(str(root.path), recursive=False)
+    pivot_to(str(root.path))
+
+
+class _Root:
+    def __init__(self, path: Path, opened: Path) -> None:
+        self.path: Final = path
+        self._opened: Final = opened
+        self._count = 0
+        path.mkdir(exist_ok=True)
+        opened.mkdir(exist_ok=True)
+        mount(str(path), str(path), flags=MS_BIND)
+
+    def take_over(self, origin: str, *, is_writable: bool) -> None:
+        for entry in os.scandir(origin):
+            target = self.path / entry.name
+            if entry.name in _OWN:
+                continue
+            _copy_entry(entry, target)
+            if entry.is_symlink() or is_writable or entry.name in _LIVE:
+                continue
+            make_read_only(str(target), recursive=True)
+        for name in _OWN:
+            folder = self.path / name
+            folder.mkdir(exist_ok=True)
+            folder.chmod(0o1777)
+        for name in _LIVE:  # an image's root folder has them empty
+            (self.path / name).mkdir(exist_ok=True)
+            if origin != "/":
+                mount(f"/{name}", str(self.path / name), flags=MS_BIND | MS_REC)
+
+    def own_processes(self) -> None:
+        try:
+            mount("proc", str(self.path / "proc"), "proc")
+        except OSError:
+            # Where the machine hides parts of its own /proc the kernel refuses; the machine's must do.
+            return
+
+    def own_memory(self) -> None:
+        target = self.path / "dev" / "shm"
+        if target.is_dir():
+            mount("shm", str(target), "tmpfs", options="mode=1777,size=64m")
+
+    def hide(self, path: str, empty: str) -> None:
+        place = self._inside(path)
+        if place.is_dir() and not place.is_symlink():
+            mount(empty, str(place), flags=MS_BIND)
+            make_read_only(str(place), recursive=False)
+
+    def bind(self, bind: Bind) -> None:
+        is_folder = os.path.isdir(bind.source)
+        target = self._make(bind.target, is_folder=is_folder)
+        mount(bind.source, str(target), flags=MS_BIND | MS_REC)
+        if bind.read_only:
+            make_read_only(str(target), recursive=False)
+
+    def make_folder(self, path: str) -> None:
+        with suppress(RootError):  # a program that cannot go there says so itself
+            self._make(path, is_folder=True)
+
+    def _inside(self, path: str) -> Path:
+        return self.path / path.lstrip("/")
+
+    def _make(self, target: str, *, is_folder: bool) -> Path:
+        """Where a path leads, made if it is not there; links are followed inside the root only."""
+        here, parts, links = self.path, [part for part in target.split("/") if part], 0
+        while parts:
+            part = parts.pop(0)
+            if part == ".":
+                continue
+            if part == "..":
+                here = here if here == self.path else here.parent
+                continue
+            step = here / part
+            if step.is_symlink():
+                links += 1
+                if links > _LINK_LIMIT:
+                    raise RootError(40, f"too many symbolic links in {target}")
+                to = os.readlink(step)
+                here = self.path if to.startswith("/") else here
+                parts = [each for each in to.split("/") if each] + parts
+                continue
+            if not step.exists():
+                self._create(step, target, is_folder=is_folder or bool(parts))
+            here = step
+        return here
+
+    def _create(self, step: Path, target: str, *, is_folder: bool) -> None:
+        try:
+            _touch(step, is_folder=is_folder)
+        except OSError:
+            self._open_up(step.parent)
+            try:
+                _touch(step, is_folder=is_folder)
+            except OSError as error:
+                raise RootError(
+                    error.errno, f"mount path {target} cannot be made: {error.strerror}"
+                ) from error
+
+    def _open_up(self, folder: Path) -> None:
+        """Replace a folder of the machine by one of ours with the same things in it."""
+        self._count += 1
+        copy = self._opened / str(self._count)
+        copy.mkdir(exist_ok=True)
+        mount(str(copy), str(copy), flags=MS_BIND)
+        for entry in os.scandir(folder):
+            _copy_entry(entry, copy / entry.name)
+        copy.chmod(folder.stat().st_mode & 0o7777)
+        mount(str(copy), str(folder), flags=MS_BIND | MS_REC)
+
+
+def _copy_entry(entry: os.DirEntry[str], target: Path) -> None:
+    """Let ``target`` be the same thing as an entry of another folder."""
+    if entry.is_symlink():
+        if not target.is_symlink():
+            os.symlink(os.readlink(entry.path), target)
+        return
+    _touch(target, is_folder=entry.is_dir(follow_symlinks=False))
+    mount(entry.path, str(target), flags=MS_BIND | MS_REC)
+
+
+def _touch(path: Path, *, is_folder: bool) -> None:
+    if is_folder:
+        path.mkdir(exist_ok=True)
+    else:
+        path.touch(exist_ok=True)

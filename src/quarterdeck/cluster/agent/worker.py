@@ -1,0 +1,430 @@
+"""One pod of this node: what should be is compared with what is, and the difference is made. One hand a pod.
+
+``sync`` is called whenever something may have changed: the pod, a container's end, a probe, a due time. It
+does what is due, writes the status if that is news, and says when to look again. Whatever takes long (hooks,
+probes, graceful ends) runs in tasks that wake it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from quarterdeck.api import Quantity, Time, value_or
+from quarterdeck.api.k8s import ConfigMap, Pod, PodStatus, Secret, Service
+from quarterdeck.client import Client
+from quarterdeck.cluster.agent.environment import (
+    ContainerConfigError,
+    References,
+    container_environment,
+    service_environment,
+)
+from quarterdeck.cluster.agent.folder import PodFolder, PodRecord, remove_tree, write_whole
+from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
+from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
+from quarterdeck.cluster.agent.image import ImageRule, find_image
+from quarterdeck.cluster.agent.launch import Machine, UnknownImage, make_launch
+from quarterdeck.cluster.agent.payload import VolumeError
+from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
+from quarterdeck.cluster.agent.process import ProcessRuntime, RuntimeFailure
+from quarterdeck.cluster.agent.shim.order import Launch
+from quarterdeck.cluster.agent.status import make_status
+from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Trouble, is_sidecar
+from quarterdeck.cluster.agent.volume import PodVolumes
+from quarterdeck.errors import ApiError, NotFound, TransportError
+from quarterdeck.runtime.contract import Recorder
+
+__all__ = ["NodeTools", "PodWorker", "end_folder"]
+
+_RETRY: Final = (2.0, 60.0)
+"""Seconds after which a container that could not be made is tried again: the first time, and at most."""
+_REFRESH_SECONDS: Final = 45.0
+_SOON: Final = 0.2
+_DEFAULT_GRACE: Final = 30
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeTools:
+    """What all pods of a node share."""
+
+    directory: Path
+    client: Client
+    runtime: ProcessRuntime
+    machine: Machine
+    images: Sequence[ImageRule]
+    recorder: Recorder
+    spawn: Spawn
+    allocatable: Callable[[], Mapping[str, Quantity]]
+    names: Callable[[], Sequence[tuple[str, str, str]]]
+    """Address, name and namespace of what can be found by name."""
+    services: Callable[[str], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]
+    """The Services that a namespace sees in its environment, and where they are reached."""
+
+
+class PodWorker:
+    """Has one pod in hand."""
+
+    def __init__(self, tools: NodeTools, pod: Pod, ip: str, wake: Callable[[], None]) -> None:
+        self._tools: Final = tools
+        self._wake: Final = wake
+        self.ip: Final = ip
+        self.uid: Final = pod.metadata.uid
+        self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
+        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable)
+        self._hands: Final[dict[str, ContainerHand]] = {}
+        self._is_set_up = False
+        self._set_up_failures = 0
+        self._failures: Final[dict[str, int]] = {}
+        self._ending: Outcome | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._stop_deadline = math.inf
+        self._refresh_at = 0.0
+        self._next_set_up = 0.0
+        self.pod = pod
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the pod has its files, and may still need them."""
+        return self._is_set_up and self.pod.status.phase not in ("Succeeded", "Failed")
+
+    async def sync(self, pod: Pod) -> tuple[PodStatus, float]:
+        """Do what is due; the status that the pod should have, and the seconds until something is due."""
+        self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip="127.0.0.1"))
+        now = time.time()
+        if pod.metadata.is_deleting:
+            return await self._sync_stopping(now)
+        if pod.status.phase in ("Succeeded", "Failed"):
+            return pod.status, math.inf
+        left = self._time_left(now)
+        if left <= 0 and self._ending is None:
+            text = "Pod was active on the node longer than the specified deadline"
+            self._tell("Normal", "DeadlineExceeded", text)
+            self._ending = Outcome("Failed", "DeadlineExceeded", text)
+        if self._ending is not None:
+            return await self._sync_stopping(now)
+        if not self._is_set_up and not await self._set_up(now):
+            sight = await self._look(now)
+            return self._status(sight), min(left, max(0.1, self._next_set_up - now))
+        sight = await self._look(now)
+        plan = make_plan(self.pod, sight)
+        if plan.outcome is not None:
+            return await self._sync_finished(sight)
+        after = min(plan.after, left)
+        for restart in plan.start:
+            after = min(after, await self._start(restart))
+        if plan.start:
+            sight = await self._look(now)
+        self._follow(sight, plan)
+        return self._status(sight), min(after, await self._refresh(now))
+
+    def _status(self, sight: PodSight) -> PodStatus:
+        runtime = self._tools.runtime.name
+        return make_status(self.pod, sight, ip=self.ip, runtime=runtime, ending=self._ending)
+
+    def _time_left(self, now: float) -> float:
+        limit, started = self.pod.spec.active_deadline_seconds, self.pod.status.start_time
+        if not isinstance(limit, int) or not isinstance(started, Time):
+            return float(limit) if isinstance(limit, int) else math.inf
+        return limit - (now - started.timestamp())
+
+    def _everything(self) -> list[AnyContainer]:
+        spec = self.pod.spec
+        return [*spec.init_containers, *spec.containers, *spec.ephemeral_containers]
+
+    def _hand(self, name: str) -> ContainerHand:
+        hand = self._hands.get(name)
+        if hand is None:
+            hand = self._hands[name] = ContainerHand(
+                name,
+                self.folder,
+                self._tools.runtime,
+                tell=self._tell,
+                wake=self._wake,
+                spawn=self._tools.spawn,
+            )
+        return hand
+
+    def _tell(self, type: str, reason: str, note: str, container: str = "") -> None:
+        kind: Literal["Normal", "Warning"] = "Warning" if type == "Warning" else "Normal"
+        self._tools.recorder.event(self.pod, kind, reason, reason, note)
+
+    async def _look(self, now: float) -> PodSight:
+        containers = self._everything()
+
+        def read() -> dict[str, ContainerView]:
+            return {each.name: self._hand(each.name).look() for each in containers}
+
+        is_stopping = self._ending is not None or self.pod.metadata.is_deleting
+        return PodSight(
+            containers=await asyncio.to_thread(read),
+            now=now,
+            has_network=self._is_set_up,
+            is_stopping=is_stopping,
+        )
+
+    def _follow(self, sight: PodSight, plan: Plan) -> None:
+        for container in self._everything():
+            run = sight.of(container).run
+            if run is None:
+                continue
+            hand = self._hand(container.name)
+            hand.follow(self.pod, container, run)
+            is_due_later = run.is_ended and run.attempt > 0 and plan.after < math.inf
+            if is_due_later and not hand.told_backoff(run):
+                where = f"{self.pod.metadata.name}_{self.pod.metadata.namespace}({self.uid})"
+                note = f"Back-off restarting failed container {container.name} in pod {where}"
+                self._tell("Warning", "BackOff", note, container.name)
+
+    async def _set_up(self, now: float) -> bool:
+        """Make the pod's folders, files and volumes; whether they are there."""
+        if now < self._next_set_up:
+            return False
+        pod = self.pod
+        record = PodRecord(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=self.uid, ip=self.ip)
+        await asyncio.to_thread(self.folder.set_up, record)
+        try:
+            await self._volumes.set_up(pod)
+        except (VolumeError, ApiError, TransportError) as error:
+            self._set_up_failures += 1
+            self._next_set_up = now + _retry_after(self._set_up_failures)
+            self._tell("Warning", "FailedMount", str(error))
+            return False
+        await asyncio.to_thread(self._write_files)
+        self._is_set_up = True
+        self._refresh_at = now + _REFRESH_SECONDS
+        return True
+
+    def _write_files(self) -> None:
+        pod = self.pod
+        name = fqdn(pod) if pod.spec.set_hostname_as_fqdn is True and fqdn(pod) else hostname(pod)
+        write_whole(self.folder.etc("hostname"), f"{name}\n".encode(), 0o644)
+        write_whole(self.folder.etc("resolv.conf"), resolver_file(pod), 0o644)
+        self.write_hosts()
+
+    def write_hosts(self) -> None:
+        """Bring the hosts file up to date, in place: containers have this very file mounted. Blocking."""
+        content = hosts_file(self.pod, self.ip, self._tools.names())
+        path = self.folder.etc("hosts")
+        if not path.exists():
+            write_whole(path, content, 0o644)
+        elif path.read_bytes() != content:
+            with path.open("r+b") as file:
+                file.write(content)
+                file.truncate()
+
+    async def _refresh(self, now: float) -> float:
+        """Bring volumes made from objects up to date; seconds until the next time."""
+        volumes = self.pod.spec.volumes
+        if not any(each.config_map or each.secret or each.projected or each.downward_api for each in volumes):
+            return math.inf
+        if now >= self._refresh_at:
+            self._refresh_at = now + _REFRESH_SECONDS
+            try:
+                await self._volumes.refresh(self.pod)
+            except (VolumeError, ApiError, TransportError) as error:
+                self._tell("Warning", "FailedMount", str(error))
+        return self._refresh_at - now
+
+    async def _start(self, restart: Restart) -> float:
+        """Begin a run; seconds until it should be looked at again."""
+        container = restart.container
+        hand = self._hand(container.name)
+        try:
+            environment = await self._environment(container)
+            image = find_image(self._tools.images, container.image)
+            volumes = {each.name: self._volumes.path(each.name) for each in self.pod.spec.volumes}
+
+            def make(run: Path) -> Launch:
+                return make_launch(
+                    self.pod,
+                    container,
+                    folder=self.folder,
+                    run=run,
+                    volumes=volumes,
+                    environment=environment,
+                    image=image,
+                    machine=self._tools.machine,
+                )
+
+            # Once for nothing: a run that cannot be made must not count as one.
+            await asyncio.to_thread(make, self.folder.run_path(container.name, restart.number))
+            note = f'Container image "{container.image}" already present on machine'
+            self._tell("Normal", "Pulled", note, container.name)
+            await hand.start(self.pod, restart, make, image_id=container.image)
+        except UnknownImage as error:
+            self._tell("Warning", "ErrImageNeverPull", str(error), container.name)
+            return self._fail(hand, "ErrImageNeverPull", str(error))
+        except ContainerConfigError as error:
+            self._tell("Warning", "Failed", f"Error: {error}", container.name)
+            return self._fail(hand, "CreateContainerConfigError", str(error))
+        except (RuntimeFailure, OSError) as error:
+            self._tell("Warning", "Failed", f"Error: {error}", container.name)
+            return self._fail(hand, "CreateContainerError", str(error))
+        self._failures.pop(container.name, None)
+        return math.inf
+
+    def _fail(self, hand: ContainerHand, reason: str, message: str) -> float:
+        count = self._failures[hand.name] = self._failures.get(hand.name, 0) + 1
+        delay = _retry_after(count)
+        hand.trouble = Trouble(reason, message, time.time() + delay)
+        return delay
+
+    async def _environment(self, container: AnyContainer) -> dict[str, str]:
+        pod = self.pod
+        services, addresses = self._tools.services(pod.metadata.namespace)
+        if pod.spec.enable_service_links is False:
+            services = [each for each in services if each.metadata.name == "kubernetes"]
+        return container_environment(
+            pod,
+            container,
+            await self._references(container),
+            service_environment(services, addresses),
+            self._tools.allocatable(),
+        )
+
+    async def _references(self, container: AnyContainer) -> References:
+        """The objects that a container's variables name."""
+        config_maps: set[str] = set()
+        secrets: set[str] = set()
+        for source in container.env_from:
+            if source.config_map_ref:
+                config_maps.add(source.config_map_ref.name)
+            if source.secret_ref:
+                secrets.add(source.secret_ref.name)
+        for variable in container.env:
+            origin = variable.value_from
+            if origin and origin.config_map_key_ref:
+                config_maps.add(origin.config_map_key_ref.name)
+            if origin and origin.secret_key_ref:
+                secrets.add(origin.secret_key_ref.name)
+        namespace, client = self.pod.metadata.namespace, self._tools.client
+        maps: dict[str, Mapping[str, str] | None] = {}
+        for name in config_maps:
+            try:
+                maps[name] = dict((await client.get(ConfigMap, name, namespace)).data)
+            except NotFound:
+                maps[name] = None
+        hidden: dict[str, Mapping[str, str] | None] = {}
+        for name in secrets:
+            try:
+                data = (await client.get(Secret, name, namespace)).data
+                hidden[name] = {key: value.decode(errors="surrogateescape") for key, value in data.items()}
+            except NotFound:
+                hidden[name] = None
+        return References(maps, hidden)
+
+    async def _sync_finished(self, sight: PodSight) -> tuple[PodStatus, float]:
+        """The pod's work is done: end what still runs beside it."""
+        if sight.all_ended(self._everything()):
+            self._release()
+            return self._status(sight), math.inf
+        self._begin_stop(float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE)))
+        return self._status(sight), math.inf
+
+    async def _sync_stopping(self, now: float) -> tuple[PodStatus, float]:
+        """The pod is to end: its containers are stopped."""
+        sight = await self._look(now)
+        if not sight.all_ended(self._everything()):
+            self._begin_stop(self._grace(now))
+        else:
+            self._release()
+        return self._status(sight), math.inf
+
+    def _grace(self, now: float) -> float:
+        usual = float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE))
+        metadata = self.pod.metadata
+        if not metadata.is_deleting:
+            return usual
+        grace = float(value_or(metadata.deletion_grace_period_seconds, usual))
+        end = metadata.deletion_timestamp
+        return max(0.0, min(grace, end.timestamp() - now)) if isinstance(end, Time) else grace
+
+    def _begin_stop(self, grace: float) -> None:
+        """End all containers within the grace; a shorter grace than before takes the place of the longer."""
+        deadline = time.monotonic() + grace
+        if self._stopping is not None and not self._stopping.done():
+            if deadline >= self._stop_deadline - 1.0:
+                return
+            self._stopping.cancel()
+        self._stop_deadline = deadline
+        self._stopping = self._tools.spawn(self._stop_all(grace), f"stop {self.pod.metadata.name}")
+
+    async def _stop_all(self, grace: float) -> None:
+        """The main containers together, then the sidecars, last started first."""
+        begun = time.monotonic()
+        sidecars = [each for each in self.pod.spec.init_containers if is_sidecar(each)]
+        others = [each for each in self._everything() if each not in sidecars]
+        async with asyncio.TaskGroup() as group:
+            for container in others:
+                group.create_task(self._stop_one(container, grace))
+        for container in reversed(sidecars):
+            left = max(0.0, grace - (time.monotonic() - begun))
+            await self._stop_one(container, max(left, min(grace, 2.0)))
+        self._wake()
+
+    async def _stop_one(self, container: AnyContainer, grace: float) -> None:
+        hand = self._hand(container.name)
+        run = (await asyncio.to_thread(hand.look)).run
+        if run is None or run.is_ended:
+            return
+        await hand.stop(self.pod, container, run, grace)
+
+    def _release(self) -> None:
+        for hand in self._hands.values():
+            hand.release()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no container of the pod runs. Blocking."""
+        return all(
+            run is None or run.is_ended for run in (self._hand(name).look().run for name in self._names())
+        )
+
+    def view_of(self, container: str) -> ContainerView:
+        """What is known of a container. Blocking."""
+        return self._hand(container).look()
+
+    def _names(self) -> set[str]:
+        return {*self.folder.containers(), *(each.name for each in self._everything())}
+
+    def release(self) -> None:
+        """Let go of the pod; its containers go on."""
+        if self._stopping is not None:
+            self._stopping.cancel()
+        self._release()
+
+    async def remove(self) -> None:
+        """End whatever runs at once, and take everything away."""
+        self.release()
+        await end_folder(self._tools.runtime, self.folder)
+        await self._volumes.remove()
+
+
+async def end_folder(runtime: ProcessRuntime, folder: PodFolder) -> None:
+    """End the containers of a pod that nobody wants any more, and remove its folder."""
+
+    def alive() -> list[Path]:
+        found = []
+        for name in folder.containers():
+            for number in folder.run_numbers(name):
+                run = folder.read_run(name, number)
+                if run is not None and not run.is_ended and folder.shim_of(name, number):
+                    found.append(folder.run_path(name, number))
+        return found
+
+    while running := await asyncio.to_thread(alive):
+        for path in running:
+            runtime.signal(path, signal.SIGKILL)
+        await asyncio.sleep(_SOON / 4)
+    await asyncio.to_thread(remove_tree, folder.path)
+
+
+def _retry_after(count: int) -> float:
+    first, most = _RETRY
+    return min(most, first * (1 << min(count - 1, 8)))

@@ -1,0 +1,28 @@
+"""The patch from one status of a pod to another: only what changed, and nothing of other people's. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quarterdeck.api import to_dict
+from quarterdeck.api.k8s import Pod, PodStatus
+from quarterdeck.client import StrategicMergePatch
+
+__all__ = ["status_patch"]
+
+
+def status_patch(pod: Pod, status: PodStatus) -> StrategicMergePatch | None:
+    """What turns the status of this very pod into another; None if they are the same."""
+    before, after = to_dict(pod.status), to_dict(status)
+    changes: dict[str, Any] = {key: value for key, value in after.items() if before.get(key) != value}
+    changes |= {key: None for key in before if key not in after}
+    if not changes:
+        return None
+    if "conditions" in changes:  # merged by type: those of others stay as they are
+        known = {each["type"]: each for each in before.get("conditions", ())}
+        changes["conditions"] = [
+            {**dict.fromkeys(known.get(each["type"], ())), **each}
+            for each in after["conditions"]
+            if known.get(each["type"]) != each
+        ]
+    return StrategicMergePatch({"metadata": {"uid": pod.metadata.uid}, "status": changes})

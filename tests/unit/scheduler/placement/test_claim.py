@@ -1,0 +1,140 @@
+"""Devices for claims: which are chosen, who may share them, and what happens when their users leave."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from quarterdeck.scheduler import CycleResult, Snapshot, schedule
+from quarterdeck.scheduler.decision import Bind
+from quarterdeck.scheduler.device import (
+    AllocatedDevice,
+    Allocation,
+    ClaimInfo,
+    DeviceConstraintInfo,
+    DeviceInfo,
+    DeviceRequestInfo,
+    Devices,
+    PodClaim,
+)
+from quarterdeck.scheduler.plan import Recorded, run_to_rest, simulate
+from quarterdeck.scheduler.plan.record import dump, load
+from quarterdeck.scheduler.settings import Settings
+from quarterdeck.scheduler.snapshot import BindRequestInfo
+from tests.unit.scheduler.randomclaims import gpu_of
+from tests.unit.scheduler.schedulerscene import NS, Scene
+
+
+def wants(count: int = 1, **more: Any) -> DeviceRequestInfo:
+    return DeviceRequestInfo(name="gpu", sort="gpu", count=count, **more)
+
+
+def claim(name: str = "c", *requests: DeviceRequestInfo, **more: Any) -> ClaimInfo:
+    return ClaimInfo(
+        namespace=NS, name=name, requests=tuple((each,) for each in requests or (wants(),)), **more
+    )
+
+
+def having(node: str, *numbers: int) -> Allocation:
+    devices = tuple(AllocatedDevice("gpu", gpu_of(node, number).id) for number in numbers)
+    return Allocation(devices=devices, node=node)
+
+
+def cluster(scene: Scene, devices: list[DeviceInfo], *claims: ClaimInfo, **pods: str) -> Snapshot:
+    """A scene whose pods use claims, by the pods' names."""
+    snapshot = scene.snapshot()
+    return replace(
+        snapshot,
+        devices=Devices(devices=tuple(devices), sorts={"gpu": tuple(each.id for each in devices)}),
+        claims=claims,
+        pods=tuple(
+            replace(pod, claims=(PodClaim("devices", pods[pod.name.replace("-", "_")]),), claimed_gpus=1)
+            for pod in snapshot.pods
+        ),
+    )
+
+
+def one_node(waiting: int = 1) -> Scene:
+    return Scene().node("n1", claimable_gpus=4).queue("q").job("g", waiting=waiting, least=1)
+
+
+def given(result: CycleResult) -> dict[str, list[str]]:
+    return {
+        each.pod.name: [device.device.name for _, allocation in each.claims for device in allocation.devices]
+        for each in result.decisions
+        if isinstance(each, Bind)
+    }
+
+
+FOUR = [gpu_of("n1", number, numa=str(number % 2), slot=str(number)) for number in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("constraint", "chosen"),
+    [
+        (DeviceConstraintInfo(attribute="numa"), ["gpu-0", "gpu-2"]),
+        (DeviceConstraintInfo(attribute="numa", requests=("gpu",), is_distinct=True), ["gpu-0", "gpu-1"]),
+        (DeviceConstraintInfo(attribute="numa", requests=("other",)), ["gpu-0", "gpu-1"]),
+        (DeviceConstraintInfo(attribute="slot"), None),
+        (DeviceConstraintInfo(attribute="unknown"), None),
+    ],
+)
+def test_constraints_hold_between_devices(constraint: DeviceConstraintInfo, chosen: list[str] | None) -> None:
+    snapshot = cluster(one_node(), FOUR, claim("c", wants(2), constraints=(constraint,)), g_0="c")
+    assert given(schedule(snapshot)) == ({"g-0": chosen} if chosen else {})
+
+
+def test_all_devices_means_all_or_none() -> None:
+    everything = claim("c", wants(is_all=True))
+    assert given(schedule(cluster(one_node(), FOUR, everything, g_0="c"))) == {
+        "g-0": ["gpu-0", "gpu-1", "gpu-2", "gpu-3"]
+    }
+    taken = claim("t", allocation=having("n1", 2), consumers=("somebody",))
+    assert given(schedule(cluster(one_node(), FOUR, everything, taken, g_0="c"))) == {}
+
+
+def test_an_administrator_looks_at_devices_in_use() -> None:
+    taken = claim("t", wants(4), allocation=having("n1", 0, 1, 2, 3), consumers=("somebody",))
+    watching = claim("c", wants(is_admin=True))
+    assert given(schedule(cluster(one_node(), FOUR, taken, watching, g_0="c"))) == {"g-0": ["gpu-0"]}
+
+
+def test_a_claim_with_devices_ties_its_users_to_their_node() -> None:
+    scene = Scene().node("n1", claimable_gpus=1).node("n2", claimable_gpus=1).queue("q").job("g", waiting=1)
+    devices = [gpu_of("n1", 0), gpu_of("n2", 0)]
+    held = claim("c", allocation=having("n2", 0), consumers=("somebody",))
+    (bind,) = [
+        each for each in schedule(cluster(scene, devices, held, g_0="c")).decisions if isinstance(each, Bind)
+    ]
+    assert bind.node == "n2"
+
+
+def test_a_bind_request_under_way_has_its_devices() -> None:
+    snapshot = cluster(one_node(2), FOUR[:2], claim("a", wants(2)), claim("b"), g_0="a", g_1="b")
+    request = BindRequestInfo(
+        namespace=NS, name="g-0", pod="g-0", node="n1", claims=(("devices", having("n1", 0, 1)),)
+    )
+    assert given(schedule(replace(snapshot, bind_requests=(request,)))) == {}
+    assert given(schedule(snapshot)) == {"g-0": ["gpu-0", "gpu-1"]}
+
+
+def test_pods_that_terminate_keep_their_devices_until_they_are_gone() -> None:
+    scene = Scene().node("n1", claimable_gpus=1).queue("q")
+    scene.group("old").pod("old", "n1", is_deleted=True)
+    scene.job("g", waiting=1)
+    held = claim("a", allocation=having("n1", 0), consumers=("old-0",))
+    snapshot = cluster(scene, FOUR[:1], held, claim("b"), old_0="a", g_0="b")
+    result = schedule(snapshot)
+    assert given(result) == {}
+    assert result.pods[snapshot.pods[1].key].state.value == "Pipelined"
+    rest = run_to_rest(snapshot, Settings())
+    assert next(each for each in rest.snapshot.claims if each.name == "b").allocation is not None
+
+
+def test_records_and_simulations_know_claims() -> None:
+    snapshot = cluster(one_node(), FOUR, claim(), g_0="c")
+    recorded = load(dump(Recorded(snapshot=snapshot)))
+    assert recorded.snapshot == snapshot
+    assert [row.pods for row in simulate(recorded).starts] == [1]
