@@ -7,7 +7,7 @@ ARGS ?=
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -53,6 +53,9 @@ bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 
 docs: $(STAMP) ## rebuild generated pages, run the examples in the docs
 	@$(BIN)/python tools/docs.py $(ARGS)
+
+chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
+	@$(BIN)/python tools/chart.py
 
 cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json" [KUBECONFIG=file]
 	@$(BIN)/python -m tests.harness $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS) $(FILES)

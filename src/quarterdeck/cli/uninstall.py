@@ -37,6 +37,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--purge", action="store_true", help="the definitions too, and with them every object of their kinds"
     )
+    parser.add_argument(
+        "--webhooks-only", action="store_true", help="just the webhooks, before others delete the rest"
+    )
     parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
     parser.set_defaults(run=run)
 
@@ -82,6 +85,8 @@ async def _steps(
     for each in webhooks:
         if await _remove(client, *each, yes=arguments.yes):
             yield f"{word} {each[1]} {each[2]}"
+    if arguments.webhooks_only:
+        return
     definitions = [each for operator in operators for each in operator.definitions()]
     converted = {name for part in program.registrations for name in part.converted}
     for definition in definitions:
