@@ -163,7 +163,7 @@ def test_the_kustomize_base_is_taken_as_it_is(server: Server) -> None:
 
 
 def test_dashboards_show_every_metric_that_exists_and_no_other() -> None:
-    shown = set()
+    shown: set[str] = set()
     for dashboard in grafana.dashboards().values():
         assert len({panel["id"] for panel in dashboard["panels"]}) == len(dashboard["panels"])
         for panel in dashboard["panels"]:

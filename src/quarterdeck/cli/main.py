@@ -22,6 +22,7 @@ from . import (
     apiserver,
     bench,
     check,
+    completion,
     dashboard,
     demo,
     finalizers,
@@ -54,6 +55,7 @@ _OWN: Final = (
     scheduler,
     check,
     nodecommand,
+    completion,
 )
 """Modules with commands of this package, in the order of the help text."""
 
@@ -97,6 +99,11 @@ def _parser(words: Sequence[str]) -> LineParser:
     if asked not in commands.choices:
         _add_installed(commands)
     return parser
+
+
+def whole_parser() -> LineParser:
+    """Every command there is, those of installed distributions included."""
+    return _parser(())
 
 
 def _add_installed(commands: Any) -> None:
