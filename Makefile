@@ -51,8 +51,10 @@ mutants: $(STAMP) ## do the unit tests notice? ARGS="runtime --seconds 600 --see
 bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(STAMP) ## rebuild generated pages, run the examples in the docs
+docs: $(STAMP) ## rebuild generated pages, run the examples in the docs, build the site
 	@$(BIN)/python tools/docs.py $(ARGS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@$(BIN)/python -m mkdocs build --quiet && echo "the site is in build/site"
 
 chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
 	@$(BIN)/python tools/chart.py
