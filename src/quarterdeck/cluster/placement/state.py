@@ -5,8 +5,9 @@ What a pod would rather have counts on top of it: nodes it prefers, nodes that d
 that have few of its kind. Among equals the first by name wins: the same cluster always gets the same answer.
 
 Pods that are alike ask the same question, and the answer changes only where a pod was placed meanwhile.
-So nodes are ranked once for each shape of pods, and a node is looked at again when its turn comes. Pods
-with affinity, spread constraints or host ports are no such simple case: for them every node is looked at.
+So nodes are ranked once for each shape of pods, and a node is looked at again when its turn comes; for pods
+that are spread over domains, the nodes of each domain are. Pods with affinity or host ports are no such
+simple case: for them every node is looked at.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class PlacementState:
         self.nodes: Final = [NodeState(info, rank) for rank, info in enumerate(ordered)]
         self._checks_nodes: Final = checks_nodes
         self._shapes: dict[object, Shape] = {}
-        self._rankings: dict[Shape, _Ranking] = {}
+        self._rankings: dict[tuple[Shape, tuple[str, ...]], list[_Ranking]] = {}
         self._refusals: dict[Shape, str] = {}
         known = list(pods)
         self._affinities: Final = PodAffinities(known, namespaces)
@@ -144,15 +145,22 @@ class PlacementState:
 
     def _best(self, demand: Demand) -> NodeState | None:
         task = self._task(demand.info)
-        if not self._predicates.depends_on_pods(task) and not demand.spread:
-            return self._best_by_ranking(task)
-        problem: Callable[[NodeState], str] = self._spread_judge(demand, task)
+        if not demand.spread and not self._predicates.depends_on_pods(task):
+            (ranking,) = self._ranked(task, ())
+            return self._first(task, ranking)
+        problem = self._spread_judge(demand, task)
         bonus = self._spread.scores(demand.info, demand.spread, task.shape, *self._node_tests(task))
-        fitting = [node for node in self.nodes if self._fits(task, node) and not problem(node)]
 
         def worth(node: NodeState) -> tuple[float, int]:
             return self._score(task.shape, node) + _SPREAD_WEIGHT * bonus(node), -node.rank
 
+        if self._predicates.depends_on_pods(task):
+            fitting = [node for node in self.nodes if self._fits(task, node) and not problem(node)]
+        else:
+            # the nodes of a domain are alike in this
+            keys = tuple(each.topology_key for each in demand.spread)
+            rankings = [each for each in self._ranked(task, keys) if each and not problem(each[0][2])]
+            fitting = [node for each in rankings if (node := self._first(task, each)) is not None]
         return max(fitting, key=worth, default=None)
 
     def _spread_judge(self, demand: Demand, task: Task) -> Callable[[NodeState], str]:
@@ -169,17 +177,23 @@ class PlacementState:
             lambda node: not any(each.startswith(_TAINT) for each in objections(node)),
         )
 
-    def _best_by_ranking(self, task: Task) -> NodeState | None:
-        """The first of the ranking whose place is still what it was."""
-        ranking = self._rankings.get(task.shape)
-        if ranking is None:
-            ranking = [
-                (-self._score(task.shape, node), node.rank, node)
-                for node in self.nodes
-                if self._accepts(task, node)
-            ]
-            heapq.heapify(ranking)
-            self._rankings[task.shape] = ranking
+    def _ranked(self, task: Task, keys: tuple[str, ...]) -> list[_Ranking]:
+        """The nodes that would do, the best first: a ranking for each domain of these labels."""
+        rankings = self._rankings.get((task.shape, keys))
+        if rankings is None:
+            domains: dict[tuple[str | None, ...], _Ranking] = {} if keys else {(): []}
+            for node in self.nodes:
+                if self._accepts(task, node):
+                    domain = tuple(node.info.labels.get(key) for key in keys)
+                    place = (-self._score(task.shape, node), node.rank, node)
+                    domains.setdefault(domain, []).append(place)
+            rankings = self._rankings[task.shape, keys] = list(domains.values())
+            for ranking in rankings:
+                heapq.heapify(ranking)
+        return rankings
+
+    def _first(self, task: Task, ranking: _Ranking) -> NodeState | None:
+        """The first of a ranking whose place is still what it was."""
         while ranking:
             score, rank, node = ranking[0]
             now = -self._score(task.shape, node)
