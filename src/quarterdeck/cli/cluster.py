@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -52,6 +53,7 @@ async def running_cluster(
             assignment = Assignment(
                 socket=str(socket),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 service_account_key=server.credentials.service_account_key.to_pem(),
                 operators=tuple(operators),
                 settings=settings,
@@ -121,6 +123,7 @@ async def cluster_in_one_process(
                 settings,
                 nodes=nodes if nodes is not None else NodeSettings(),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 sign_token=server.sign_token,
             )
 
@@ -146,7 +149,7 @@ async def cluster_in_one_process(
 async def _server(options: ServerOptions) -> AsyncIterator[ApiServer]:
     from quarterdeck.apiserver import ApiServer, StorageError
 
-    server = ApiServer(options)
+    server = ApiServer(replace(options, usage=True))
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:

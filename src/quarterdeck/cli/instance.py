@@ -40,6 +40,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     context_file: str = ""
     data_dir: str = ""
     log: str = ""
+    dashboard: str = ""
+    """The address of the page, with its token."""
 
 
 def directory(environment: Mapping[str, str] = os.environ) -> Path:

@@ -21,6 +21,7 @@ from quarterdeck.errors import QuarterdeckError
 from . import (
     apiserver,
     bench,
+    check,
     dashboard,
     demo,
     finalizers,
@@ -30,6 +31,7 @@ from . import (
     run,
     running,
     scheduler,
+    top,
     up,
 )
 from .argument import LineParser
@@ -43,10 +45,12 @@ _OWN: Final = (
     manifests,
     demo,
     dashboard,
+    top,
     bench,
     new,
     finalizers,
     scheduler,
+    check,
     nodecommand,
 )
 """Modules with commands of this package, in the order of the help text."""

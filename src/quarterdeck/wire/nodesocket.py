@@ -1,4 +1,4 @@
-"""Where the API server and a node of this machine meet: a Unix socket in a folder that is the user's alone."""
+"""Where the API server and a node of this machine meet: a Unix socket in a folder of the user's alone."""
 
 from __future__ import annotations
 

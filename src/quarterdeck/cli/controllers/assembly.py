@@ -36,6 +36,7 @@ def make_program(
     nodes: NodeSettings,
     choice: ControllerChoice | None = None,
     root_ca: bytes,
+    authority: bytes,
     sign_token: SignToken,
 ) -> Program:
     """What runs beside an embedded server.
@@ -69,6 +70,7 @@ def make_program(
             # Observing everything includes what is deprecated: no news to anybody.
             make_client(on_warning=lambda _: None),
             root_ca=root_ca,
+            authority=authority,
             sign_token=sign_token,
             workloads=workloads if operators or nodes.total or choice is not None else None,
             choice=chosen,

@@ -83,7 +83,7 @@ def held_directory(data_dir: Path | None) -> Iterator[Path]:
     What a cluster that was killed left in it is found there by the next one, and ended. Blocking.
     """
     candidates = (
-        [data_dir / "node"]
+        [data_dir.absolute() / "node"]
         if data_dir is not None
         else [directory() / "nodes" / str(number) for number in range(100)]
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from quarterdeck.cli.instance import directory as instance_directory
+from quarterdeck.cli.kubeconfigfile import default_path
 
 from .credential import allow_node, write_node_kubeconfig
 from .message import NodeAssignment
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from .settings import LocalNode
 
 __all__ = ["node_assignment"]
+
+
+def _hidden(private: Path, data: Path | None) -> tuple[str, ...]:
+    """Where keys of clusters are: containers run as the same user, but need none of them."""
+    places = [private, instance_directory(), default_path().parent, *([data] if data is not None else [])]
+    return tuple(str(path.absolute()) for path in places)
 
 
 async def node_assignment(
@@ -39,13 +46,12 @@ async def node_assignment(
     async with Client.over(InProcessTransport(server.local())) as client:
         await allow_node(client, wanted.name)
     data = server.options.data_dir
-    hidden = [private, instance_directory(), Path.home() / ".kube", *([data] if data is not None else [])]
     settings = AgentSettings(
         name=wanted.name,
-        directory=str(directory.absolute()),
+        directory=str(directory),
         server=(server.options.host, server.port),
         images=wanted.images,
-        hidden=tuple(str(path.absolute()) for path in hidden),
+        hidden=_hidden(private, data),
         is_writable=wanted.is_writable,
         taint=wanted.taint,
     )

@@ -36,7 +36,7 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
+from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 __all__ = ["AgentSettings", "NodeAgent"]
@@ -46,6 +46,7 @@ _WORKERS: Final = 16
 _ADDRESSES: Final = ipaddress.ip_network("127.64.0.0/10")
 _NAMES_KEY: Final = Key("", "names")
 _LONGEST_WAIT: Final = 30.0
+_STOP_SECONDS: Final = 5.0
 _log: Final = get_logger(__name__)
 
 
@@ -84,7 +85,7 @@ class NodeAgent(Reconciler[Pod]):
             client,
             cache=CacheOptions(by_kind={Pod: KindOptions(fields=f"spec.nodeName={settings.name}")}),
             recorder=recorder,
-            options=ManagerOptions(watch_loop=False),
+            options=ManagerOptions(watch_loop=False, graceful_shutdown_timeout=_STOP_SECONDS),
         )
         self.registration: Final = NodeRegistration(
             client, settings.name, self._directory, runtimes=(self._runtime.name,), taint=settings.taint
@@ -127,7 +128,8 @@ class NodeAgent(Reconciler[Pod]):
         await asyncio.to_thread(self._find_addresses)
         try:
             async with self.manager:
-                await self.manager.serve()
+                with suppress(GracePeriodExceeded):  # what was under way is found again by the next agent
+                    await self.manager.serve()
         finally:
             if ends_pods():
                 await self._end_all()

@@ -41,6 +41,7 @@ _READ_BY_WEBHOOKS: Final = (
     ),
     Rule(groups=("jobset.x-k8s.io",), resources=("jobsets",), verbs=("get",)),
     Rule(groups=("",), resources=("pods",), verbs=("list",)),
+    Rule(groups=("",), resources=("configmaps",), verbs=("get",)),
     Rule(groups=("scheduling.k8s.io",), resources=("priorityclasses",), verbs=("get",)),
 )
 
@@ -96,7 +97,7 @@ def trainer_webhooks(client: Client, settings: TrainerSettings) -> tuple[Admissi
     """What answers the API server."""
     return (
         stamp_webhook(LoopClock()),
-        TrainJobGuard(client, default_framework()).webhook(),
+        TrainJobGuard(client, default_framework(), keeps_runtimes=settings.runtime_snapshot).webhook(),
         *runtime_webhooks(checks_updates=settings.validate_training_runtime_updates),
     )
 

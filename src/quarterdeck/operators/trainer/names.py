@@ -24,10 +24,11 @@ FRAMEWORK_LABEL: Final = "trainer.kubeflow.org/framework"
 FINALIZER: Final = "trainer.kubeflow.org/resource-in-use"
 FIELD_MANAGER: Final = "trainer"
 
-SSH_KEY_DIGEST: Final = "trainer.kubeflow.org/mpi-ssh-key-sha256"
-"""Annotation of a JobSet: SHA-256 of the public key its pods mount."""
+KEY_DIGEST: Final = "trainer.kubeflow.org/key-sha256"
+"""Annotation of a snapshot: SHA-256 of the key that the pods of the JobSet mount."""
 PROCESSES_PER_NODE: Final = "trainer.kubeflow.org/processes-per-node"
-"""Annotation of a JobSet: the number of processes it was rendered with, which nothing else of it tells."""
+"""Annotation of a snapshot: the processes that the JobSet was rendered with; nothing else of it tells."""
+RECORD: Final = (KEY_DIGEST, PROCESSES_PER_NODE)
 
 # Steps of a TrainJob, which are also names of jobs and containers.
 DATASET_INITIALIZER: Final = "dataset-initializer"
@@ -88,6 +89,23 @@ DMLC_TASK_ID: Final = "DMLC_TASK_ID"
 DMLC_NUM_WORKER: Final = "DMLC_NUM_WORKER"
 XGBOOST_RESERVED: Final = (DMLC_TRACKER_URI, DMLC_TRACKER_PORT, DMLC_TASK_ID, DMLC_NUM_WORKER)
 
+# Flux.
+FLUX_INSTALLER: Final = "flux-installer"
+FLUX_INSTALLER_IMAGE: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
+FLUX_VIEW_IMAGE: Final = "FLUX_VIEW_IMAGE"
+FLUX_NETWORK_DEVICE: Final = "FLUX_NETWORK_DEVICE"
+FLUX_QUEUE_POLICY: Final = "FLUX_QUEUE_POLICY"
+FLUX_INSTALL_VOLUME: Final = "flux-install"
+FLUX_INSTALL_PATH: Final = "/mnt/flux"
+FLUX_SOFTWARE_VOLUME: Final = "spack-install"
+FLUX_SOFTWARE_PATH: Final = "/opt/software"
+FLUX_CONFIG_PATH: Final = "/etc/flux-config"
+FLUX_CURVE_VOLUME: Final = "flux-curve"
+FLUX_CURVE_PATH: Final = "/curve"
+FLUX_MEMORY_VOLUME: Final = "shared-memory"
+FLUX_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108  a path in pods
+CURVE_CERTIFICATE: Final = "curve.cert"
+
 # Gang schedulers.
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -113,6 +131,7 @@ CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 RESERVED_ENV_IGNORED: Final = "ReservedEnvIgnored"
 RESERVED_ENV_DRIFT: Final = "ReservedEnvDrift"
 SSH_SECRET_REPLACED: Final = "SSHAuthSecretReplaced"
+CURVE_SECRET_REPLACED: Final = "FluxCurveSecretReplaced"
 JOBSET_RECREATED: Final = "JobSetRecreated"
 STATUS_WRITE_FAILED: Final = "StatusUpdateFailed"
 FINALIZER_WRITE_FAILED: Final = "FinalizerUpdateFailed"
@@ -138,6 +157,16 @@ def registry_key(kind: str, group: str) -> str:
 def ssh_secret_name(job: str) -> str:
     """The Secret with the SSH keys of an MPI TrainJob."""
     return f"{job}-{SSH_VOLUME}"
+
+
+def curve_secret_name(job: str) -> str:
+    """The Secret with the key of a Flux TrainJob."""
+    return f"{job}-{FLUX_CURVE_VOLUME}"
+
+
+def flux_scripts_name(job: str) -> str:
+    """The ConfigMap with the scripts of a Flux TrainJob."""
+    return f"{job}-flux-entrypoint"
 
 
 def hostfile_name(job: str) -> str:

@@ -108,16 +108,17 @@ class Builder(Generic[T]):
         match_every_owner: bool = False,
         optional: bool = False,
         only_metadata: bool = False,
+        delay: Delay | None = None,
     ) -> Self:
         """Watch children: a change of one wakes the owner that controls it.
 
         ``match_every_owner`` wakes owners that do not control it too. ``optional`` waits for a CRD that
-        may come later, or never. ``only_metadata`` fetches metadata only.
+        may come later, or never. ``only_metadata`` fetches metadata only. ``delay`` says for how many seconds
+        changes that concern an owner are gathered.
         """
         chosen = metadata_of(kind) if only_metadata else kind
-        self._owned.append(
-            (chosen, {"predicates": predicates, "every": match_every_owner, "optional": optional})
-        )
+        how = {"predicates": predicates, "every": match_every_owner, "optional": optional, "delay": delay}
+        self._owned.append((chosen, how))
         self._rules += owns_rules(chosen)
         return self
 
@@ -207,7 +208,13 @@ class Builder(Generic[T]):
             for owned, how in self._owned:
                 mapper = for_owner(kind, only_controller=not how["every"])
                 sources.append(
-                    KindSource(owned, mapper, predicates=how["predicates"], optional=how["optional"])
+                    KindSource(
+                        owned,
+                        mapper,
+                        predicates=how["predicates"],
+                        optional=how["optional"],
+                        delay=how["delay"],
+                    )
                 )
         sources += self._sources
         if not sources:

@@ -142,8 +142,8 @@ def test_the_queue_is_that_of_the_set_or_of_all_its_cliques(made: PodCliqueSet, 
         (
             pcs(clique("a", annotations={KEY: "x"}), clique("b")),
             (
-                f"spec.template.cliques[1].annotations[{KEY}]: all PodCliques in a PodCliqueSet using volcano "
-                "scheduler must resolve to the same queue"
+                f"spec.template.cliques[1].annotations[{KEY}]: all PodCliques in a PodCliqueSet using "
+                "volcano scheduler must resolve to the same queue"
             ),
         ),
     ],

@@ -204,7 +204,7 @@ class Cycle:
 
 async def ticked(cycle: Cycle, period: float, seconds: float) -> Registry:
     registry = Registry()
-    ticker = Ticker(cycle, period, clock=LoopClock(), metrics=KaiMetrics(registry))  # type: ignore[arg-type]
+    ticker = Ticker(cycle.run_once, period, clock=LoopClock(), metrics=KaiMetrics(registry))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(seconds):
             await ticker.run()

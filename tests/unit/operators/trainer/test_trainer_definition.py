@@ -170,7 +170,7 @@ async def test_what_runtimes_may_say(cluster: TestCluster) -> None:
     for value in (0, -1, "npu", "4"):
         assert word in await refusal(cluster, made_of(mlPolicy={"torch": {"numProcPerNode": value}}))
     one = "Only one of the policy can be configured"
-    for pair in (("torch", "mpi"), ("jax", "xgboost"), ("mpi", "jax")):
+    for pair in (("torch", "mpi"), ("jax", "xgboost"), ("mpi", "jax"), ("flux", "torch")):
         assert one in await refusal(cluster, made_of(mlPolicy={name: {} for name in pair}))
     elastic = made_of(mlPolicy={"numNodes": 1, "torch": {"elasticPolicy": {"maxNodes": 2}}})
     assert "numNodes should not be set if torch.elasticPolicy is configured" in await refusal(

@@ -47,16 +47,24 @@ class CliquePods:
         self._expected.forget(uid)
 
     async def sync(
-        self, ctx: Context[PodClique], pcs: PodCliqueSet, expected_hash: str, sweep: Sweep
+        self, ctx: Context[PodClique], pcs: PodCliqueSet, expected_hash: str, sweep: Sweep, made: list[Pod]
     ) -> None:
-        """Create and delete pods, take the next step of an update, let pods through."""
+        """Create and delete pods, take the next step of an update, let pods through.
+
+        What is created is added to ``made``: the cache does not know it yet.
+        """
         pods = list(ctx.index(Pod, controlled_by(ctx.obj)))
-        await self._resize(ctx, pcs, pods, expected_hash)
+        await self._resize(ctx, pcs, pods, expected_hash, made)
         await self._update(ctx, pods)
         await self._open_gates(ctx, pods, sweep)
 
     async def _resize(
-        self, ctx: Context[PodClique], pcs: PodCliqueSet, pods: list[Pod], expected_hash: str
+        self,
+        ctx: Context[PodClique],
+        pcs: PodCliqueSet,
+        pods: list[Pod],
+        expected_hash: str,
+        made: list[Pod],
     ) -> None:
         pclq = ctx.obj
         coming, going = self._expected.settle(pclq.metadata.uid, pods)
@@ -70,7 +78,7 @@ class CliquePods:
         alive = [pod for pod in pods if is_active(pod) and pod.metadata.uid not in going]
         excess = len(alive) + coming - pclq.spec.replicas
         if excess < 0:
-            await self._create(ctx, pcs, pods, -excess)
+            await self._create(ctx, pcs, pods, -excess, made)
             return
         await sync_claims(ctx, pcs, pclq, clique_claims(pcs, pclq, _indices(pclq, alive)))
         if excess > 0:
@@ -78,7 +86,9 @@ class CliquePods:
             with step("ERR_DELETE_POD", "failed to delete excess pods", "Delete"):
                 await slow_start(doomed, lambda pod: self._delete(ctx, pod))
 
-    async def _create(self, ctx: Context[PodClique], pcs: PodCliqueSet, pods: list[Pod], count: int) -> None:
+    async def _create(
+        self, ctx: Context[PodClique], pcs: PodCliqueSet, pods: list[Pod], count: int, made: list[Pod]
+    ) -> None:
         pclq = ctx.obj
         try:
             indices = free_indices(pclq.metadata.name, pods, count)
@@ -96,12 +106,13 @@ class CliquePods:
             pod = self._build(pclq, around, index, scheduler)
             pod = with_claims(pod, used_claims(pcs, pclq, index))
             try:
-                made = await ctx.create(pod)
+                created = await ctx.create(pod)
             except QuarterdeckError as error:
                 ctx.event("Warning", "PodCreateFailed", f"Error creating pod: {error}")
                 raise
-            self._expected.created(pclq.metadata.uid, made.metadata.uid)
-            ctx.event("Normal", "PodCreateSuccessful", f"Created Pod: {made.metadata.name}")
+            made.append(created)
+            self._expected.created(pclq.metadata.uid, created.metadata.uid)
+            ctx.event("Normal", "PodCreateSuccessful", f"Created Pod: {created.metadata.name}")
 
         with step("ERR_CREATE_POD", "failed to create pods", "Create"):
             await slow_start(indices, create)

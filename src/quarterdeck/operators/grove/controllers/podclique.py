@@ -42,6 +42,7 @@ from .predicate import (
     POD_MATTERS,
     SCHEDULED_CHANGED,
     SET_UPDATES,
+    gathered_news,
 )
 
 __all__ = ["clique_controller"]
@@ -68,8 +69,9 @@ class CliqueReconciler(Reconciler[PodClique]):
         hashes = self._office.hashes(pcs)
         expected = hashes.cliques.get(clique_name_of(ctx.obj), "")
         sweep = Sweep()
-        await sweep.run(lambda: self._steps(ctx, pcs, hashes, expected, sweep))
-        await self._report(ctx, pcs, expected, sweep)
+        made: list[Pod] = []
+        await sweep.run(lambda: self._steps(ctx, pcs, hashes, expected, sweep, made))
+        await self._report(ctx, pcs, expected, sweep, made)
         return sweep.end()
 
     async def released(self, ctx: Context[PodClique]) -> Result | None:
@@ -78,11 +80,17 @@ class CliqueReconciler(Reconciler[PodClique]):
         return None
 
     async def _steps(
-        self, ctx: Context[PodClique], pcs: PodCliqueSet, hashes: Hashes, expected: str, sweep: Sweep
+        self,
+        ctx: Context[PodClique],
+        pcs: PodCliqueSet,
+        hashes: Hashes,
+        expected: str,
+        sweep: Sweep,
+        made: list[Pod],
     ) -> None:
         with step("ERR_BEGIN_UPDATE", "failed to begin the update"):
             await self._begin_update(ctx, pcs, hashes, expected)
-        await self._pods.sync(ctx, pcs, expected, sweep)
+        await self._pods.sync(ctx, pcs, expected, sweep, made)
 
     async def _begin_update(
         self, ctx: Context[PodClique], pcs: PodCliqueSet, hashes: Hashes, expected: str
@@ -112,7 +120,9 @@ class CliqueReconciler(Reconciler[PodClique]):
             return
         await write_status(ctx, pclq.status.evolve(update_progress=begun))
 
-    async def _report(self, ctx: Context[PodClique], pcs: PodCliqueSet, expected: str, sweep: Sweep) -> None:
+    async def _report(
+        self, ctx: Context[PodClique], pcs: PodCliqueSet, expected: str, sweep: Sweep, made: list[Pod]
+    ) -> None:
         pclq, now = ctx.obj, ctx.now()
         before = pclq.status.scheduled_replicas
         if sweep.is_complete:
@@ -120,7 +130,7 @@ class CliqueReconciler(Reconciler[PodClique]):
             pclq = pclq.evolve(status=observed)
         status = clique_status(
             pclq,
-            list(ctx.index(Pod, controlled_by(pclq))),
+            _known_pods(ctx, made),
             expected_hash=expected,
             generation_hash=pcs.status.current_generation_hash,
             now=now,
@@ -130,6 +140,13 @@ class CliqueReconciler(Reconciler[PodClique]):
         if before and not status.scheduled_replicas:
             text = f"All scheduled pods lost (was {before}). {_LOST}"
             ctx.event("Warning", "AllScheduledReplicasLost", text)
+
+
+def _known_pods(ctx: Context[PodClique], made: list[Pod]) -> list[Pod]:
+    """The pods that the cache knows, and those that were just made: they need no report of their own."""
+    known = {pod.metadata.uid: pod for pod in made}
+    known |= {pod.metadata.uid: pod for pod in ctx.index(Pod, controlled_by(ctx.obj))}
+    return list(known.values())
 
 
 def _of_gang(ctx: MapContext, gang: PodGang) -> Iterable[Key]:
@@ -159,7 +176,7 @@ def clique_controller(office: Office) -> Controller[PodClique]:
     return (
         Builder(name=names.CLIQUE_CONTROLLER)
         .for_(PodClique, predicates=[IS_MANAGED, generation_changed | labels_changed])
-        .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS])
+        .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS], delay=gathered_news)
         .watches(PodGang, to=_of_gang, predicates=[GANG_MATTERS_TO_CLIQUE])
         .watches(PodClique, to=_of_scaled_gangs, predicates=[SCHEDULED_CHANGED])
         .watches(PodCliqueSet, to=_of_set, predicates=[SET_UPDATES])

@@ -34,7 +34,7 @@ from .claims import sync_claims
 from .cliquewrite import upsert_clique
 from .office import Hashes, Office
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
-from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, SET_UPDATES
+from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, SET_UPDATES, gathered_news
 from .setreplicas import termination_delay
 
 __all__ = ["group_controller"]
@@ -227,7 +227,7 @@ def group_controller(office: Office, recorder: Recorder) -> Controller[PodClique
     return (
         Builder(name=names.GROUP_CONTROLLER)
         .for_(PodCliqueScalingGroup, predicates=[IS_MANAGED, generation_changed])
-        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP])
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP], delay=gathered_news)
         .watches(PodCliqueSet, to=_groups_of_set, predicates=[SET_UPDATES])
         .indexes(PodClique, CONTROLLER)
         .indexes(PodCliqueScalingGroup, CONTROLLER)

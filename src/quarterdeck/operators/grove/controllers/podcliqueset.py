@@ -17,7 +17,7 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.index import CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
+from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.claimplan import set_claims
 from quarterdeck.operators.grove.logic.cliqueplan import plan_scaling_groups, plan_standalone_cliques
 from quarterdeck.operators.grove.logic.label import managed_labels
@@ -55,6 +55,7 @@ from .predicate import (
     GROUP_MATTERS_TO_SET,
     IS_GONE,
     SET_MATTERS,
+    gathered,
 )
 from .setchildren import SetChildren
 from .setgangs import SetGangs
@@ -215,17 +216,22 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
     builder = (
         Builder(name=names.SET_CONTROLLER)
         .for_(PodCliqueSet, predicates=[SET_MATTERS])
-        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET])
-        .watches(PodClique, to=_set_of_group_clique, predicates=[GROUP_CLIQUE_MATTERS_TO_SET])
-        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET])
-        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET])
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET], delay=gathered)
+        .watches(
+            PodClique,
+            to=_set_of_group_clique,
+            predicates=[GROUP_CLIQUE_MATTERS_TO_SET],
+            delay=gathered,
+        )
+        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET], delay=gathered)
+        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET], delay=gathered)
         .owns(Service, predicates=[IS_GONE])
         .owns(ServiceAccount, predicates=[IS_GONE])
         .owns(Role, predicates=[IS_GONE])
         .owns(RoleBinding, predicates=[IS_GONE])
         .owns(HorizontalPodAutoscaler, predicates=[IS_GONE])
         .owns(Secret, only_metadata=True)
-        .indexes(PodClique, CONTROLLER, CLIQUES_OF_SET)
+        .indexes(PodClique, CONTROLLER, CLIQUES_OF_GANG, CLIQUES_OF_SET)
         .indexes(PodCliqueScalingGroup, CONTROLLER)
         .indexes(PodGang, CONTROLLER)
         .indexes(Pod, PODS_OF_CLIQUE)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from quarterdeck.api import find_condition
+from quarterdeck.api import Key, find_condition
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
+from quarterdeck.operators.grove.logic.membership import min_available_of
 from quarterdeck.operators.grove.logic.podstate import has_failed, has_our_gate, is_ready
 from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, PodCliqueSet, PodGang
 from quarterdeck.runtime.controller.change import ObjectEvent
@@ -27,6 +28,8 @@ __all__ = [
     "SCHEDULED_CHANGED",
     "SET_MATTERS",
     "SET_UPDATES",
+    "gathered",
+    "gathered_news",
 ]
 
 
@@ -40,6 +43,20 @@ def _facts_changed(facts: Callable[[Any], object]) -> Callable[[ObjectEvent[Any]
 
 IS_MANAGED: Final = label_matches({names.MANAGED_BY: names.OPERATOR})
 """Made by this operator."""
+
+_CROWD: Final = 0.03
+_NEWS: Final = 0.1
+
+
+def gathered(key: Key) -> float:
+    """Seconds for which changes of children are gathered: they come in crowds, and each costs a pass."""
+    return _CROWD
+
+
+def gathered_news(key: Key) -> float:
+    """The same for changes after which there is little more to do than to tell about them."""
+    return _NEWS
+
 
 IS_GONE: Final = Predicate("is_gone", create=_no, update=_no, generic=_no)
 """Deleted."""
@@ -77,7 +94,11 @@ SET_UPDATES: Final = Predicate("set_updates", create=_no, update=_facts_changed(
 
 
 def _breach(conditions: Any) -> str:
-    found = find_condition(conditions, names.MIN_AVAILABLE_BREACHED)
+    return _status(conditions, names.MIN_AVAILABLE_BREACHED)
+
+
+def _status(conditions: Any, type: str) -> str:
+    found = find_condition(conditions, type)
     return found.status if found is not None else ""
 
 
@@ -103,7 +124,26 @@ CLIQUE_MATTERS_TO_SET: Final = Predicate(
 )
 """A PodClique changed what its set looks at, or is gone."""
 
-CLIQUE_MATTERS_TO_GROUP: Final = CLIQUE_MATTERS_TO_SET
+
+def _member_facts(pclq: PodClique) -> object:
+    """What the status and the update of a group are made of: minimums, not numbers."""
+    status, least = pclq.status, min_available_of(pclq.spec.replicas, pclq.spec.min_available)
+    return (
+        pclq.metadata.generation,
+        pclq.metadata.is_deleting,
+        pclq.metadata.labels.get(names.TEMPLATE_HASH),
+        status.ready_replicas >= least,
+        status.scheduled_replicas >= least,
+        status.current_pod_clique_set_generation_hash,
+        _status(status.conditions, names.PODCLIQUE_SCHEDULED),
+        _breach(status.conditions),
+    )
+
+
+CLIQUE_MATTERS_TO_GROUP: Final = Predicate(
+    "clique_matters_to_group", create=_no, update=_facts_changed(_member_facts)
+)
+"""A PodClique changed what its scaling group looks at, or is gone."""
 
 
 def _group_clique_facts(pclq: PodClique) -> object:

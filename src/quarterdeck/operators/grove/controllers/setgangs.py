@@ -10,7 +10,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.index import PODS_OF_CLIQUE
+from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.gangplan import GangPlan, gang_object, plan_gangs
 from quarterdeck.operators.grove.logic.gate import is_initialized
 from quarterdeck.operators.grove.logic.topology import TopologyView, topology_name_of
@@ -31,6 +31,7 @@ from .outcome import Sweep, step, telling_failure
 
 __all__ = ["SetGangs"]
 
+_SOON: Final = 0.05
 _PENDING: Final = Verdict(
     names.INITIALIZED,
     "False",
@@ -156,11 +157,12 @@ class SetGangs:
             if pods is None and not was_initialized:
                 await self._write(ctx, plan, known, _references(known))
                 text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
-                sweep.come_back(names.RETRY, text)
+                sweep.come_back(self._wait(ctx, plan), text)
                 continue
             if pods is None:
                 pods = self._present_pods(ctx, plan)
-                sweep.come_back(names.RETRY, f"Waiting for all pods to be created for PodGang {plan.name}")
+                text = f"Waiting for all pods to be created for PodGang {plan.name}"
+                sweep.come_back(self._wait(ctx, plan), text)
             written = await self._write(ctx, plan, known, pods)
             if not was_initialized:
                 await self._tell(ctx, written, _COMPLETE)
@@ -180,6 +182,14 @@ class SetGangs:
                 return None
             found[group.name] = [pod.metadata.name for pod in pods]
         return found
+
+    def _wait(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> float:
+        """Seconds until the pods of a gang are looked for again; few where only the cache is behind."""
+        cliques = ctx.index(PodClique, CLIQUES_OF_GANG(plan.name, ctx.key.namespace))
+        is_behind = any(
+            len(_pods_of(ctx, pclq)) < min(pclq.status.replicas, pclq.spec.replicas) for pclq in cliques
+        )
+        return _SOON if is_behind else names.RETRY
 
     def _present_pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]]:
         """The pods of a gang that are there."""

@@ -24,7 +24,6 @@ from quarterdeck.api.k8s import (
     StorageClass,
 )
 from quarterdeck.client import AnyKind, metadata_of
-from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.demand import Surroundings, read_pod, with_demands
 from quarterdeck.operators.kai.logic.device import (
     DeviceAccount,
@@ -39,6 +38,7 @@ from quarterdeck.operators.kai.logic.intake import (
     queue_info,
     topology_info,
 )
+from quarterdeck.operators.kai.logic.shard import Pool
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest, PodGroup, Queue, Topology
 from quarterdeck.runtime.cache import Cache, Informer
@@ -100,12 +100,12 @@ class _Reading(Generic[T]):
 
 
 class SnapshotTaker:
-    """Takes snapshots of one cluster, or of one node pool of it."""
+    """Takes snapshots of one cluster, or of node pools of it."""
 
     def __init__(self, cache: Cache, settings: KaiSettings, clock: Clock) -> None:
         """Declares ``KINDS`` to the cache."""
-        self._settings: Final = settings
         self._clock: Final = clock
+        self._pool: Final = Pool(settings.node_pool_label, settings.node_pool or None)
         self._informers: Final = {kind: cache.informer(kind) for kind in KINDS}
         self._informers.update((kind, cache.informer(kind, optional=True)) for kind in DEVICE_KINDS)
         self._slices: Final = _Reading(
@@ -160,21 +160,24 @@ class SnapshotTaker:
         found = (_document(entry).get("spec") or {}).get("queue") if entry is not None else None
         return found or ""
 
-    def take(self) -> Snapshot:
-        """The cluster now, as far as the cache knows."""
+    def take(self, pool: Pool | None = None) -> Snapshot:
+        """The cluster now, or a part of it, as far as the cache knows; that of the settings unless told."""
+        pool = pool or self._pool
         devices = self.devices()
         return Snapshot(
             now=self._clock.time(),
             nodes=tuple(
                 with_claimable_gpus(info, devices.gpus)
                 for entry, info in self._nodes.all()
-                if self._is_in_pool(entry)
+                if pool.has(entry.labels)
             ),
             pods=tuple(with_demands(pod, self._around) for _, pod in self._pods.all()),
-            pod_groups=tuple(info for entry, info in self._groups.all() if self._is_in_pool(entry)),
-            queues=self._queues.values(),
+            pod_groups=tuple(info for entry, info in self._groups.all() if pool.has(entry.labels)),
+            queues=tuple(info for entry, info in self._queues.all() if pool.has(entry.labels)),
             bind_requests=tuple(
-                info for entry, info in self._requests.all() if not self._is_left_over(entry, info.pod)
+                info
+                for entry, info in self._requests.all()
+                if pool.has(entry.labels) and not self._is_left_over(entry, info.pod)
             ),
             priority_classes=self._priorities.values(),
             topologies=self._topologies.values(),
@@ -191,12 +194,6 @@ class SnapshotTaker:
         informer = self._informers[kind]
         decode = informer.decoder(kind)
         return _Reading(informer, lambda entry: read(decode(entry)))
-
-    def _is_in_pool(self, entry: Entry) -> bool:
-        wanted = self._settings.node_pool
-        if not wanted:
-            return True
-        return entry.labels.get(self._settings.node_pool_label, names.DEFAULT_NODE_POOL) == wanted
 
     def _is_left_over(self, request: Entry, pod: str) -> bool:
         present = self._informers[Pod].get(request.namespace, pod)

@@ -17,7 +17,6 @@ from quarterdeck.wire.fielderror import FieldError
 from .info import Info, merged_info, running_info, spec_of
 from .plugin import (
     ClusterFacts,
-    Component,
     ComponentBuilder,
     CustomValidation,
     EnvOwner,
@@ -26,6 +25,7 @@ from .plugin import (
     PodGroupEnforcer,
     PodNetwork,
     Present,
+    Rendering,
     StatusSource,
     Watch,
     WatchExtension,
@@ -67,13 +67,13 @@ class Framework:
         info.env_owner = owner
         return info
 
-    def render(self, job: TrainJob, runtime: AnyRuntime, present: Present) -> list[Component]:
-        """The objects of a TrainJob, in the order in which to write them.
+    def render(self, job: TrainJob, runtime: AnyRuntime, present: Present) -> Rendering:
+        """The objects of a TrainJob.
 
         A JobSet that runs is never rendered anew, and its other objects follow what runs.
         """
         if present.jobset is not None and is_running(job, present.jobset):
-            info = running_info(job, runtime, present.jobset)
+            info = running_info(job, runtime, present.jobset, present.record)
         else:
             info = self.info(job, runtime)
             for policy in self._ml_policies:
@@ -83,7 +83,8 @@ class Framework:
         for network in self._networks:
             network.identify_pods(info)
         made = [component for builder in self._builders for component in builder.build(info, job, present)]
-        return sorted(made, key=lambda component: _ORDER.index(component.obj.kind))
+        components = sorted(made, key=lambda component: _ORDER.index(component.obj.kind))
+        return Rendering(components, info.record)
 
     def env_owner(self, runtime: AnyRuntime) -> EnvOwner | None:
         """The plugin whose variables nobody else may set, if the runtime has such a policy."""

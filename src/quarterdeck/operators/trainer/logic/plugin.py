@@ -11,8 +11,8 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from quarterdeck.api import Resource
-from quarterdeck.api.k8s import Pod, Secret
+from quarterdeck.api import ObjectMeta, Resource, owner_reference
+from quarterdeck.api.k8s import ConfigMap, Pod, Secret
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob, TrainJobStatus
 from quarterdeck.wire.fielderror import FieldError
@@ -31,11 +31,13 @@ __all__ = [
     "PodGroupEnforcer",
     "PodNetwork",
     "Present",
+    "Rendering",
     "Shape",
     "StatusSource",
     "SystemEnv",
     "Watch",
     "WatchExtension",
+    "config_map",
 ]
 
 
@@ -44,7 +46,10 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
 
     jobset: JobSet | None = None
     has_pod_group: bool = False
-    ssh_secret: Secret | None = None
+    secret: Secret | None = None
+    """With the key of the TrainJob's pods."""
+    record: Mapping[str, str] = {}
+    """What the JobSet was rendered with, by annotation."""
 
 
 class Component(msgspec.Struct, frozen=True):
@@ -53,6 +58,22 @@ class Component(msgspec.Struct, frozen=True):
     obj: Resource
     is_created_once: bool = False
     """Created if it is absent and never touched again; others are applied."""
+
+
+def config_map(job: TrainJob, name: str, data: Mapping[str, str]) -> ConfigMap:
+    """A ConfigMap of a TrainJob."""
+    owner = owner_reference(job, controller=True)
+    metadata = ObjectMeta(name=name, namespace=job.metadata.namespace, owner_references=(owner,))
+    return ConfigMap(metadata=metadata, data=data)
+
+
+class Rendering(msgspec.Struct, frozen=True):
+    """What a TrainJob should have."""
+
+    components: Sequence[Component]
+    """Its objects, in the order in which to write them."""
+    record: Mapping[str, str]
+    """What they were rendered with, as far as they do not tell."""
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -66,7 +66,7 @@ class JobSetPlugin:
                 if container is not None:
                     upsert_env(container, target.entries)
         if info.processes:
-            info.annotations[names.PROCESSES_PER_NODE] = info.processes
+            info.record[names.PROCESSES_PER_NODE] = info.processes
         return [Component(JobSet.from_dict(_document(info, job)))]
 
     def watches(self) -> list[Watch]:
@@ -126,6 +126,8 @@ def _add_trainer(info: Info, job: TrainJob, reserved: Sequence[str]) -> None:
             for key, value in (("image", trainer.image), ("command", command), ("args", trainer.args)):
                 if value:
                     container[key] = value if isinstance(value, str) else list(value)
+            if not info.has_arguments:
+                container.pop("args", None)
     for each in info.trainers():
         container = each.container(names.NODE)
         if container is not None:
