@@ -19,10 +19,10 @@ from typing import Any
 import uvloop
 
 from quarterdeck.api import DynamicObject
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.cluster import cluster_in_one_process
 from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.operators.trainer.logic.plugin import Present

@@ -139,6 +139,7 @@ class Browser:
     def open(self, url: str) -> None:
         """Go to an address."""
         self.call("Page.navigate", url=url)
+        self.wait("document.readyState === 'complete' && document.body")
 
     def evaluate(self, expression: str) -> Any:
         """The value of an expression in the page; raises BrowserError if it throws."""
@@ -150,7 +151,7 @@ class Browser:
 
     def text(self) -> str:
         """What a reader sees."""
-        found: str = self.evaluate("document.body.innerText")
+        found: str = self.evaluate("document.body?.innerText ?? ''")
         return found
 
     def wait(self, expression: str, seconds: float = 60.0) -> None:

@@ -13,7 +13,7 @@ __all__ = ["NODES", "WAITING", "objects"]
 Json = dict[str, Any]
 ZONE, RACK, HOST = "topology.kubernetes.io/zone", "example.com/rack", "kubernetes.io/hostname"
 WAITING = "foundation-model"
-"""The gang that waits because no rack has room for all of it."""
+"""The gang that waits because no rack has room for all of it, ever."""
 NODES = ("--nodes", "16", "--node-capacity", "cpu=128,memory=1024Gi,nvidia.com/gpu=8")
 """The options of `quarterdeck up` that the scene needs."""
 
@@ -86,7 +86,7 @@ def _gangs() -> Iterator[Json]:
     ):
         yield _job_set(name, queue, pods, gpus)
     near = {"kai.scheduler/topology": "racks", "kai.scheduler/topology-required-placement": RACK}
-    yield _job_set(WAITING, "language", 4, 8, near)
+    yield _job_set(WAITING, "language", 5, 8, near)  # a rack has four nodes
 
 
 def _job_set(name: str, queue: str, pods: int, gpus: int, annotations: dict[str, str] | None = None) -> Json:

@@ -29,7 +29,7 @@ Records = dict[str, list[Record]]
 
 async def _ours(kubeconfig: str = "") -> Records:
     """With our controllers: on the embedded server on virtual time, or on the one that is named."""
-    workloads = Workloads(nodes=NodeSettings(count=1), scheduler=None, jobsets=False)
+    workloads = Workloads(nodes=NodeSettings(count=1), scheduler=None)
     async with TestCluster(use_existing=kubeconfig or False) as cluster:
         controllers = ClusterControllers(cluster.link().client, root_ca=b"", workloads=workloads)
         return await _with(
@@ -39,7 +39,7 @@ async def _ours(kubeconfig: str = "") -> Records:
 
 async def _theirs(kubeconfig: str) -> Records:
     """On kube-apiserver with kube-controller-manager; of ours, only the simulated nodes."""
-    workloads = Workloads(nodes=NodeSettings(count=1), jobs=None, scheduler=None, jobsets=False)
+    workloads = Workloads(nodes=NodeSettings(count=1), jobs=None, scheduler=None)
     async with Client.connect(Config.load(kubeconfig), on_warning=lambda _: None) as client:
         manager = Manager(client, recorder=EventBroadcaster(client), options=ManagerOptions(watch_loop=False))
         registration = workloads.add_to(manager)

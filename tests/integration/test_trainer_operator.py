@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import Condition, ObjectMeta, find_condition, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import definition as jobset_definition
 from quarterdeck.api.k8s import ConfigMap, LimitRange, Secret
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import MergePatch
+from quarterdeck.errors import Forbidden, NotFound
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.jobsetkind import HOW_TO_GET_IT
 from quarterdeck.operators.trainer.types import (
@@ -42,6 +43,7 @@ from .trainercluster import LIGHT, SPACE, Operator, jobset, mpi_runtime, runtime
 
 pytestmark = pytest.mark.virtual_time
 SECRET = "test-job-mpi-ssh-auth"
+PROTECTS = {"protectRuntimes": True}
 
 
 async def edit(cluster: TestCluster, obj: Any, **change: Any) -> Any:
@@ -81,11 +83,17 @@ async def check(cluster: TestCluster, jobs: int) -> None:
     """Exactly the objects that there should be, each of its own TrainJob."""
     found = {job.metadata.name: job for job in await cluster.client.list(TrainJob, namespace=SPACE)}
     assert len(found) == jobs
-    for kind, suffix in ((JobSet, ""), (Secret, "-mpi-ssh-auth"), (ConfigMap, "-mpi-hostfile")):
+    kinds = (
+        (JobSet, ""),
+        (Secret, "-mpi-ssh-auth"),
+        (ConfigMap, "-mpi-hostfile"),
+        (ConfigMap, "-runtime-snapshot"),
+    )
+    for kind, suffix in kinds:
         children = {
             each.metadata.name: each
             for each in await cluster.client.list(kind, namespace=SPACE)
-            if each.metadata.owner_references
+            if each.metadata.owner_references and each.metadata.name.endswith(suffix)
         }
         assert set(children) == {f"{name}{suffix}" for name in found}
         for name, owner in found.items():
@@ -147,8 +155,9 @@ async def test_two_replicas_at_once_make_one_of_everything() -> None:
             ]
             assert len(created) == 5
         digests = {
-            each.metadata.name: each.metadata.annotations[names.SSH_KEY_DIGEST]
-            for each in await cluster.client.list(JobSet, namespace=SPACE)
+            each.metadata.name: each.metadata.annotations[names.KEY_DIGEST]
+            for each in await cluster.client.list(ConfigMap, namespace=SPACE)
+            if each.metadata.name.endswith("-runtime-snapshot")
         }
         assert len(set(digests.values())) == 5
 
@@ -166,7 +175,9 @@ async def grant(cluster: TestCluster, user: str, rules: tuple[PolicyRule, ...]) 
 
 async def test_the_derived_role_is_enough_and_all_of_it_is_used() -> None:
     async with trainer_cluster() as cluster:
-        operator = Operator(cluster, user="trainer-operator", settings={"reservedEnvAuditSeconds": 2})
+        operator = Operator(
+            cluster, user="trainer-operator", settings={"reservedEnvAuditSeconds": 2, **PROTECTS}
+        )
         (role,) = roles("trainer", operator.manager.rules())
         assert isinstance(role, ClusterRole)
         await grant(cluster, "trainer-operator", tuple(role.rules))
@@ -221,7 +232,7 @@ async def everything(cluster: TestCluster) -> None:
 )
 async def test_a_right_that_is_missing_is_told(resource: str, reason: str) -> None:
     async with trainer_cluster() as cluster:
-        operator = Operator(cluster, user="trainer-operator")
+        operator = Operator(cluster, PROTECTS, user="trainer-operator")
         (role,) = roles("trainer", operator.manager.rules())
         assert isinstance(role, ClusterRole)
         kept = [
@@ -239,7 +250,7 @@ async def test_a_right_that_is_missing_is_told(resource: str, reason: str) -> No
 
 async def test_a_snapshot_keeps_the_runtime_as_it_was() -> None:
     async with trainer_cluster() as cluster:
-        operator = Operator(cluster, {"runtimeSnapshot": True})
+        operator = Operator(cluster)
         made_of = await cluster.client.create(runtime(policy={"numNodes": 2}))
         async with operator.running():
             await cluster.client.create(train_job(suspend=True))
@@ -254,9 +265,61 @@ async def test_a_snapshot_keeps_the_runtime_as_it_was() -> None:
             assert kept.data["runtime"].startswith("apiVersion: trainer.kubeflow.org/v1alpha1\n")
 
 
+async def test_a_runtime_may_go_while_it_is_used() -> None:
+    async with trainer_cluster() as cluster:
+        operator = Operator(cluster)
+        protected = runtime(policy={"numNodes": 2})
+        finalizers = (names.FINALIZER,)
+        await cluster.client.create(
+            protected.evolve(metadata=protected.metadata.evolve(finalizers=finalizers))
+        )
+        async with operator.running():
+            await cluster.client.create(train_job(suspend=True))
+            await operator.settle()
+            await cluster.client.delete(TrainingRuntime, "test-runtime", SPACE)
+            with pytest.raises(NotFound):
+                await cluster.client.get(TrainingRuntime, "test-runtime", SPACE)
+            job = await cluster.client.get(TrainJob, "test-job", SPACE)
+            await edit(cluster, job, spec={"suspend": False, "trainer": {"image": "new"}})
+            await operator.settle()
+            running = await jobset(cluster)
+            (node,) = running.spec.replicated_jobs
+            assert (running.spec.suspend, node.template.spec.parallelism) == (False, 2)
+
+
+async def test_a_snapshot_that_is_deleted_comes_back() -> None:
+    async with trainer_cluster() as cluster:
+        operator = Operator(cluster)
+        await cluster.client.create(mpi_runtime())
+        async with operator.running():
+            await cluster.client.create(train_job())
+            await operator.settle()
+            await cluster.client.delete(ConfigMap, "test-job-runtime-snapshot", SPACE)
+            await operator.settle()
+            kept = await cluster.client.get(ConfigMap, "test-job-runtime-snapshot", SPACE)
+            assert "kind: TrainingRuntime" in kept.data["runtime"]
+
+
+async def test_a_snapshot_that_did_not_change_is_not_read_again() -> None:
+    async with trainer_cluster() as cluster:
+        operator = Operator(cluster)
+        await cluster.client.create(runtime())
+        async with operator.running():
+            await cluster.client.create(train_job())
+            await operator.settle()
+            looked, before = operator.runs(), len(operator.link.log)
+            await cluster.clock.sleep(600.0)
+            assert operator.runs() > looked + 5
+            later = operator.link.log[before:]
+            reads = [
+                each for each in later if (each.target.verb, each.target.resource) == ("get", "configmaps")
+            ]
+            assert reads == []
+
+
 async def test_a_snapshot_of_somebody_else_is_not_used() -> None:
     async with trainer_cluster() as cluster:
-        operator = Operator(cluster, {"runtimeSnapshot": True})
+        operator = Operator(cluster)
         await cluster.client.create(runtime())
         metadata = ObjectMeta(name="test-job-runtime-snapshot", namespace=SPACE)
         await cluster.client.create(ConfigMap(metadata=metadata, data={"runtime": "{}"}))
@@ -371,3 +434,28 @@ async def test_jobs_are_counted_by_state() -> None:
             states = ("running", "suspended", "complete", "failed")
             counted = [operator.value("quarterdeck_trainer_trainjobs", SPACE, state) for state in states]
             assert counted == [1, 1, 0, 0]
+
+
+async def test_everybody_may_read_the_release() -> None:
+    async with trainer_cluster() as cluster:
+        operator = Operator(cluster)
+        async with operator.running():
+            await operator.settle()
+        public = await cluster.client.get(ConfigMap, names.PUBLIC_CONFIG, "kubeflow-system")
+        assert public.data == {"kubeflow_trainer_version": "v2.3.0"}
+        anybody = cluster.link(user="jane", groups=["system:authenticated"]).client
+        assert await anybody.get(ConfigMap, names.PUBLIC_CONFIG, "kubeflow-system") == public
+        with pytest.raises(Forbidden):
+            await anybody.list(ConfigMap, namespace="default")
+
+
+async def test_a_namespace_of_its_own_can_be_had_or_none() -> None:
+    async with trainer_cluster() as cluster:
+        for namespace in ("elsewhere", ""):
+            operator = Operator(cluster, {"publicNamespace": namespace})
+            async with operator.running():
+                await operator.settle()
+        found = [
+            each for each in await cluster.client.list(ConfigMap) if each.metadata.name == names.PUBLIC_CONFIG
+        ]
+        assert [each.metadata.namespace for each in found] == ["elsewhere"]

@@ -35,7 +35,7 @@ from .setstory import STORIES, Record, tell_all
 Records = dict[str, list[Record]]
 
 RECORDED = Path(__file__).with_name("workload_stories.json")
-_WORKLOADS = Workloads(nodes=NodeSettings(count=1), jobsets=False)
+_WORKLOADS = Workloads(nodes=NodeSettings(count=1))
 _NODES_ONLY = ControllerChoice(["default-scheduler", "simulated-kubelet", "simulated-node"])
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from quarterdeck.api import Resource, crd
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import definition as jobset_definition
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.operators.trainer.types import (
     KINDS,

@@ -42,6 +42,9 @@ from .requestinfo import RequestInfo
 from .resource.resource import Resource
 from .resource.resourcetable import ResourceTable
 from .storage import StorageError, StorageFull
+from .usage import GROUP as USAGE_GROUP
+from .usage import VERSION as USAGE_VERSION
+from .usage import UsageApi
 
 MAX_BODY: Final = 3 * MIB
 _log = logging.getLogger("quarterdeck.apiserver")
@@ -80,8 +83,10 @@ class App:
         virtual: VirtualResources,
         discovery: Discovery,
         non_resource: NonResource,
+        usage: UsageApi | None = None,
     ) -> None:
         self._table = table
+        self._usage = usage
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._impersonator = Impersonator(authorizer)
@@ -144,6 +149,8 @@ class App:
             return self._serve_path(request, user)
         resource = self._table.get(info.group, info.version, info.resource)
         if resource is None:
+            if self._usage is not None and (info.group, info.version) == (USAGE_GROUP, USAGE_VERSION):
+                return self._usage.serve(request, info)
             return self._unknown(info)
         api_request = ApiRequest(request, info, resource, user, PLAIN)
         try:

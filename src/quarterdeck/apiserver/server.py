@@ -54,6 +54,8 @@ from .registry.delete import DeleteOptions, Deleter
 from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
 from .registry.podaction import PodActions
+from .registry.podlog import is_simulated, simulated_log
+from .registry.podstream import PodStreams
 from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources
@@ -73,6 +75,9 @@ from .state.quotastore import StoredQuotas
 from .state.tokenuse import TokenUse
 from .storage import Durability, Event, Store
 from .uid import new_uid
+from .usage import GROUP as USAGE_GROUP
+from .usage import VERSION as USAGE_VERSION
+from .usage import UsageApi
 from .webhookclient import WebhookClient
 
 Json = dict[str, Any]
@@ -93,6 +98,7 @@ class ServerOptions:
     allow_all: switch RBAC off but keep identities (development).
     admission_plugins: the names of those that run; see `admission.plugin.catalog`. With NodeRestriction nodes
         (`system:node:NAME` in system:nodes) also get the access a kubelet needs, by the Node authorizer.
+    usage: serve `metrics.k8s.io` about pods of simulated nodes.
     service_endpoints: (namespace, name) of a Service -> (host, port), for webhooks named by service.
     """
 
@@ -103,6 +109,7 @@ class ServerOptions:
     token_file: Path | None = None
     allow_all: bool = False
     admission_plugins: Collection[str] = FOR_TESTS
+    usage: bool = False
     service_endpoints: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
 
@@ -237,13 +244,16 @@ class ApiServer:
         patcher = Patcher(writer)
         watcher = Watcher(self.store)
         pod_actions = PodActions(table, writer, deleter, self.admission)
+        streams = PodStreams(self.nodes, self.admission, cluster, self.authorizer)
         subresources = Subresources(
-            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, self.nodes
+            reader, writer, patcher, pod_actions, self.admission, tokens, self.pod_log, streams
         )
         virtual = VirtualResources(
             self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster
         )
-        self._discovery = Discovery(table)
+        usage = UsageApi(table) if options.usage else None
+        computed = {(USAGE_GROUP, USAGE_VERSION): usage.entries()} if usage is not None else {}
+        self._discovery = Discovery(table, computed)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)
         self.app = App(
             table=table,
@@ -258,6 +268,7 @@ class ApiServer:
             virtual=virtual,
             discovery=self._discovery,
             non_resource=self._serve_path,
+            usage=usage,
         )
         definitions = table.get("apiextensions.k8s.io", "v1", "customresourcedefinitions")
         assert definitions is not None
@@ -313,9 +324,10 @@ class ApiServer:
         request = ApiRequest(http, RequestInfo("DELETE", path), resource, _SYSTEM, PLAIN)
         await self._deleter.delete_object(request, name, DeleteOptions({}))
 
-    def pod_log(self, namespace: str, name: str) -> bytes | None:
-        """The log text of a pod; a kubelet simulation may replace this."""
-        return b""
+    def pod_log(self, pod: Json, container: str) -> bytes:
+        """What is shown as the log of a container on a node that this server cannot ask."""
+        node = self.table.versions_of("", "nodes")[0].bucket.get("", pod["spec"]["nodeName"])
+        return simulated_log(pod, container) if node is not None and is_simulated(node.labels) else b""
 
     def _serve_path(self, request: Request, user: UserInfo) -> Response | Awaitable[Response] | None:
         path = request.path

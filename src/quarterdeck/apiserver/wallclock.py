@@ -11,20 +11,33 @@ import time
 from collections.abc import Callable
 from datetime import datetime
 
+_Date = Callable[[], datetime] | None
+
+
+class _LoopDate:
+    """The date of the loop that was asked last: there is one loop for long, and it is asked all the time."""
+
+    def __init__(self) -> None:
+        self._known: tuple[asyncio.AbstractEventLoop | None, _Date] = (None, None)
+
+    def find(self) -> _Date:
+        running = asyncio._get_running_loop()
+        loop, date = self._known
+        if running is not loop:
+            date = getattr(running, "date", None)
+            self._known = running, date
+        return date
+
+
+_loop_date = _LoopDate()
+
 
 def now() -> float:
     """Seconds since 1970."""
-    date = _virtual_date()
+    date = _loop_date.find()
     return time.time() if date is None else float(date().timestamp())
 
 
 def is_virtual() -> bool:
     """Whether time stands still while code runs."""
-    return _virtual_date() is not None
-
-
-def _virtual_date() -> Callable[[], datetime] | None:
-    try:
-        return getattr(asyncio.get_running_loop(), "date", None)
-    except RuntimeError:
-        return None
+    return _loop_date.find() is not None

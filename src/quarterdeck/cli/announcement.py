@@ -21,7 +21,7 @@ __all__ = ["announced"]
 
 @asynccontextmanager
 async def announced(
-    server: ApiServer, *, name: str, kubeconfig: Path | None, log: str = ""
+    server: ApiServer, *, name: str, kubeconfig: Path | None, log: str = "", dashboard: str = ""
 ) -> AsyncIterator[str]:
     """Announce a server that is ready, and take that back at the end. Gives what to print.
 
@@ -39,6 +39,8 @@ async def announced(
             context_file=str(kubeconfig.absolute()) if kubeconfig is not None else "",
             data_dir=str(data.absolute()) if data is not None else "",
             log=log,
+            node_sockets=str(server.nodes.folder or ""),
+            dashboard=dashboard,
         )
 
     entry = await asyncio.to_thread(register, name, describe)
@@ -55,7 +57,8 @@ async def announced(
             else f"get in: quarterdeck kubeconfig {entry.name}"
         )
         try:
-            yield f"ready: {server.url}{where}\n{how}"
+            look = f"\nlook: {dashboard}" if dashboard else ""
+            yield f"ready: {server.url}{where}\n{how}{look}"
         finally:
             if context is not None:
                 await asyncio.to_thread(context.remove)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -49,9 +50,11 @@ async def running_cluster(
         with TemporaryDirectory(prefix="quarterdeck-") as directory:  # for this user alone
             socket = Path(directory, "apiserver.sock")
             await server.listen_privately(socket)
+            server.nodes.folder = Path(directory, "nodes")
             assignment = Assignment(
                 socket=str(socket),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 service_account_key=server.credentials.service_account_key.to_pem(),
                 operators=tuple(operators),
                 settings=settings,
@@ -85,8 +88,8 @@ async def _node(
     from .localnode.link import AgentProcess
     from .localnode.start import node_assignment
 
-    server.nodes.folder = private / "nodes"
-    with held_directory(server.options.data_dir) as directory:
+    data = server.options.data_dir
+    with held_directory(data / "nodes" / wanted.name if data is not None else None) as directory:
         assignment = await node_assignment(server, wanted, private, directory, log_level)
         async with AgentProcess(assignment) as process:
             server.add_check("local-node", lambda: process.is_ready)
@@ -121,6 +124,7 @@ async def cluster_in_one_process(
                 settings,
                 nodes=nodes if nodes is not None else NodeSettings(),
                 root_ca=server.credentials.authority.certificate_pem,
+                authority=server.credentials.authority.to_pem(),
                 sign_token=server.sign_token,
             )
 
@@ -146,7 +150,7 @@ async def cluster_in_one_process(
 async def _server(options: ServerOptions) -> AsyncIterator[ApiServer]:
     from quarterdeck.apiserver import ApiServer, StorageError
 
-    server = ApiServer(options)
+    server = ApiServer(replace(options, usage=True))
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:

@@ -30,7 +30,6 @@ def add_command(commands: Any) -> None:
         help=f"0 picks a free one (default: {USUAL_PORT}, or a free one if that is in use)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
-    parser.add_argument("--token", default="", help=argparse.SUPPRESS)  # of `up`, which printed the address
     add_log_level(parser, "WARNING")
     parser.set_defaults(run=run)
 
@@ -65,7 +64,7 @@ async def _serve(arguments: argparse.Namespace) -> int:
         following = group.create_task(board.run(), name="board")
         port = free_port("127.0.0.1", USUAL_PORT) if arguments.port is None else arguments.port
         try:
-            async with DashboardServer(board, port=port, token=arguments.token) as server:
+            async with DashboardServer(board, port=port) as server:
                 print(f"dashboard: {server.url}", flush=True)
                 if arguments.open:
                     await asyncio.to_thread(_open, server.url)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .error import CommandError
+from .localnode.settings import add_local_node_arguments
 from .nodes import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
@@ -24,7 +24,6 @@ _PERIOD = 0.5
 _SETTLED = 3
 """Looks without a change after which --once is content."""
 _PATIENCE = 30.0
-_CLEAR = "\x1b[H\x1b[2J"
 DESCRIPTION = """\
 Start the embedded server with the operators, apply the examples of each and show what comes of them. The
 folder of an operator's examples has its name; manifests in its folder `refused` show what users are told
@@ -41,6 +40,12 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="FILE", help="add the context to this file (default: as kubectl's)"
     )
+    parser.add_argument(
+        "--local",
+        action="store_true",
+        help="the examples for a local node instead: pods run on this machine, and their logs are shown",
+    )
+    add_local_node_arguments(parser)
     add_operator_arguments(parser)
     add_node_arguments(parser)
     parser.set_defaults(run=run, nodes=2, node_capacity="nvidia.com/gpu=8")
@@ -54,6 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     configure(level="ERROR")
     nesting.make_room()
+    if arguments.local:
+        from .localnode.demo import demo
+
+        return uvloop.run(demo(arguments, arguments.examples or _examples()))
     return uvloop.run(_demo(arguments))
 
 
@@ -66,6 +75,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     from .apiserver import stop_signal
     from .cluster import running_cluster
     from .kubeconfigfile import default_path
+    from .top import has_screen
 
     operators = chosen_operators(arguments)
     root = arguments.examples or _examples()
@@ -88,9 +98,12 @@ async def _demo(arguments: argparse.Namespace) -> int:
             try:
                 head, paths = [lines], dict[str, str]()
                 for operator in operators:
-                    head += [line async for line in _apply_all(client, root / operator.name, paths)]
-                paths["nodes"] = "/api/v1/nodes"
-                await _show(server.local(), "\n".join(head), paths, stopping, once=arguments.once)
+                    head += [line async for line in apply_all(client, root / operator.name, paths)]
+                if has_screen() and not arguments.once:
+                    await _screen(client, lines.splitlines()[0], stopping)
+                else:
+                    paths["nodes"] = "/api/v1/nodes"
+                    await _show(server.local(), "\n".join(head), paths, stopping, once=arguments.once)
             finally:
                 await client.aclose()
     return 0
@@ -110,7 +123,7 @@ def _manifests(folder: Path) -> Iterator[Json]:
         yield from load_documents(path.read_bytes())
 
 
-async def _apply_all(client: Client, folder: Path, paths: dict[str, str]) -> AsyncIterator[str]:
+async def apply_all(client: Client, folder: Path, paths: dict[str, str]) -> AsyncIterator[str]:
     """Apply an operator's examples; notes in `paths` where their lists are. Yields a line about each."""
     from quarterdeck.errors import ApiError
 
@@ -147,16 +160,28 @@ def _name(document: Json) -> str:
     return f"{document['kind'].lower()}/{document['metadata']['name']}"
 
 
+async def _screen(client: Client, head: str, stopping: asyncio.Event) -> None:
+    from quarterdeck.dashboard import Board
+
+    from .planning import SchedulerPlanner
+    from .screen import show
+
+    async with asyncio.TaskGroup() as group:
+        board = Board(client, planner=SchedulerPlanner())
+        following = group.create_task(board.run(), name="board")
+        await show(board, f"{head}   Ctrl-C ends it", stopping)
+        following.cancel()
+
+
 async def _show(local: Any, head: str, paths: dict[str, str], stopping: asyncio.Event, *, once: bool) -> None:
     """Show the lists as they change, until stopped; with `once` only when they have stopped changing."""
     shown, unchanged, looks = "", 0, 0
-    is_terminal = sys.stdout.isatty()
     while not stopping.is_set():
         view = "\n".join([await _list(local, title, path) for title, path in paths.items()])
         unchanged = unchanged + 1 if view == shown else 0
         looks += 1
         if view != shown and not once:
-            print(f"{_CLEAR if is_terminal else ''}{head}\n\n{view}\nCtrl-C stops it", flush=True)
+            print(f"{head}\n\n{view}\nCtrl-C stops it", flush=True)
         shown = view
         if once and (unchanged >= _SETTLED or looks * _PERIOD > _PATIENCE):
             print(f"{head}\n\n{view}", flush=True)

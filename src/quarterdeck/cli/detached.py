@@ -35,6 +35,9 @@ def start_detached(arguments: Sequence[str], name: str) -> int:
         process.wait()
         raise CommandError(_last_line(log) or f"the cluster did not start; its log is {log}")
     print(line, end="")
+    assert process.stdout is not None
+    for _ in range(2):  # how to get in, and where to look
+        print(process.stdout.readline().decode(), end="")
     print(f"stop it with: quarterdeck down {name}")
     return 0
 

@@ -33,10 +33,12 @@ def add_command(commands: Any) -> None:
 def _status(arguments: argparse.Namespace) -> int:
     from .instance import running
 
-    rows = [("NAME", "PID", "URL", "KUBECONFIG", "DATA")]
+    rows = [("NAME", "PID", "URL", "KUBECONFIG", "DATA", "DASHBOARD")]
     for each in running():
         data = each.data_dir or "in memory"
-        rows.append((each.name, str(each.pid), each.url, each.context_file or "-", data))
+        rows.append(
+            (each.name, str(each.pid), each.url, each.context_file or "-", data, each.dashboard or "-")
+        )
     if len(rows) == 1:
         print("no cluster is running; `quarterdeck up --detach` starts one")
         return 0

@@ -25,7 +25,7 @@ gives the same bytes, always.
 """
 EXPLAIN = """\
 Say on one screen why a pod group waits: what is missing, in which queue and which topology domain, who could
-make room for it and why nobody does.
+make room for it and why nobody does, and what would start it.
 """
 SIMULATE = """\
 What if: change a cluster, let it come to rest, and print what starts, what is evicted, what waits and why,
@@ -117,16 +117,29 @@ def run_replay(arguments: argparse.Namespace) -> int:
 
 
 def run_explain(arguments: argparse.Namespace) -> int:
+    import msgspec
+
     from quarterdeck.api import Key
     from quarterdeck.errors import SchemaError
-    from quarterdeck.scheduler.plan import explain
+    from quarterdeck.scheduler.plan import explain, remedies
 
     namespace, _, name = arguments.name.rpartition("/")
+    key = Key(namespace or arguments.namespace, name)
+    recorded = _recorded(arguments)
     try:
-        found = explain(_recorded(arguments), Key(namespace or arguments.namespace, name))
+        found = explain(recorded, key)
     except SchemaError as error:
         raise CommandError(str(error)) from error
-    _print(found, arguments.output)
+    cures = remedies(recorded, key)
+    if arguments.output == "json":
+        _print({**msgspec.structs.asdict(found), "remedies": cures}, "json")
+        return 0
+    print(found.text())
+    if cures:
+        print("what would start it:")
+    for each in cures:
+        evicts = f" (and would move or evict {', '.join(each.evicts)})" if each.evicts else ""
+        print(f"  {each.text}{evicts}")
     return 0
 
 

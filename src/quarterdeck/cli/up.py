@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from .apiserver import add_server_arguments, server_options, stop_signal
 from .argument import add_log_level
 from .cluster import running_cluster
 from .collector import relax_collector
+from .dashboarddoor import dashboard_door
 from .detached import start_detached
-from .instance import free_name
+from .instance import USUAL_NAME, free_name
 from .kubeconfigfile import default_path
 from .localnode.settings import add_local_node_arguments, local_node
 from .nodes import add_node_arguments, node_settings
@@ -78,10 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
     return uvloop.run(_up(arguments))
 
 
+def _admission_plugins(controllers: str | None) -> Collection[str]:
+    """Those of a cluster; pods need no service account where nobody makes any."""
+    from quarterdeck.apiserver.admission import plugin
+    from quarterdeck.cluster.choice import ControllerChoice
+
+    if controllers is None or ControllerChoice.parse(controllers).includes("serviceaccount"):
+        return plugin.FOR_CLUSTERS
+    return plugin.FOR_CLUSTERS - {plugin.SERVICE_ACCOUNT}
+
+
 async def _up(arguments: argparse.Namespace) -> int:
     stopping = stop_signal()
     async with running_cluster(
-        server_options(arguments, is_cluster=True),
+        server_options(arguments, _admission_plugins(arguments.controllers)),
         [operator.name for operator in chosen_operators(arguments)],
         operator_settings(arguments),
         stopping,
@@ -93,9 +105,13 @@ async def _up(arguments: argparse.Namespace) -> int:
     ) as server:
         if not stopping.is_set():  # by a signal during the start
             path = arguments.kubeconfig or default_path()
-            async with announced(
-                server, name=arguments.name, kubeconfig=path, log=arguments.log_file
-            ) as lines:
+            kubeconfig = server.kubeconfig(arguments.name or USUAL_NAME)
+            async with (
+                dashboard_door(kubeconfig, server.url) as page,
+                announced(
+                    server, name=arguments.name, kubeconfig=path, log=arguments.log_file, dashboard=page
+                ) as lines,
+            ):
                 print(lines, flush=True)
                 await stopping.wait()
     print("stopped", file=sys.stderr, flush=True)

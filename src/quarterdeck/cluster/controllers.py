@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from quarterdeck.client import Client
 from quarterdeck.cluster import garbage
 from quarterdeck.cluster.aggregation import aggregation_controller
+from quarterdeck.cluster.certificate.controller import (
+    approving_controller,
+    cleaning_controller,
+    signing_controller,
+)
 from quarterdeck.cluster.choice import ALL_CONTROLLERS, ControllerChoice
 from quarterdeck.cluster.event import DEFAULT_TTL, event_ttl_controller
 from quarterdeck.cluster.garbage import garbage_collector
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.namespace import namespace_controller
 from quarterdeck.cluster.node.registration import NodeRegistration
+from quarterdeck.cluster.policystatus import policy_status_controller
 from quarterdeck.cluster.quota import quota_controller
 from quarterdeck.cluster.rootca import root_ca_controller
 from quarterdeck.cluster.serviceaccount import service_account_controller
+from quarterdeck.cluster.servicecidr import service_cidr_controller
 from quarterdeck.cluster.storageprotection import claim_protection_controller, volume_protection_controller
 from quarterdeck.cluster.token import SignToken, token_controller
 from quarterdeck.cluster.workload import Workloads
@@ -36,6 +44,8 @@ def add_controllers(
     event_ttl: float = DEFAULT_TTL,
     workloads: Workloads | None = None,
     choice: ControllerChoice = ALL_CONTROLLERS,
+    elsewhere: Iterable[str] = (),
+    authority: bytes = b"",
 ) -> NodeRegistration | None:
     """Add what every cluster has to a manager that has not started.
 
@@ -48,9 +58,12 @@ def add_controllers(
     - ``event_ttl``: seconds an event is kept after its last write.
     - ``workloads``: what runs Jobs and pods; without it they are stored, and nothing happens to them. What
       makes the nodes is returned.
-    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has.
+    - ``authority``: certificate and key (PEM) that sign what CertificateSigningRequests ask for; without it
+      nobody does.
+    - ``choice``: which of all these run. Raises ``ConfigError`` for names that none of them has, nor one
+      that runs ``elsewhere``.
     """
-    known: list[str] = []
+    known = [*elsewhere]
 
     def add(controller: Controller[Any]) -> None:
         known.append(controller.name)
@@ -66,6 +79,12 @@ def add_controllers(
     add(claim_protection_controller())
     add(volume_protection_controller())
     add(event_ttl_controller(event_ttl))
+    add(approving_controller())
+    add(cleaning_controller())
+    add(service_cidr_controller())
+    add(policy_status_controller())
+    if authority:
+        add(signing_controller(authority))
     if root_ca:
         add(root_ca_controller(root_ca))
     if sign_token is not None:
@@ -94,6 +113,8 @@ class ClusterControllers:
         event_ttl: float = DEFAULT_TTL,
         workloads: Workloads | None = None,
         choice: ControllerChoice = ALL_CONTROLLERS,
+        elsewhere: Iterable[str] = (),
+        authority: bytes = b"",
         metrics: ManagerMetrics | None = None,
     ) -> None:
         """See ``add_controllers``; ``metrics`` count the work of these controllers among others."""
@@ -111,6 +132,8 @@ class ClusterControllers:
             event_ttl=event_ttl,
             workloads=workloads,
             choice=choice,
+            elsewhere=elsewhere,
+            authority=authority,
         )
 
     @property

@@ -27,7 +27,7 @@ from quarterdeck.cluster.job.backoff import JobSettings
 from quarterdeck.cluster.job.controller import job_controller
 from quarterdeck.cluster.job.orphan import orphan_pod_controller
 from quarterdeck.cluster.job.ttl import ttl_controller
-from quarterdeck.cluster.jobset.controller import jobset_controller
+from quarterdeck.cluster.node import kubelet
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeRegistration, NodeSettings
 from quarterdeck.cluster.nodehealth import controller as nodehealth
@@ -39,6 +39,9 @@ from quarterdeck.cluster.placement import controller as placement
 from quarterdeck.cluster.placement.controller import SchedulerSettings
 from quarterdeck.cluster.podgc import pod_gc_controller
 from quarterdeck.cluster.replicaset.controller import replicaset_controller, replication_controller
+from quarterdeck.cluster.resourceclaim import controller as resourceclaim
+from quarterdeck.cluster.resourceclaim.controller import resource_claim_controller
+from quarterdeck.cluster.resourceclaim.devices import simulated_device_controller
 from quarterdeck.cluster.statefulset.controller import statefulset_controller
 from quarterdeck.cluster.volume import binder, provisioner
 from quarterdeck.cluster.volume.binder import volume_binder_controller
@@ -69,8 +72,9 @@ class Workloads:
     """Claims get their volumes, those of the simulated provisioner included."""
     storage_class: str = ""
     """A default class of that provisioner, made where the cluster has no class at all."""
+    devices: bool = True
+    """Claims for devices, and those of simulated nodes."""
     jobs: JobSettings | None = field(default_factory=JobSettings)
-    jobsets: bool = True
     scheduler: SchedulerSettings | None = field(default_factory=SchedulerSettings)
     kubelet: Kubelet | None = field(default_factory=Kubelet)
     nodes: NodeSettings = field(default_factory=NodeSettings)
@@ -105,17 +109,18 @@ class Workloads:
             add(volume_expand_controller())
             provision = manager.recorder(provisioner.NAME)
             add(simulated_provisioner(provision, default_class=self.storage_class))
+        if self.devices:
+            add(resource_claim_controller(manager.recorder(resourceclaim.EVENT_SOURCE)))
+            add(simulated_device_controller())
         if self.jobs is not None:
             add(job_controller(self.jobs))
             add(orphan_pod_controller())
             add(ttl_controller())
             add(cronjob_controller())
-        if self.jobsets:
-            add(jobset_controller())
         if self.scheduler is not None:
             add(placement.scheduler_controller(self.scheduler, manager.recorder(placement.NAME)))
         if self.kubelet is not None:
-            add(self.kubelet.controller())
+            add(self.kubelet.controller(manager.recorder(kubelet.EVENT_SOURCE)))
             add(pod_gc_controller())
         registration = NodeRegistration(self.nodes)
         if self.nodes.total or self.kubelet is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
-__all__ = ["area", "share"]
+__all__ = ["area", "share", "sort_key"]
 
 
 def area(pool: str, block: str) -> tuple[float, float, float, float] | None:
@@ -39,6 +39,12 @@ def share(pool: str, block: str) -> float:
     if whole is None or part is None:
         return 0.0
     return float(2.0 ** (whole.prefixlen - part.prefixlen))
+
+
+def sort_key(block: str) -> tuple[int, int, str]:
+    """Blocks in the order of their addresses; what is none comes first."""
+    network = _network(block)
+    return (network.version, int(network.network_address), block) if network is not None else (0, 0, block)
 
 
 def _network(text: str) -> IPv4Network | IPv6Network | None:

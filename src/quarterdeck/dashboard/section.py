@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from .addressmap import area, share
+from .addressmap import area, share, sort_key
 
 __all__ = [
     "Digests",
@@ -209,7 +209,7 @@ def addresses(digests: Digests) -> Section:
     found: Section = {}
     for key, pool in digests["pools"].items():
         areas = [
-            _area(pool, each) for each in sorted(blocks.get(key, ()), key=lambda each: str(each["cidr"]))
+            _area(pool, each) for each in sorted(blocks.get(key, ()), key=lambda each: sort_key(each["cidr"]))
         ]
         drawn = [each for each in areas if each is not None]
         used = sum(share(pool["cidr"], each["cidr"]) for each in drawn if not each["failed"])

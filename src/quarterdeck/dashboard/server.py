@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+import socket
 from collections.abc import Callable
 from importlib import resources
 from types import TracebackType
@@ -52,10 +53,13 @@ _HEADERS: Final = (
 class DashboardServer:
     """Serves one board; an async context manager."""
 
-    def __init__(self, board: Board, *, port: int = 0, token: str = "") -> None:
-        """Port 0 picks one; a token is made unless given."""
+    def __init__(
+        self, board: Board, *, port: int = 0, token: str = "", listening: socket.socket | None = None
+    ) -> None:
+        """Port 0 picks one; a token is made unless given. ``listening`` is a socket of loopback to use."""
         self._board: Final = board
         self._port: Final = port
+        self._listening: Final = listening
         self.token: Final = token or secrets.token_urlsafe(24)
         self._files: Final = _page_files()
         self._handlers: Final[dict[str, Handler]] = {
@@ -77,7 +81,10 @@ class DashboardServer:
         return f"http://{host}:{port}"
 
     async def __aenter__(self) -> Self:
-        await self._http.start(_LOOPBACK, self._port)
+        if self._listening is None:
+            await self._http.start(_LOOPBACK, self._port)
+        else:
+            await self._http.start_on(self._listening)
         return self
 
     async def __aexit__(

@@ -124,8 +124,10 @@ class Recorder(Protocol):
         *,
         related: Writable | None = None,
         annotations: Mapping[str, str] | None = None,
+        field_path: str = "",
+        host: str = "",
     ) -> None:
-        """Queue an event for writing."""
+        """Queue an event for writing; ``field_path`` names a part of the object, ``host`` who saw it."""
         ...
 
 
@@ -155,5 +157,7 @@ class NoRecorder:
         *,
         related: Writable | None = None,
         annotations: Mapping[str, str] | None = None,
+        field_path: str = "",
+        host: str = "",
     ) -> None:
         """Do nothing."""

@@ -23,7 +23,7 @@ from quarterdeck.scheduler.snapshot import (
     PodInfo,
 )
 
-__all__ = ["constraints_of", "node_info", "pod_info"]
+__all__ = ["constraints_of", "gpu_groups_of", "node_info", "pod_info"]
 
 Document = Mapping[str, Any]
 
@@ -106,7 +106,7 @@ def pod_info(pod: Document) -> PodInfo:
         subgroup=labels.get("kai.scheduler/subgroup-name") or "",
         request=resources_of(pod_requests(pod)),
         gpu_share=_gpu_share(annotations),
-        gpu_groups=_gpu_groups(labels),
+        gpu_groups=gpu_groups_of(labels),
         claims=_claims(spec, status),
         constraints=constraints_of(spec),
     )
@@ -164,7 +164,8 @@ def _gpu_share(annotations: Mapping[str, str]) -> GpuShare | None:
     return share if is_valid and (share.portion or share.memory) else None
 
 
-def _gpu_groups(labels: Mapping[str, str]) -> tuple[str, ...]:
+def gpu_groups_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The shared GPUs that a pod with these labels holds."""
     prefix = f"{_GPU_GROUP_LABEL}/"
     several = sorted(value for key, value in labels.items() if key.startswith(prefix))
     if several:

@@ -41,6 +41,8 @@ class EventLog:
         *,
         related: Writable | None = None,
         annotations: Mapping[str, str] | None = None,
+        field_path: str = "",
+        host: str = "",
     ) -> None:
         """Keep an event."""
         self.events.append(LoggedEvent(regarding, type, reason, action, note, related, annotations or {}))

@@ -12,12 +12,12 @@ from quarterdeck.cluster import garbage
 from quarterdeck.cluster.garbage import garbage_collector
 from quarterdeck.cluster.job.controller import job_controller
 from quarterdeck.cluster.job.orphan import orphan_pod_controller
-from quarterdeck.cluster.jobset.controller import jobset_controller
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.node import names as node_names
 from quarterdeck.cluster.node.behavior import Behavior
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.placement import controller as placement
+from quarterdeck.operators.jobset.controllers import jobset_controller
 from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions

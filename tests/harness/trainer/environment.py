@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Final, Self
 
-from quarterdeck.cluster.jobset.webhook import CONFIGURATION, jobset_webhooks
+from quarterdeck.operators.jobset.webhooks import CONFIGURATION, jobset_webhooks
 from quarterdeck.testing import Latency, Refuse, Rule
 from tests.harness.case import CaseFailure
 from tests.harness.words import refuse_unknown, words
@@ -29,6 +29,8 @@ Json = dict[str, Any]
 
 TRAINER: Final = "trainer"
 JOBSET: Final = "jobset"
+RELEASE_2_1: Final = {"protectRuntimes": True, "runtimeSnapshot": False}
+"""What the cases go by, unless one says otherwise: runtimes were not yet kept for each TrainJob."""
 ENVIRONMENT: Final = words(
     "settings",
     "garbageCollector",
@@ -74,7 +76,7 @@ class Environment:
         if self._environment.get("garbageCollector", True):
             self._add(GARBAGE_COLLECTOR, fill_garbage_collector)
         if TRAINER in wanted:
-            self._add(TRAINER, fill_trainer(self._environment.get("settings") or {}))
+            self._add(TRAINER, fill_trainer({**RELEASE_2_1, **(self._environment.get("settings") or {})}))
         if JOBSET in wanted:
             self._add(JOBSET, fill_jobset)
         if "job" in wanted:

@@ -12,9 +12,9 @@ from contextlib import AsyncExitStack
 from typing import Any, Final
 
 from quarterdeck.api import crd
-from quarterdeck.api.jobset import definition as jobset_definition
-from quarterdeck.cluster.jobset.webhook import jobset_webhooks
 from quarterdeck.errors import ignore_not_found
+from quarterdeck.operators.jobset.types import definition as jobset_definition
+from quarterdeck.operators.jobset.webhooks import jobset_webhooks
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.assembly import trainer_webhooks
 from quarterdeck.operators.trainer.settings import TrainerSettings

@@ -40,7 +40,11 @@ def test_a_name_that_nobody_has_is_refused() -> None:
 
 async def test_only_chosen_controllers_are_added(manager: Manager) -> None:
     add_controllers(
-        manager, root_ca=b"", workloads=Workloads(), choice=ControllerChoice.parse("jobset,namespace")
+        manager,
+        root_ca=b"",
+        workloads=Workloads(),
+        choice=ControllerChoice.parse("jobset,namespace"),
+        elsewhere=("jobset",),
     )
     added = {each.name for each in manager.statistics().controllers}
-    assert added == {"jobset", "namespace-controller"}
+    assert added == {"namespace-controller"}

@@ -9,6 +9,7 @@ import pytest
 
 from quarterdeck.api import Key, to_dict
 from quarterdeck.api.k8s import Container, Lease, Node, Pod
+from quarterdeck.api.k8s.pod import EphemeralContainer
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.kubelet import Kubelet
@@ -37,7 +38,7 @@ def kubelet() -> Kubelet:
 async def nodes(cluster: TestCluster, manager: Manager, kubelet: Kubelet) -> None:
     capacity = {"cpu": "8", "memory": "32Gi", "pods": "20", "nvidia.com/gpu": "4"}
     settings = NodeSettings(count=2, capacity=capacity, labels={"zone": "a"})
-    Workloads(jobs=None, jobsets=False, scheduler=None, kubelet=kubelet, nodes=settings).add_to(manager)
+    Workloads(jobs=None, scheduler=None, kubelet=kubelet, nodes=settings).add_to(manager)
     await cluster.start(manager)
     await asyncio.sleep(1)
 
@@ -347,3 +348,39 @@ async def test_behavior_can_be_changed_for_all(client: Client, kubelet: Kubelet)
     await client.create(pod("p", restartPolicy="Never"))
     await asyncio.sleep(4)
     assert (await read(client)).status.phase == "Failed"
+
+
+async def test_a_pod_that_starts_is_told_of_in_a_kubelets_words(client: Client, recorder: EventLog) -> None:
+    await client.create(pod("p"))
+    await asyncio.sleep(1)
+    told = [each for each in recorder.events if each.reason in ("Pulled", "Created", "Started")]
+    assert [str(each) for each in told] == [
+        'Normal Pulled Container image "x" already present on machine and can be accessed by the pod',
+        "Normal Created Container created",
+        "Normal Started Container started",
+    ]
+    await client.delete(await read(client))
+    await asyncio.sleep(1)
+    assert "Normal Killing Stopping container c" in recorder.about("p")
+
+
+async def test_a_container_that_crashes_is_told_of(client: Client, recorder: EventLog) -> None:
+    await client.create(pod("p", annotations=behaving(run_seconds=2, exit_code=1)))
+    await asyncio.sleep(8)
+    uid = (await read(client)).metadata.uid
+    text = f"Warning BackOff Back-off restarting failed container c in pod p_{NAMESPACE}({uid})"
+    assert text in recorder.about("p")
+
+
+async def test_a_container_put_into_a_pod_gets_a_status(client: Client) -> None:
+    await client.create(pod("p"))
+    await asyncio.sleep(1)
+    found = await read(client)
+    more = found.evolve(
+        spec=found.spec.evolve(ephemeral_containers=(EphemeralContainer(name="debug", image="busybox"),))
+    )
+    await client.subresource("ephemeralcontainers").update(more)
+    await asyncio.sleep(1)
+    [status] = (await read(client)).status.ephemeral_container_statuses
+    assert (status.name, status.image) == ("debug", "busybox")
+    assert status.state.running

@@ -7,14 +7,15 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import value_or
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import Job
 from quarterdeck.cluster.controllers import add_controllers
-from quarterdeck.cluster.jobset.defaults import with_defaults
 from quarterdeck.cluster.node.behavior import Behavior
 from quarterdeck.cluster.node.kubelet import Kubelet
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
+from quarterdeck.operators.jobset.controllers import jobset_controller
+from quarterdeck.operators.jobset.logic.defaults import with_defaults
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.testing import FaultPlan, TestCluster, eventually
 
 from .workloadkit import NAMESPACE, job, pods_of, read_job
@@ -80,6 +81,7 @@ async def test_a_jobset_restarts_and_completes_in_spite_of_faults(cluster: TestC
     kubelet = Kubelet(Behavior(fail_first_attempts=1))
     workloads = Workloads(nodes=NodeSettings(count=3), kubelet=kubelet)
     add_controllers(manager, root_ca=b"", workloads=workloads)
+    manager.add(jobset_controller())
     await cluster.start(manager)
     template = {"spec": {"containers": [{"name": "c", "image": "x"}], "restartPolicy": "Never"}}
     part = {"name": "w", "replicas": 3, "template": {"spec": {"backoffLimit": 0, "template": template}}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -21,8 +22,10 @@ _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryL
 class Discovery:
     """Answers /api, /apis and what is below, from the resource table; documents are cached per generation."""
 
-    def __init__(self, table: ResourceTable) -> None:
+    def __init__(self, table: ResourceTable, computed: Mapping[tuple[str, str], list[Json]] = {}) -> None:
+        """``computed`` has the resources of group versions that are not in the table."""
         self._table = table
+        self._computed = computed
         self._generation = -1
         self._cache: dict[str, tuple[bytes, str]] = {}
         self.server_address = ""
@@ -76,17 +79,17 @@ class Discovery:
                 ],
             }
         if key == "/apis":
-            groups = [self._group(group, versions) for group, versions in self._table.groups() if group]
+            groups = [self._group(group, versions) for group, versions in self._groups() if group]
             return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
         if key == "/api!aggregated":
             return self._aggregated([("", ["v1"])])
         if key == "/apis!aggregated":
-            return self._aggregated([(group, versions) for group, versions in self._table.groups() if group])
+            return self._aggregated([(group, versions) for group, versions in self._groups() if group])
         parts = key.strip("/").split("/")
         if parts == ["api", "v1"]:
             return self._resource_list("", "v1")
         if parts[0] == "apis" and len(parts) == 2:
-            for group, versions in self._table.groups():
+            for group, versions in self._groups():
                 if group == parts[1]:
                     return {"kind": "APIGroup", "apiVersion": "v1", **self._group(group, versions)}
             return None
@@ -94,15 +97,18 @@ class Discovery:
             return self._resource_list(parts[1], parts[2])
         return None
 
+    def _groups(self) -> list[tuple[str, list[str]]]:
+        return [*self._table.groups(), *((group, [version]) for group, version in self._computed)]
+
     def _group(self, group: str, versions: list[str]) -> Json:
         listed = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
         return {"name": group, "versions": listed, "preferredVersion": listed[0]}
 
     def _resource_list(self, group: str, version: str) -> Json | None:
         resources = self._table.resources(group, version)
-        if not resources:
+        entries: list[Json] = [*self._computed.get((group, version), ())]
+        if not resources and not entries:
             return None
-        entries: list[Json] = []
         for resource in sorted(resources, key=lambda each: each.plural):
             entries.append(_entry(resource))
             entries += [_sub_entry(resource, sub) for sub in _subresources(resource)]
@@ -127,7 +133,8 @@ class Discovery:
                         "resources": [
                             _aggregated_entry(resource)
                             for resource in sorted(resources, key=lambda each: each.plural)
-                        ],
+                        ]
+                        + [_aggregated_computed(each) for each in self._computed.get((group, version), ())],
                         "freshness": "Current",
                     }
                 )
@@ -202,6 +209,16 @@ def _aggregated_entry(resource: Resource) -> Json:
             for sub in _subresources(resource)
         ]
     return entry
+
+
+def _aggregated_computed(entry: Json) -> Json:
+    return {
+        "resource": entry["name"],
+        "responseKind": {"group": "", "version": "", "kind": entry["kind"]},
+        "scope": "Namespaced" if entry["namespaced"] else "Cluster",
+        "singularResource": entry["singularName"],
+        "verbs": entry["verbs"],
+    }
 
 
 def _kind(resource: Resource, kind: str, group: str, version: str) -> Json:

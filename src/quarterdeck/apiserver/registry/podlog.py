@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import shlex
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from quarterdeck.apiserver import status
@@ -15,8 +16,9 @@ from .nodelink import NodeLink
 from .request import ApiRequest
 
 Json = dict[str, Any]
-#: the log of a pod by namespace and name; None: there is none
-LogText = Callable[[str, str], bytes | None]
+#: the log of a container of a pod on a node that cannot be asked
+LogText = Callable[[Json, str], bytes]
+_SIMULATED = "quarterdeck.dev/simulated"
 
 
 class LogOptions:
@@ -64,20 +66,44 @@ def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response
     if entry is None:
         raise request.resource.not_found(info.name)
     pod = request.resource.read(entry)
-    _check_container(options.container, pod)
+    check_container(options.container, pod)
     node = pod["spec"].get("nodeName")
     if not node:
         return Response(204, content_type="text/plain")
+    container = options.container or pod["spec"]["containers"][0]["name"]
     if nodes.reaches(node):
-        container = options.container or pod["spec"]["containers"][0]["name"]
         return nodes.get(
             node, ("containerLogs", info.namespace, info.name, container), request.http.raw_query
         )
-    text = source(info.namespace, info.name) or b""
-    return Response(200, options.part_of(text), content_type="text/plain")
+    return Response(200, options.part_of(source(pod, container)), content_type="text/plain")
 
 
-def _check_container(wanted: str, pod: Json) -> None:
+def is_simulated(labels: Mapping[str, str]) -> bool:
+    """Whether a node has no machine, by its labels."""
+    return labels.get(_SIMULATED) == "true"
+
+
+def simulated_log(pod: Json, name: str) -> bytes:
+    """One line that says what would have run; nothing of a container that has not started."""
+    spec, state = pod["spec"], pod.get("status") or {}
+    kinds = ("containers", "initContainers", "ephemeralContainers")
+    container = next(each for kind in kinds for each in spec.get(kind) or () if each["name"] == name)
+    statuses = (
+        each
+        for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")
+        for each in state.get(key) or ()
+    )
+    own: Json = next((each for each in statuses if each["name"] == name), {})
+    if not {"running", "terminated"} & (own.get("state") or {}).keys() and not own.get("lastState"):
+        return b""
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    told = shlex.join(words) if words else "the command of the image"
+    if not container.get("command") and words:
+        told = f"the command of the image with {told}"
+    return f"simulated node {spec['nodeName']}: image {container['image']} would have run {told}\n".encode()
+
+
+def check_container(wanted: str, pod: Json) -> None:
     spec, name = pod["spec"], pod["metadata"]["name"]
     containers = [
         each["name"]

@@ -15,10 +15,10 @@ from quarterdeck.wire.http import Response
 
 from .answer import document_response
 from .change import Manner
-from .nodelink import NodeLink
 from .patching import Patcher
 from .podaction import PodActions
 from .podlog import LogText, serve_log
+from .podstream import KINDS, PodStreams
 from .read import Reader
 from .request import ApiRequest, WriteOptions
 from .scaling import Scaling
@@ -44,7 +44,7 @@ class Subresources:
         admission: AdmissionChain,
         tokens: ServiceAccountTokens,
         pod_log: LogText,
-        nodes: NodeLink,
+        streams: PodStreams,
     ) -> None:
         self._reader = reader
         self._writer = writer
@@ -53,7 +53,7 @@ class Subresources:
         self._admission = admission
         self._tokens = tokens
         self._pod_log = pod_log
-        self._nodes = nodes
+        self._streams = streams
         self._scaling = Scaling(writer)
 
     def serve(self, request: ApiRequest) -> Result:
@@ -65,12 +65,11 @@ class Subresources:
             if request.resource.is_custom:
                 raise request.resource.not_found(info.name)
             raise status.resource_not_found()
+        if name in KINDS:
+            return self._streams.serve(request)
         if first in _UNSUPPORTED:
-            entry = request.resource.bucket.get(info.namespace, info.name)
-            if entry is None:
+            if request.resource.bucket.get(info.namespace, info.name) is None:
                 raise request.resource.not_found(info.name)
-            if first != "proxy" and not request.resource.read(entry)["spec"].get("nodeName"):
-                raise status.bad_request(f"pod {info.name} does not have a host assigned")
             raise status.bad_request(f"{first} is not supported by the embedded API server")
         if info.verb not in known.verbs:
             raise self._odd_verb(request)
@@ -79,7 +78,7 @@ class Subresources:
         if name in _WHOLE_OBJECT:
             return self._whole(request)
         if name == "log":
-            return serve_log(request, self._pod_log, self._nodes)
+            return serve_log(request, self._pod_log, self._streams.nodes)
         if name == "binding":
             return self._pods.bind(request)
         if name == "eviction":

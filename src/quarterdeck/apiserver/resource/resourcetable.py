@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from .resource import Resource
 
@@ -25,6 +25,7 @@ class ResourceTable:
     def __init__(self) -> None:
         self._served: dict[tuple[str, str], dict[str, Resource]] = {}
         self._builtin_groups: dict[str, list[str]] = {}
+        self._versions: dict[tuple[str, str], list[Resource]] = {}
         self.generation = 0
         self.on_change: list[Callable[[], None]] = []
 
@@ -33,6 +34,7 @@ class ResourceTable:
         if resource.version not in versions:
             versions.append(resource.version)
         self._served.setdefault((resource.group, resource.version), {})[resource.plural] = resource
+        self._versions.clear()
 
     def replace_custom(self, gone: list[Resource], new: list[Resource]) -> None:
         """Swap the versions of a CRD in one step."""
@@ -43,6 +45,7 @@ class ResourceTable:
                 self._served.pop((resource.group, resource.version), None)
         for resource in new:
             self._served.setdefault((resource.group, resource.version), {})[resource.plural] = resource
+        self._versions.clear()
         self.generation += 1
         for notify in self.on_change:
             notify()
@@ -72,13 +75,16 @@ class ResourceTable:
         for served in self._served.values():
             yield from served.values()
 
-    def versions_of(self, group: str, plural: str) -> list[Resource]:
+    def versions_of(self, group: str, plural: str) -> Sequence[Resource]:
         """Every served version of one resource."""
-        return [
-            served[plural]
-            for (known_group, _), served in self._served.items()
-            if known_group == group and plural in served
-        ]
+        found = self._versions.get((group, plural))
+        if found is None:
+            found = self._versions[group, plural] = [
+                served[plural]
+                for (known_group, _), served in self._served.items()
+                if known_group == group and plural in served
+            ]
+        return found
 
     def find_kind(self, group: str, version: str, kind: str) -> Resource | None:
         for resource in self._served.get((group, version), {}).values():

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from quarterdeck.apiserver.metadata import subdomain_errors
 from quarterdeck.wire.fielderror import FieldError
 
 if TYPE_CHECKING:
@@ -85,8 +86,6 @@ class Strategy:
 
     def name_errors(self, name: str, *, prefix: bool = False) -> list[str]:
         """What is wrong with a name (`prefix`: with a generateName), as texts without the value."""
-        from quarterdeck.apiserver.metadata import subdomain_errors
-
         return subdomain_errors(name, prefix=prefix)
 
     def default(self, obj: Json) -> None:

@@ -67,7 +67,18 @@ _decode_deletion = msgspec.json.Decoder(_Deletable).decode
 class Entry:
     """The state of one object at one revision. Immutable by convention; shared freely."""
 
-    __slots__ = ("_fields", "_labels", "body", "create_rev", "mark", "name", "namespace", "rev", "row")
+    __slots__ = (
+        "_fields",
+        "_is_deleting",
+        "_labels",
+        "body",
+        "create_rev",
+        "mark",
+        "name",
+        "namespace",
+        "rev",
+        "row",
+    )
 
     def __init__(
         self,
@@ -87,6 +98,7 @@ class Entry:
         self.body = body
         self._labels = labels
         self._fields = fields
+        self._is_deleting: bool | None = None
         #: the schema this text is known to conform to, for readers that have to check (custom resources)
         self.mark = mark
         #: what a Table remembers of this state, so that the next one need not read it again
@@ -101,7 +113,10 @@ class Entry:
     @property
     def is_deleting(self) -> bool:
         """Whether the object has a deletion timestamp."""
-        return _decode_deletion(b"{" + self.body).metadata.deletion_timestamp is not None
+        if self._is_deleting is None:
+            metadata = _decode_deletion(b"{" + self.body).metadata
+            self._is_deleting = metadata.deletion_timestamp is not None
+        return self._is_deleting
 
     @property
     def fields(self) -> Mapping[str, str] | None:

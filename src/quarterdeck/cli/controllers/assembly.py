@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["MakeClient", "make_program"]
 
-_STORAGE_CLASS = "standard"
+#: the operator that runs beside every other, as the cluster's own controllers do
+_FOUNDATION: Final = "jobset"
+
+_STORAGE_CLASS: Final = "standard"
 
 
 class MakeClient(Protocol):
@@ -33,24 +36,30 @@ def make_program(
     nodes: NodeSettings,
     choice: ControllerChoice | None = None,
     root_ca: bytes,
+    authority: bytes,
     sign_token: SignToken,
 ) -> Program:
     """What runs beside an embedded server.
 
-    The admission of JobSets comes with the operators, and what runs workloads with operators, nodes or a
-    choice of controllers; without any the cluster is a bare control plane, where a pod or Job stays as it was
-    stored. A choice says which of the cluster's controllers run.
+    What runs workloads comes with operators, nodes or a choice of controllers; without any the cluster is a
+    bare control plane, where a pod or Job stays as it was stored. A choice says which of the cluster's
+    controllers run; JobSets, which other operators build upon, are among these.
     """
     from quarterdeck.cluster.choice import ALL_CONTROLLERS
     from quarterdeck.cluster.controllers import ClusterControllers
-    from quarterdeck.cluster.jobset.assembly import JobSetAdmission
     from quarterdeck.cluster.node.kubelet import Kubelet
     from quarterdeck.cluster.workload import Workloads
+    from quarterdeck.runtime.operator import installed_operators
     from quarterdeck.runtime.operator.program import Program, ProgramOptions
 
+    chosen = choice if choice is not None else ALL_CONTROLLERS
+    foundation = installed_operators().get(_FOUNDATION)
+    wants_foundation = (operators or choice is not None) and chosen.includes(_FOUNDATION)
+    if foundation is not None and wants_foundation and all(each.name != _FOUNDATION for each in operators):
+        operators = [*operators, foundation]
     program = Program(
         make_client(),
-        [*operators, JobSetAdmission()] if operators else [],
+        operators,
         ProgramOptions(is_embedded=True, installs=True, webhook_url="https://127.0.0.1:0", settings=settings),
     )
     workloads = Workloads(
@@ -61,9 +70,11 @@ def make_program(
             # Observing everything includes what is deprecated: no news to anybody.
             make_client(on_warning=lambda _: None),
             root_ca=root_ca,
+            authority=authority,
             sign_token=sign_token,
             workloads=workloads if operators or nodes.total or choice is not None else None,
-            choice=choice if choice is not None else ALL_CONTROLLERS,
+            choice=chosen,
+            elsewhere=(_FOUNDATION,),
             metrics=program.metrics,
         )
     )

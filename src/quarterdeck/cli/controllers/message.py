@@ -32,6 +32,8 @@ class Assignment(msgspec.Struct, frozen=True, kw_only=True):
     socket: str
     """The server's private socket; who can open it is an administrator."""
     root_ca: bytes
+    authority: bytes
+    """Signs certificates that are asked for: certificate and key."""
     service_account_key: bytes
     """Signs the tokens of Secrets, as kube-controller-manager does."""
     operators: tuple[str, ...] = ()

@@ -85,6 +85,7 @@ def _program(assignment: Assignment) -> Program:
         nodes=assignment.nodes,
         choice=None if assignment.controllers is None else ControllerChoice.parse(assignment.controllers),
         root_ca=assignment.root_ca,
+        authority=assignment.authority,
         sign_token=ServiceAccountTokens(SigningKey.from_pem(assignment.service_account_key)).issue_legacy,
     )
 

@@ -25,16 +25,15 @@ def write_node_kubeconfig(path: Path, *, server: str, authority: Authority, node
 
 
 async def allow_node(client: Client, node: str) -> None:
-    """Let a node do what its agent does: its own affairs, and following Services as a proxy does."""
+    """Let a node follow Services as a proxy does; its own affairs are the Node authorizer's business."""
     from quarterdeck.api import ObjectMeta
     from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleRef, Subject
     from quarterdeck.errors import ignore_already_exists
 
-    for role in ("system:node", "system:node-proxier"):
-        binding = ClusterRoleBinding(
-            metadata=ObjectMeta(name=f"quarterdeck:{role.removeprefix('system:')}:{node}"),
-            role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name=role),
-            subjects=(Subject(api_group=_GROUP, kind="User", name=f"system:node:{node}"),),
-        )
-        with ignore_already_exists():
-            await client.create(binding)
+    binding = ClusterRoleBinding(
+        metadata=ObjectMeta(name=f"quarterdeck:node-proxier:{node}"),
+        role_ref=RoleRef(api_group=_GROUP, kind="ClusterRole", name="system:node-proxier"),
+        subjects=(Subject(api_group=_GROUP, kind="User", name=f"system:node:{node}"),),
+    )
+    with ignore_already_exists():
+        await client.create(binding)

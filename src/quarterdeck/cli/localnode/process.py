@@ -1,7 +1,7 @@
 """The agent's process: ``python -m quarterdeck.cli.localnode.process``, started by `link`.
 
-It reads its assignment from standard input, says ``ready`` on standard output and ends when it reads ``stop``,
-or when standard input ends: then the server has gone.
+It reads its assignment from standard input, says ``ready`` on standard output and ends when it reads
+``stop``, or when standard input ends: then the server has gone.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ async def serve_node(
         try:
             running = asyncio.create_task(agent.run(ends_pods))
             waiting = asyncio.create_task(stopping.wait())
-            while not agent.is_ready and not running.done() and not stopping.is_set():
+            while not (agent.is_ready or running.done() or stopping.is_set()):  # noqa: ASYNC110  any of them
                 await asyncio.sleep(_LOOK_SECONDS)
             if agent.is_ready:
                 on_ready()

@@ -18,7 +18,7 @@ def next_attempt(attempt: int, ran: float) -> int:
 
 
 def restart_delay(attempt: int) -> float:
-    """Seconds from the end of a run to the start of run ``attempt``; the first, and the first after, wait not."""
+    """Seconds from the end of a run to the start of the next; the first time there is no wait."""
     return 0.0 if attempt <= 1 else min(_FIRST * 2 ** min(attempt - 2, 10), _LONGEST)
 
 

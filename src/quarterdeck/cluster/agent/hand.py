@@ -262,7 +262,7 @@ class ContainerHand:
             await check_health(pod.status.pod_ip, port, value_or(probe.grpc.service, ""), timeout)
 
     def _fail(self, pod: Pod, container: Container, run: Run, kind: str, probe: Probe) -> None:
-        """A probe has failed for good: the container is stopped, and its policy says whether it starts again."""
+        """A probe has failed for good: the container ends, and its policy says whether it starts again."""
         usual = value_or(pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE)
         grace = value_or(probe.termination_grace_period_seconds, usual)
         message = f"Container {self.name} failed {kind} probe, will be restarted"

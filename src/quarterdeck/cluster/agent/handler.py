@@ -13,7 +13,8 @@ from urllib.parse import urljoin, urlsplit
 
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import EphemeralContainer, HTTPGetAction, TCPSocketAction
-from quarterdeck.cluster.agent.process import ProcessRuntime
+from quarterdeck.cluster.agent.pipe import NULL, read_end
+from quarterdeck.cluster.agent.process import ProcessRuntime, RuntimeFailure
 from quarterdeck.errors import QuarterdeckError, TransportError
 from quarterdeck.wire.http import Answer, ClientConnection
 
@@ -54,29 +55,27 @@ async def run_command(
     runtime: ProcessRuntime, folder: Path, command: Sequence[str], timeout: float | None
 ) -> tuple[int, str]:
     """Exit code and output of a command in the container. Raises ``HandlerFailure`` when time is up."""
-    process = await runtime.enter(
-        folder,
-        command,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    assert process.stdout is not None
+    ours, theirs = os.pipe()
+    try:
+        entered = await runtime.enter(folder, command, stdin=NULL, stdout=theirs, stderr=theirs)
+    except RuntimeFailure as error:
+        os.close(ours)
+        raise HandlerFailure(str(error)) from error
+    finally:
+        os.close(theirs)
+    output = bytearray()
     try:
         async with asyncio.timeout(timeout):
-            output = bytearray()
-            while data := await process.stdout.read(4096):
-                if len(output) < _OUTPUT_LIMIT:
-                    output += data
-            code = await process.wait()
+            async with read_end(ours) as reader:
+                while data := await reader.read(4096):
+                    if len(output) < _OUTPUT_LIMIT:
+                        output += data
+            code = await entered.wait()
     except TimeoutError as error:
         words = " ".join(command)
         raise HandlerFailure(f'command timed out: "{words}" timed out after {timeout:g}s') from error
     finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        entered.close()
     return code, bytes(output[:_OUTPUT_LIMIT]).decode(errors="replace")
 
 

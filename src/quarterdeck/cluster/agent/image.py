@@ -25,7 +25,7 @@ class ImageRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What images of a pattern stand for."""
 
     pattern: str
-    """A shell pattern for the name as the pod has it, or for its full form (``docker.io/library/…:latest``)."""
+    """A shell pattern for the name as the pod has it, or its full form (``docker.io/library/…:latest``)."""
     command: tuple[str, ...] = ()
     """The entry point; what a container's own ``command`` replaces."""
     args: tuple[str, ...] = ()

@@ -223,6 +223,6 @@ def _check_mounts(container: AnyContainer, volumes: Mapping[str, Path]) -> None:
         volume = volumes.get(mount.name)
         if volume is None or str(volume) != mount.mount_path.rstrip("/"):
             raise ContainerConfigError(
-                f"volumeMounts[{mount.name}].mountPath {mount.mount_path} cannot be made: this machine does not "
-                "allow mount namespaces for this user; the volume's files are below $QUARTERDECK_VOLUMES"
+                f"volumeMounts[{mount.name}].mountPath {mount.mount_path} cannot be made: this machine does "
+                "not allow mount namespaces for this user; the volume's files are below $QUARTERDECK_VOLUMES"
             )

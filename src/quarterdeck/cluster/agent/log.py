@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -16,7 +17,6 @@ __all__ = ["LogOptions", "last_lines", "read_log", "select_lines"]
 
 _LOOK_SECONDS: Final = 0.1
 _CHUNK: Final = 256 * 1024
-_TIME_LENGTH: Final = 30
 
 
 class LogOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,10 +109,9 @@ def last_lines(folder: Path, count: int, size: int) -> str:
 
 
 async def read_log(folder: Path, options: LogOptions) -> AsyncIterator[bytes]:
-    """The log of a run in pieces; one that is followed ends when the run has."""
+    """The log of a run in pieces; one that is followed ends when the run has, or when its folder is gone."""
     left = options.limit
-    position = await asyncio.to_thread(_size, folder / LOG) if options.tail is not None else 0
-    identity = await asyncio.to_thread(_identity, folder / LOG)
+    follower = await asyncio.to_thread(_Follower, folder, from_end=options.tail is not None)
 
     def cut(pieces: list[bytes]) -> bytes:
         nonlocal left
@@ -122,58 +121,77 @@ async def read_log(folder: Path, options: LogOptions) -> AsyncIterator[bytes]:
             left -= len(data)
         return data
 
-    if options.tail is not None:
-        data = cut(select_lines(await asyncio.to_thread(_tail, folder, options), options))
-        if data:
-            yield data
-    else:
-        older = (await asyncio.to_thread(_files, folder))[:-1]
-        for path in older:
-            data = cut(select_lines(_raw_lines(await asyncio.to_thread(path.read_bytes)), options))
+    try:
+        if options.tail is not None:
+            data = cut(select_lines(await asyncio.to_thread(_tail, folder, options), options))
             if data:
                 yield data
-    while left is None or left > 0:
-        is_over = (folder / EXIT).exists()  # asked first: what is written before it is read below
-        raw, position, is_replaced = await asyncio.to_thread(_read_on, folder / LOG, position, identity)
-        if raw:
-            data = cut(select_lines(_raw_lines(raw), options))
-            if data:
-                yield data
-        if is_replaced:
-            position, identity = 0, await asyncio.to_thread(_identity, folder / LOG)
-        elif len(raw) < _CHUNK // 2:
-            if is_over or not options.follow:
+        else:
+            for path in (await asyncio.to_thread(_files, folder))[:-1]:
+                data = cut(select_lines(_raw_lines(await asyncio.to_thread(path.read_bytes)), options))
+                if data:
+                    yield data
+        while left is None or left > 0:
+            is_over = await asyncio.to_thread(_is_over, folder)  # asked first: what came before is read below
+            raw = await asyncio.to_thread(follower.read)
+            if raw:
+                data = cut(select_lines(_raw_lines(raw), options))
+                if data:
+                    yield data
+            elif is_over or not options.follow:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            else:
+                await asyncio.sleep(_LOOK_SECONDS)
+    finally:
+        follower.close()
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
+def _is_over(folder: Path) -> bool:
+    return (folder / EXIT).exists() or not folder.exists()
 
 
-def _identity(path: Path) -> int:
-    try:
-        return path.stat().st_ino
-    except FileNotFoundError:
-        return 0
+class _Follower:
+    """Reads whole lines of a log file that is being written, and of those that take its place. Blocking.
 
+    The file stays open: what was written before a pod was removed can still be read.
+    """
 
-def _read_on(path: Path, position: int, identity: int) -> tuple[bytes, int, bool]:
-    """Whole lines from a position on, the new position, and whether the file has been put aside since."""
-    for candidate in (path, path.with_name(f"{path.name}.1")):
-        try:
-            descriptor = os.open(candidate, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            continue
-        with os.fdopen(descriptor, "rb") as file:
-            if identity and os.fstat(descriptor).st_ino != identity:
+    def __init__(self, folder: Path, *, from_end: bool) -> None:
+        self._path: Final = folder / LOG
+        self._rest = b""
+        self._file: BinaryIO | None = None
+        self._open()
+        if from_end and self._file is not None:
+            self._file.seek(0, os.SEEK_END)
+
+    def _open(self) -> None:
+        with suppress(FileNotFoundError):
+            self._file = self._path.open("rb", buffering=0)
+
+    def read(self) -> bytes:
+        """Whole lines that are new; empty if there are none now."""
+        if self._file is None:
+            self._open()
+            if self._file is None:
+                return b""
+        while True:
+            data = self._file.read(_CHUNK) or b""
+            if not data and self._is_replaced():
+                self._file.close()
+                self._file, self._rest = self._path.open("rb", buffering=0), b""
                 continue
-            file.seek(position)
-            data = file.read(_CHUNK)
-        whole = data[: data.rfind(b"\n") + 1]
-        is_replaced = candidate != path and len(data) < _CHUNK
-        return whole, position + len(whole), is_replaced
-    return b"", 0, True
+            data = self._rest + data
+            end = data.rfind(b"\n") + 1
+            self._rest = data[end:]
+            return data[:end]
+
+    def _is_replaced(self) -> bool:
+        assert self._file is not None
+        try:
+            return self._path.stat().st_ino != os.fstat(self._file.fileno()).st_ino
+        except FileNotFoundError:
+            return False
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -6,18 +6,22 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from quarterdeck.cluster.agent.shim import attach
+from quarterdeck.cluster.agent.shim.enter import make_request
 from quarterdeck.cluster.agent.shim.order import LAUNCH, Launch, read_state, start_of, write_record
 from quarterdeck.errors import QuarterdeckError
 
-__all__ = ["ProcessRuntime", "RuntimeFailure", "usable_namespaces"]
+__all__ = ["Entered", "ProcessRuntime", "RuntimeFailure", "usable_namespaces"]
 
 _SHIM: Final = (sys.executable, "-I", "-m", "quarterdeck.cluster.agent.shim")
+_KILLED: Final = 137
 _START_SECONDS: Final = 120.0
 _AT_ONCE: Final = 4
 """Containers that are being started at the same moment: more would only wait for each other."""
@@ -82,20 +86,54 @@ class ProcessRuntime:
 
     async def enter(
         self, folder: Path, command: Sequence[str], *, stdin: int, stdout: int, stderr: int, tty: bool = False
-    ) -> asyncio.subprocess.Process:
-        """Run a command beside the container's program, with these descriptors."""
-        return await asyncio.create_subprocess_exec(
-            *_SHIM,
-            "exec",
-            str(folder),
-            *(["--tty"] if tty else []),
-            "--",
-            *command,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env=_shim_environment(),
-        )
+    ) -> Entered:
+        """Run a command beside the container's program, with these descriptors.
+
+        Raises ``RuntimeFailure`` if the container is not running.
+        """
+        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        loop = asyncio.get_running_loop()
+        try:  # by way of the descriptor: the path of a socket must not be long
+            await loop.sock_connect(connection, f"/proc/self/fd/{place}/{attach.SOCKET}")
+        except OSError as error:
+            connection.close()
+            raise RuntimeFailure("the container is not running") from error
+        finally:
+            os.close(place)
+        request = attach.frame(attach.ENTER, make_request(list(command), tty=tty))
+        # The descriptors go with the first byte; a long command may need more than one write.
+        sent = socket.send_fds(connection, [request], [stdin, stdout, stderr])
+        await loop.sock_sendall(connection, request[sent:])
+        return Entered(connection)
+
+
+class Entered:
+    """A program that runs beside a container's."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection: Final = connection
+        self._buffer: Final = bytearray()
+
+    async def wait(self) -> int:
+        """Its exit code; that of a killed program if the container has ended."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                data = await loop.sock_recv(self._connection, 4096)
+            except OSError:
+                data = b""
+            if not data:
+                return _KILLED
+            self._buffer.extend(data)
+            for channel, body in attach.take_frames(self._buffer):
+                if channel == attach.EXIT_CODE:
+                    return body[0]
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        self._connection.close()
 
 
 def _shim_environment() -> dict[str, str]:

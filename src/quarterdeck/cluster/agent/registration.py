@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from quarterdeck.api import MicroTime, ObjectMeta, Quantity, Time, owner_reference
+from quarterdeck.api import MicroTime, ObjectMeta, Quantity, Time, owner_reference, to_dict
 from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.api.k8s.node import (
@@ -20,7 +20,7 @@ from quarterdeck.api.k8s.node import (
     NodeSystemInfo,
 )
 from quarterdeck.api.k8s.placement import Taint
-from quarterdeck.client import Client, MergePatch
+from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.cluster.agent import names
 from quarterdeck.cluster.agent.machine import MachineFacts, Pressure, read_facts, read_pressure
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
@@ -32,7 +32,6 @@ _LEASE_NAMESPACE: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40
 _RENEW_SECONDS: Final = 10.0
 _STATUS_SECONDS: Final = 300.0
-_NOT_READY: Final = "node.kubernetes.io/not-ready"
 _HOST: Final = "127.0.0.1"
 _log: Final = get_logger(__name__)
 
@@ -138,7 +137,7 @@ class NodeRegistration:
             node = self._node = await self._register()
         news = (self._facts, pressure)
         if news != self._told or time.monotonic() - self._told_at > _STATUS_SECONDS:
-            await self._tell(node, pressure)
+            await self._tell(pressure)
             self._told, self._told_at = news, time.monotonic()
         await self._renew(node)
         self.is_registered = True
@@ -159,16 +158,13 @@ class NodeRegistration:
             node = await self._client.get(Node, self._name)
             return await self._client.patch(node, MergePatch({"metadata": {"labels": labels}}))
 
-    async def _tell(self, node: Node, pressure: Pressure) -> None:
+    async def _tell(self, pressure: Pressure) -> None:
         assert self._facts is not None
         current = await self._client.get(Node, self._name)
         now = Time.of_timestamp(time.time())
         status = node_status(self._name, self._facts, pressure, self._runtimes, current.status, now)
-        updated = await self._client.status.update(current.evolve(status=status))
-        if any(each.key == _NOT_READY for each in updated.spec.taints):
-            # An API server takes a new node for one that is not ready, and nobody else takes that back here.
-            taints = [each for each in updated.spec.taints if each.key != _NOT_READY]
-            await self._client.patch(updated, MergePatch({"spec": {"taints": taints or None}}))
+        # A patch, which cannot meet with a conflict: others write to a Node, too, and at the same moments.
+        await self._client.status.patch(current, StrategicMergePatch({"status": to_dict(status)}))
 
     async def _renew(self, node: Node) -> None:
         now = MicroTime.of_timestamp(time.time())

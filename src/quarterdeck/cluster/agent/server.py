@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from quarterdeck.cluster.agent.log import LogOptions, read_log
+from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
+from quarterdeck.cluster.agent.stream.forward import take_forward
+from quarterdeck.cluster.agent.stream.remote import Remote, StreamOptions
 from quarterdeck.wire.http import HttpServer, PulledStream, Request, Response, Route, text
 
 if TYPE_CHECKING:
@@ -54,6 +57,10 @@ class NodeServer:
         match parts:
             case ["containerLogs", namespace, name, container]:
                 return self._log(request, namespace, name, container)
+            case ["exec" | "attach" as verb, namespace, name, container]:
+                return self._command(request, verb, namespace, name, container)
+            case ["portForward", namespace, name]:
+                return self._forward(request, namespace, name)
         return text(404, "404 page not found\n")
 
     def _worker(self, namespace: str, name: str) -> PodWorker | None:
@@ -85,6 +92,31 @@ class NodeServer:
         options = _options(request)
         folder = worker.folder.run_path(container, number)
         return Response(200, content_type="text/plain", stream=PulledStream(read_log(folder, options)))
+
+    async def _command(
+        self, request: Request, verb: str, namespace: str, name: str, container: str
+    ) -> Response:
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        run = (await asyncio.to_thread(worker.view_of, container)).run
+        if run is None or not run.is_running:
+            return text(500, f'container not found ("{container}")')
+        folder = worker.folder.run_path(container, run.number)
+        words = request.query.get("command", [])
+
+        async def serve(remote: Remote, options: StreamOptions) -> Mapping[str, Any]:
+            if verb == "attach":
+                return await attach_to(folder, remote, options)
+            return await run_in(self._agent.runtime, folder, words, remote, options)
+
+        return take_command(request, serve)
+
+    def _forward(self, request: Request, namespace: str, name: str) -> Response:
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        return take_forward(request, worker.ip, f"{name}_{namespace}")
 
 
 def _options(request: Request) -> LogOptions:

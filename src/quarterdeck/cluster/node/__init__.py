@@ -3,6 +3,7 @@
     names        the annotations by which pods say how they behave
     behavior     how a pod behaves: annotations, settings, defaults
     podstatus    what a kubelet writes about a pod
+    happening    what its events say
     lifecycle    what happens to a pod next, and when
     kubelet      the controller that makes it happen
     profile      which nodes there are

@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 import msgspec
 
 from quarterdeck.api import controller_of, value_or
-from quarterdeck.api.jobset import names as jobset
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.node import names
 
@@ -21,6 +20,8 @@ __all__ = ["Behavior", "Script"]
 
 T = TypeVar("T")
 _JOB_NAME: Final = "batch.kubernetes.io/job-name"
+_REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
+_RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 _JOB_RUN_SECONDS: Final = 1.0
 
 
@@ -112,11 +113,11 @@ def _is_of_job(pod: Pod) -> bool:
 
 def _job_name(pod: Pod) -> str:
     labels = pod.metadata.labels
-    return labels.get(jobset.REPLICATED_JOB_NAME) or labels.get(_JOB_NAME, "")
+    return labels.get(_REPLICATED_JOB) or labels.get(_JOB_NAME, "")
 
 
 def _attempt(pod: Pod) -> int:
-    restarts = pod.metadata.labels.get(jobset.RESTART_ATTEMPT, "")
+    restarts = pod.metadata.labels.get(_RESTART_ATTEMPT, "")
     if restarts.isdigit():
         return int(restarts)
     return max((value_or(each.restart_count, 0) for each in pod.status.container_statuses), default=0)

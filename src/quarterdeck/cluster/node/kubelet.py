@@ -18,12 +18,14 @@ from quarterdeck.api import Key, Time, value_or
 from quarterdeck.api.k8s import Node, Pod, PodStatus
 from quarterdeck.cluster.node import names
 from quarterdeck.cluster.node.behavior import Behavior, Script
+from quarterdeck.cluster.node.happening import happenings
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
-from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.cluster.node.registration import is_failed
+from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, node_name
+from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
@@ -40,10 +42,14 @@ from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
-__all__ = ["NAME", "Kubelet"]
+__all__ = ["EVENT_SOURCE", "NAME", "Kubelet"]
 
 NAME: Final = "simulated-kubelet"
+EVENT_SOURCE: Final = "kubelet"
 _WORKERS: Final = 8
+_TELLS_AT_ONCE: Final = 100
+"""Changes of pods that events are written about at once; more than that only so many a second."""
+_TELLS_PER_SECOND: Final = 20.0
 _ADDRESSES: Final = ipaddress.ip_network("10.128.0.0/9")
 _NO_ADDRESS: Final = "127.0.0.1"
 
@@ -70,6 +76,9 @@ class Kubelet(Reconciler[Pod]):
         self._addresses: set[str] | None = None
         self._next_address = int(_ADDRESSES.network_address)
         self._controller: Controller[Pod] | None = None
+        self._recorder: Recorder | None = None
+        self._breath = float(_TELLS_AT_ONCE)
+        self._breathed = 0.0
 
     def behave(self, behavior: Behavior) -> None:
         """How pods behave from now on; those that run follow suit at their next change."""
@@ -108,7 +117,7 @@ class Kubelet(Reconciler[Pod]):
         if step.status is not None:
             if script.mistakes and stage_of(pod) is Stage.NEW:
                 ctx.event("Warning", "InvalidAnnotation", f"ignored: {', '.join(script.mistakes)}")
-            if not await _write(ctx, step.status):
+            if not await self._write(ctx, step.status):
                 return None
             if _mark(ctx.obj) != before:
                 memory.began = now
@@ -124,13 +133,41 @@ class Kubelet(Reconciler[Pod]):
             left = asked + min(life.script.stop_seconds, grace) - life.now
             if left > 0:
                 return Requeue(after=left)
-            if not await _write(ctx, life.stop(pod)):
+            if not await self._write(ctx, life.stop(pod)):
                 return None
         if grace == 0 and pod.metadata.finalizers:
             return None  # it waits for others
         with ignore_not_found():
             await ctx.delete(pod, grace_period=0)
         return None
+
+    async def _write(self, ctx: Context[Pod], status: PodStatus) -> bool:
+        """Write a status and tell of it; returns whether the pod is still there."""
+        pod = ctx.obj
+        if not await _store(ctx, status):
+            return False
+        if self._recorder is not None and self._has_breath():
+            for each in happenings(pod, status):
+                self._recorder.event(
+                    pod,
+                    each.type,
+                    each.reason,
+                    "Run",
+                    each.text,
+                    field_path=each.field_path,
+                    host=pod.spec.node_name,
+                )
+        return True
+
+    def _has_breath(self) -> bool:
+        """Whether there is room for the events of another pod: of very many, the first are told of."""
+        now = self._clock.monotonic()
+        passed, self._breathed = now - self._breathed, now
+        self._breath = min(self._breath + passed * _TELLS_PER_SECOND, float(_TELLS_AT_ONCE))
+        if self._breath < 1:
+            return False
+        self._breath -= 1
+        return True
 
     def _recall(self, pod: Pod, now: float) -> _Memory:
         memory = self._pods.get(pod.key)
@@ -163,8 +200,9 @@ class Kubelet(Reconciler[Pod]):
                 self._addresses.add(address)
                 return address
 
-    def controller(self) -> Controller[Pod]:
-        """The controller, for ``manager.add``."""
+    def controller(self, recorder: Recorder | None = None) -> Controller[Pod]:
+        """The controller, for ``manager.add``; ``recorder`` takes what kubelets tell of pods."""
+        self._recorder = recorder
         made: Controller[Pod] = (
             Builder(name=NAME)
             .for_(Pod, predicates=[_ON_A_NODE])
@@ -193,7 +231,7 @@ async def _simulated_node(ctx: Context[Pod], name: str) -> Node | None:
     return node if is_ready else None
 
 
-async def _write(ctx: Context[Pod], status: PodStatus) -> bool:
+async def _store(ctx: Context[Pod], status: PodStatus) -> bool:
     """Write what is new in the status of the pod; returns whether the pod is still there."""
     patch = status_patch(ctx.obj, status)
     if patch is None:

@@ -292,8 +292,25 @@ class Life:
             pod_ips=(PodIP(ip=self.place.pod_ip),),
             init_container_statuses=inits,
             container_statuses=containers,
+            ephemeral_container_statuses=self._ephemeral(pod, phase),
             conditions=self._conditions(pod, phase, inits, containers),
         )
+
+    def _ephemeral(self, pod: Pod, phase: str) -> tuple[ContainerStatus, ...]:
+        """Containers that somebody put into a pod that runs: they start at once, and run until it ends."""
+        known = {each.name: each for each in pod.status.ephemeral_container_statuses}
+        found = []
+        for container in pod.spec.ephemeral_containers:
+            before = known.get(container.name)
+            if phase in ("Succeeded", "Failed"):
+                found += [stopped(before, self.time)] if before is not None else []
+            elif before is not None and before.state.running:
+                found.append(before)
+            elif phase == "Running":
+                found.append(running(pod, container, self.time, ready=False))
+            else:
+                found.append(waiting(pod, container, "PodInitializing"))
+        return tuple(found)
 
     def _conditions(
         self, pod: Pod, phase: str, inits: list[ContainerStatus], containers: list[ContainerStatus]

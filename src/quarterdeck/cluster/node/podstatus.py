@@ -14,10 +14,12 @@ from quarterdeck.api.k8s.pod import (
     ContainerStateTerminated,
     ContainerStateWaiting,
     ContainerStatus,
+    EphemeralContainer,
     PodCondition,
 )
 
 __all__ = [
+    "STOPPED_BY_SIGNAL",
     "completed",
     "conditions",
     "crashed",
@@ -27,9 +29,8 @@ __all__ = [
     "waiting",
 ]
 
-_STOPPED_BY_SIGNAL: Final = 143
+STOPPED_BY_SIGNAL: Final = 143
 """128 + SIGTERM."""
-_PENDING: Final = ("Pending", "")
 
 
 def is_sidecar(container: Container) -> bool:
@@ -37,7 +38,7 @@ def is_sidecar(container: Container) -> bool:
     return container.restart_policy == "Always"
 
 
-def waiting(pod: Pod, container: Container, reason: str) -> ContainerStatus:
+def waiting(pod: Pod, container: Container | EphemeralContainer, reason: str) -> ContainerStatus:
     """A container that has not started."""
     return _status(pod, container, 0).evolve(
         state=ContainerState(waiting=ContainerStateWaiting(reason=reason)), ready=False, started=False
@@ -45,7 +46,12 @@ def waiting(pod: Pod, container: Container, reason: str) -> ContainerStatus:
 
 
 def running(
-    pod: Pod, container: Container, now: Time, *, ready: bool, before: ContainerStatus | None = None
+    pod: Pod,
+    container: Container | EphemeralContainer,
+    now: Time,
+    *,
+    ready: bool,
+    before: ContainerStatus | None = None,
 ) -> ContainerStatus:
     """A container that starts now; ``before`` is its status if it ran already."""
     restarts = value_or(before.restart_count, 0) + 1 if before is not None else 0
@@ -94,7 +100,7 @@ def stopped(before: ContainerStatus, now: Time) -> ContainerStatus:
     """A container that was told to end; one that has ended stays as it is."""
     if before.state.terminated:
         return before
-    ended = _ended(before.container_id, _STOPPED_BY_SIGNAL, _started(before, now), now)
+    ended = _ended(before.container_id, STOPPED_BY_SIGNAL, _started(before, now), now)
     return before.evolve(state=ContainerState(terminated=ended), ready=False, started=False)
 
 
@@ -119,7 +125,7 @@ def _ended(container_id: str, code: int, started: Time, now: Time) -> ContainerS
     )
 
 
-def _status(pod: Pod, container: Container, restarts: int) -> ContainerStatus:
+def _status(pod: Pod, container: Container | EphemeralContainer, restarts: int) -> ContainerStatus:
     seed = f"{pod.metadata.uid} {container.name} {restarts}"
     return ContainerStatus(
         name=container.name,
@@ -155,7 +161,7 @@ def conditions(
     """The conditions of a kubelet for a pod in this state; what stays as it is keeps its time."""
     verdicts = {
         "PodReadyToStartContainers": _Verdict(has_network),
-        "Initialized": _initialized(pod, phase, inits),
+        "Initialized": _initialized(pod, phase, inits, containers),
         "Ready": _ready(pod, phase, containers),
         "ContainersReady": _containers_ready(phase, containers),
         "PodScheduled": _Verdict(True),
@@ -178,12 +184,17 @@ def _condition(pod: Pod, known: PodCondition | None, type: str, verdict: _Verdic
     )
 
 
-def _initialized(pod: Pod, phase: str, inits: Iterable[ContainerStatus]) -> _Verdict:
+def _initialized(
+    pod: Pod, phase: str, inits: Iterable[ContainerStatus], containers: Iterable[ContainerStatus]
+) -> _Verdict:
     if phase == "Succeeded":
         return _Verdict(True, "PodCompleted")
     started = {each.name for each in inits if each.ready}
     missing = [each.name for each in pod.spec.init_containers if each.name not in started]
-    if not missing or phase not in _PENDING:
+    have_begun = any(
+        each.state.running or each.state.terminated or each.last_state.terminated for each in containers
+    )
+    if not missing or have_begun:
         return _Verdict(True)
     text = f"containers with incomplete status: [{' '.join(missing)}]"
     return _Verdict(False, "ContainersNotInitialized", text)

@@ -52,4 +52,7 @@ export function colour(name) {
 export const shortName = (key) => key.slice(key.indexOf("/") + 1);
 
 // PodGroups that the scheduler made carry the UID of their owner, which nobody reads.
-export const gangName = (name) => name.replace(UID, "").replace(/^pg-/, "");
+export const gangName = (name) => name.replace(UID, "").replace(/^((?:[^/ ]+\/)?)pg-/, "$1");
+
+// The same for every gang that a text names.
+export const withGangNames = (text) => text.replace(/\S+/g, (word) => gangName(word.replace(/,$/, "")) + (word.endsWith(",") ? "," : ""));

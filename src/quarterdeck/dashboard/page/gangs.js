@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "/vendor/htm-preact.js";
 import { state } from "/store.js";
 import { Empty, Opener, State, matches } from "/part.js";
-import { age, bound, colour, count, gangName } from "/format.js";
+import { age, bound, colour, count, gangName, withGangNames } from "/format.js";
 
 const ORDER = ["waiting", "partly", "starting", "failed", "running", "ended", "empty"];
 
@@ -75,12 +75,12 @@ function useExplanation(key, isWaiting) {
 
 const Remedies = ({ remedies }) => html`
   <h3>What would start it</h3>
-  ${remedies.map((each) => html`<div class="remedy"><div>${each.text}
-    ${each.evicts.length > 0 && html`<div class="evicts">and would evict ${each.evicts.join(", ")}</div>`}</div></div>`)}
+  ${remedies.map((each) => html`<div class="remedy"><div>${withGangNames(each.text)}
+    ${each.evicts.length > 0 && html`<div class="evicts">and would move or evict ${each.evicts.map(gangName).join(", ")}</div>`}</div></div>`)}
   ${!remedies.length && html`<p class="empty">No single change of nodes, queues or running gangs that was tried would start it.</p>`}`;
 
 const Explanation = ({ found }) => html`
-  ${found.missing && html`<p>It needs ${found.missing}. Next cycle: ${found.outcome}.</p>`}
+  ${found.missing && html`<p class="needs">It needs ${found.missing}. Next cycle: ${found.outcome}.</p>`}
   <${Remedies} remedies=${found.remedies} />
   ${found.refusal && html`<h3>Why its queues refuse it</h3><pre>${found.refusal}</pre>`}
   ${found.queues.length > 0 && html`<h3>Its queues (GPUs)</h3><table>

@@ -10,7 +10,7 @@ const Block = ({ block }) => {
   return html`<g><title>${block.cidr} · ${block.holder}</title>
     <rect x=${x + gap} y=${y + gap} width=${width - 2 * gap} height=${height - 2 * gap} rx=${gap}
       style=${{ fill: block.failed ? "var(--bad)" : colour(block.holder) }}></rect>
-    ${width >= 0.24 && height >= 0.06 && html`<text x=${x + 0.016} y=${y + 0.045}>${block.cidr}</text>`}</g>`;
+    ${width >= 0.03 + block.cidr.length * 0.0208 && height >= 0.06 && html`<text x=${x + 0.016} y=${y + 0.045}>${block.cidr}</text>`}</g>`;
 };
 
 export const Addresses = ({ filter }) => {
@@ -20,7 +20,7 @@ export const Addresses = ({ filter }) => {
     <${Card} key=${key} title=${pool.name} note="${pool.cidr} · ${pool.strategy}">
       <svg class="map" viewBox="0 0 1 1" role="img" aria-label="blocks of ${pool.name}">${pool.blocks.map((block) => html`<${Block} block=${block} />`)}</svg>
       <div class="key"><span>${pool.blocks.length} blocks</span><span>${(pool.used * 100).toFixed(pool.used < 0.1 ? 2 : 0)} % taken</span></div>
-      <div class="legend">${pool.blocks.slice(0, 12).map((block) => html`<span class="mono"><span class="swatch" style=${{ background: colour(block.holder), display: "inline-block", marginRight: "5px" }}></span>${block.cidr} <span class="soft">${block.name}</span></span>`)}
+      <div class="legend">${pool.blocks.slice(0, 12).map((block) => html`<span class="mono"><span class="swatch" style=${{ background: colour(block.holder), display: "inline-block", marginRight: "5px" }}></span>${block.cidr} <span class="soft">${block.holder}</span></span>`)}
         ${pool.blocks.length > 12 && html`<span class="soft">and ${pool.blocks.length - 12} more</span>`}</div>
     <//>`)}</div>`;
 };
@@ -41,7 +41,7 @@ export const Events = ({ filter, most = 300 }) => {
     .sort(([, a], [, b]) => b.time.localeCompare(a.time)).slice(0, most);
   if (!events.length) return html`<${Empty} source=${state.sources.events}>No events.<//>`;
   return html`<div class="scroll"><table><tbody>${events.map(([key, event]) => html`<tr key=${key}>
-    <td class="soft number">${age(event.time)}</td>
+    <td class="soft number age">${age(event.time)}</td>
     <td><${Chip} kind=${event.type === "Warning" ? "warn" : ""}>${event.reason}<//></td>
     <td><span class="soft">${event.kind}</span> ${event.about}</td>
     <td>${event.message}${event.count > 1 && html` <span class="soft">×${event.count}</span>`}</td></tr>`)}</tbody></table></div>`;

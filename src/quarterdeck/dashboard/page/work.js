@@ -62,7 +62,7 @@ export const TrainingDetail = ({ id }) => {
       <tbody>${job.jobs.map((each) => html`<tr><td>${each.name}</td><td class="number">${each.active}</td><td class="number">${each.ready}</td><td class="number">${each.succeeded}</td><td class="number">${each.failed}</td></tr>`)}</tbody></table>`}
     <h3>Pods</h3>
     ${job.pods.length ? html`<table><tbody>${job.pods.map((each) => html`
-      <${Opener} as="tr" open=${() => choose(each.name)} label="log of ${each.name}"><td>${each.name}</td><td><${State} value=${each.phase} /></td><td class="soft">${each.node}</td></tr><//>`)}</tbody></table>` : html`<p class="empty">None.</p>`}
+      <${Opener} as="tr" open=${() => choose(each.name)} label="log of ${each.name}"><td>${each.name}</td><td><${State} value=${each.phase} /></td><td class="soft">${each.node}</td><//>`)}</tbody></table>` : html`<p class="empty">None.</p>`}
     ${pod && html`<h3>Log of ${pod.name}</h3><${Log} namespace=${job.namespace} pod=${pod.name} container=${pod.containers[0] ?? ""} />`}`;
 };
 

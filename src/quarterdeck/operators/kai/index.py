@@ -10,9 +10,10 @@ from quarterdeck.api import Key
 from quarterdeck.operators.kai import names
 from quarterdeck.runtime.cache import Index, label
 from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.scheduler.intake import gpu_groups_of
 
 from .logic.grouping.grove import POD_GANG_LABEL
-from .types import PodGroup, Queue
+from .types import BindRequest, PodGroup, Queue
 
 
 class _Metadata(msgspec.Struct, gc=False):
@@ -39,6 +40,14 @@ def _pod_group_names(entry: Entry) -> tuple[str, ...]:
 
 PODS_BY_GROUP: Final[Index[object]] = Index("pod-group", of_entry=_pod_group_names)
 """Pods by the name of their PodGroup; ask with its namespace."""
+PODS_BY_GPU_GROUP: Final[Index[object]] = Index(
+    "gpu-group", of_entry=lambda entry: gpu_groups_of(entry.labels)
+)
+"""Pods by the shared GPUs that they hold or reserve."""
+REQUESTS_BY_GPU_GROUP: Final[Index[BindRequest]] = Index(
+    "gpu-groups", of_object=lambda request: tuple(request.spec.selected_gpu_groups)
+)
+"""BindRequests by the shared GPUs that they give."""
 PODS_BY_GANG: Final = label(POD_GANG_LABEL)
 """Pods by the name of their PodGang."""
 GROUPS_BY_QUEUE: Final[Index[PodGroup]] = Index("queue", path="spec.queue")

@@ -27,11 +27,11 @@ from quarterdeck.runtime.cache import Cache
 from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.snapshot import Snapshot
 
-from . import names
 from .controllers.deviceselector import DeviceSelectors
 from .logic.demand import Surroundings, read_pod, with_demands
 from .logic.device import account_of, read_slice, with_claimable_gpus
 from .logic.intake import bind_request_info, pod_group_info, priority_class_info, queue_info, topology_info
+from .logic.shard import Pool
 from .settings import KaiSettings
 from .types import BindRequest, PodGroup, Queue, Topology
 
@@ -98,8 +98,8 @@ async def read_snapshot(client: Client | Cache, settings: KaiSettings, now: floa
         ),
         pods=tuple(with_demands(read_pod(pod, settings.scheduler_name), around) for pod in pods),
         pod_groups=tuple(pod_group_info(each) for each in groups.values() if _is_in_pool(each, settings)),
-        queues=tuple(queue_info(each) for each in await _all(client, Queue)),
-        bind_requests=tuple(bind_request_info(each) for each in requests),
+        queues=tuple(queue_info(each) for each in await _all(client, Queue) if _is_in_pool(each, settings)),
+        bind_requests=tuple(bind_request_info(each) for each in requests if _is_in_pool(each, settings)),
         priority_classes=tuple(priority_class_info(each) for each in await _all(client, PriorityClass)),
         topologies=tuple(topology_info(each) for each in await _all(client, Topology)),
         namespaces={
@@ -129,10 +129,7 @@ async def _all(client: Client | Cache, kind: type[Any]) -> list[Any]:
 
 
 def _is_in_pool(obj: Resource, settings: KaiSettings) -> bool:
-    if not settings.node_pool:
-        return True
-    pool = obj.metadata.labels.get(settings.node_pool_label, names.DEFAULT_NODE_POOL)
-    return bool(pool == settings.node_pool)
+    return Pool(settings.node_pool_label, settings.node_pool or None).has(obj.metadata.labels)
 
 
 def _is_left_over(request: BindRequest, pods: dict[Key, dict[str, Any]]) -> bool:

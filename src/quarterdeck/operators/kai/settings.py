@@ -10,6 +10,8 @@ import msgspec
 from quarterdeck.scheduler.settings import ALL_ACTIONS, Action, Placement, Settings
 
 from . import names
+from .logic.sharedgpu import ReservationSettings
+from .logic.usage import UsageSettings
 
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 
@@ -67,6 +69,10 @@ class KaiSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Attempts to bind a pod before another node is chosen."""
     volume_bind_timeout: _Positive = 600.0
     """How long a pod waits for the volumes of its claims before another node is chosen."""
+    gpu_reservation: ReservationSettings | None = None
+    """How devices are reserved that pods share; none where the nodes are simulated."""
+    usage: UsageSettings | None = None
+    """Where the past usage of queues is known that counts against their shares; none: it does not count."""
     install_defaults: bool = True
     """Create the default queues and priority classes where they are missing."""
     default_priorities_config_map: str = ""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, ReconcileError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.runtime.cache.health import HealthState
 from quarterdeck.runtime.manager.check import Check
 from quarterdeck.runtime.manager.manager import Manager

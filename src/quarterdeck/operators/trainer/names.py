@@ -20,14 +20,22 @@ ANCESTOR_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 """On the template of a replicated job: which part of a TrainJob configures it."""
 SUPPORT_LABEL: Final = "trainer.kubeflow.org/support"
 DEPRECATED: Final = "deprecated"
+VALIDATION_LABEL: Final = "trainer.kubeflow.org/webhook-validation"
+"""On a runtime: ``disabled`` keeps the webhooks from looking at it."""
+DISABLED: Final = "disabled"
+PUBLIC_CONFIG: Final = "kubeflow-trainer-public"
+"""The ConfigMap that tells everybody which release this is."""
+RELEASE: Final = "v2.3.0"
+"""The release of Kubeflow Trainer whose manifests and SDK work."""
 FRAMEWORK_LABEL: Final = "trainer.kubeflow.org/framework"
 FINALIZER: Final = "trainer.kubeflow.org/resource-in-use"
 FIELD_MANAGER: Final = "trainer"
 
-SSH_KEY_DIGEST: Final = "trainer.kubeflow.org/mpi-ssh-key-sha256"
-"""Annotation of a JobSet: SHA-256 of the public key its pods mount."""
+KEY_DIGEST: Final = "trainer.kubeflow.org/key-sha256"
+"""Annotation of a snapshot: SHA-256 of the key that the pods of the JobSet mount."""
 PROCESSES_PER_NODE: Final = "trainer.kubeflow.org/processes-per-node"
-"""Annotation of a JobSet: the number of processes it was rendered with, which nothing else of it tells."""
+"""Annotation of a snapshot: the processes that the JobSet was rendered with; nothing else of it tells."""
+RECORD: Final = (KEY_DIGEST, PROCESSES_PER_NODE)
 
 # Steps of a TrainJob, which are also names of jobs and containers.
 DATASET_INITIALIZER: Final = "dataset-initializer"
@@ -41,6 +49,8 @@ RESERVED_CONTAINERS: Final = (DATASET_INITIALIZER, MODEL_INITIALIZER, NODE)
 
 INITIALIZER_VOLUME: Final = "initializer"
 STORAGE_URI: Final = "STORAGE_URI"
+CACHE_SCHEME: Final = "cache://"
+"""Of datasets that an initializer keeps in memory."""
 TRAINER_PORT: Final = 29500
 RANK_FIELD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
@@ -88,6 +98,32 @@ DMLC_TASK_ID: Final = "DMLC_TASK_ID"
 DMLC_NUM_WORKER: Final = "DMLC_NUM_WORKER"
 XGBOOST_RESERVED: Final = (DMLC_TRACKER_URI, DMLC_TRACKER_PORT, DMLC_TASK_ID, DMLC_NUM_WORKER)
 
+# Flux.
+FLUX_INSTALLER: Final = "flux-installer"
+FLUX_INSTALLER_IMAGE: Final = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy"
+FLUX_VIEW_IMAGE: Final = "FLUX_VIEW_IMAGE"
+FLUX_NETWORK_DEVICE: Final = "FLUX_NETWORK_DEVICE"
+FLUX_QUEUE_POLICY: Final = "FLUX_QUEUE_POLICY"
+FLUX_INSTALL_VOLUME: Final = "flux-install"
+FLUX_INSTALL_PATH: Final = "/mnt/flux"
+FLUX_SOFTWARE_VOLUME: Final = "spack-install"
+FLUX_SOFTWARE_PATH: Final = "/opt/software"
+FLUX_CONFIG_PATH: Final = "/etc/flux-config"
+FLUX_CURVE_VOLUME: Final = "flux-curve"
+FLUX_CURVE_PATH: Final = "/curve"
+FLUX_MEMORY_VOLUME: Final = "shared-memory"
+FLUX_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108  a path in pods
+CURVE_CERTIFICATE: Final = "curve.cert"
+
+# Reports of progress.
+SERVER_URL: Final = "KUBEFLOW_TRAINER_SERVER_URL"
+SERVER_CA_CERT: Final = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
+SERVER_TOKEN: Final = "KUBEFLOW_TRAINER_SERVER_TOKEN"
+SERVER_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"
+TOKEN_VOLUME: Final = "kubeflow-trainer-token"
+PROGRESS_MANAGER: Final = "trainer-status"
+"""Field manager of what trainings report."""
+
 # Gang schedulers.
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
@@ -113,6 +149,7 @@ CREATION_FAILED: Final = "TrainJobResourcesCreationFailed"
 RESERVED_ENV_IGNORED: Final = "ReservedEnvIgnored"
 RESERVED_ENV_DRIFT: Final = "ReservedEnvDrift"
 SSH_SECRET_REPLACED: Final = "SSHAuthSecretReplaced"
+CURVE_SECRET_REPLACED: Final = "FluxCurveSecretReplaced"
 JOBSET_RECREATED: Final = "JobSetRecreated"
 STATUS_WRITE_FAILED: Final = "StatusUpdateFailed"
 FINALIZER_WRITE_FAILED: Final = "FinalizerUpdateFailed"
@@ -140,9 +177,34 @@ def ssh_secret_name(job: str) -> str:
     return f"{job}-{SSH_VOLUME}"
 
 
+def curve_secret_name(job: str) -> str:
+    """The Secret with the key of a Flux TrainJob."""
+    return f"{job}-{FLUX_CURVE_VOLUME}"
+
+
+def flux_scripts_name(job: str) -> str:
+    """The ConfigMap with the scripts of a Flux TrainJob."""
+    return f"{job}-flux-entrypoint"
+
+
 def hostfile_name(job: str) -> str:
     """The ConfigMap with the hostfile of an MPI TrainJob."""
     return f"{job}-{HOSTFILE_VOLUME}"
+
+
+def tls_config_name(job: str) -> str:
+    """The ConfigMap with the authorities that the server of reports is trusted by."""
+    return f"{job}-tls-config"
+
+
+def status_path(namespace: str, job: str) -> str:
+    """Where a TrainJob is reported about."""
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/trainjobs/{job}/status"
+
+
+def status_audience(namespace: str, job: str) -> str:
+    """Whom the tokens of a TrainJob's pods are meant for."""
+    return f"{API_VERSION}/namespaces/{namespace}/trainjobs/{job}/status"
 
 
 def snapshot_name(job: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from quarterdeck.api import MicroTime, ObjectMeta, Time, Writable
 from quarterdeck.api.k8s import core, events
 from quarterdeck.api.k8s.core import EventSource
+from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.runtime.event.subject import namespace_of, reference_to
 
 if TYPE_CHECKING:
@@ -46,8 +47,12 @@ class EventRecorder:
         *,
         related: Writable | None = None,
         annotations: Mapping[str, str] | None = None,
+        field_path: str = "",
+        host: str = "",
     ) -> None:
         """Queue an event about an object; ``reason`` is short and fixed, ``note`` says the rest.
+
+        ``field_path`` names the part of the object that it is about; ``host`` who saw it, if not this one.
 
         Raises ``ValueError`` for a type or reason that does not exist; never for lack of room.
         """
@@ -58,19 +63,22 @@ class EventRecorder:
             raise ValueError(f'"{text}" is not among the declared event reasons of {self._controller}')
         owner = self._broadcaster
         subject = reference_to(regarding)
+        if field_path:
+            subject = subject.evolve(field_path=field_path)
         metadata = ObjectMeta(
             name=owner.name_for(subject.name),
             namespace=namespace_of(subject),
             annotations=dict(annotations or {}),
         )
         if owner.api == "core":
-            owner.put(self._legacy(metadata, regarding, type, text, action, note, related))
+            made_there = host or owner.host
+            owner.put(self._legacy(metadata, subject, made_there, type, text, action, note, related))
             return
         made = events.Event(
             metadata=metadata,
             event_time=MicroTime.of_timestamp(owner.now()),
             reporting_controller=self._controller,
-            reporting_instance=self._instance,
+            reporting_instance=host or self._instance,
             action=action,
             reason=text,
             regarding=subject,
@@ -82,7 +90,8 @@ class EventRecorder:
     def _legacy(
         self,
         metadata: ObjectMeta,
-        regarding: Writable,
+        subject: ObjectReference,
+        host: str,
         type: EventType,
         reason: str,
         action: str,
@@ -93,13 +102,13 @@ class EventRecorder:
         time = Time.of_timestamp(owner.now())
         made = core.Event(
             metadata=metadata,
-            involved_object=reference_to(regarding),
+            involved_object=subject,
             reason=reason,
             message=_cut(note),
             action=action,
-            source=EventSource(component=self._controller, host=owner.host),
+            source=EventSource(component=self._controller, host=host),
             reporting_component=self._controller,
-            reporting_instance=owner.host,
+            reporting_instance=host,
             first_timestamp=time,
             last_timestamp=time,
             count=1,

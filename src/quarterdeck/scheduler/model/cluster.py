@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Final
 
+from msgspec.structs import replace
+
 from quarterdeck.api import Key
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.model.hold import Hold
@@ -75,6 +77,7 @@ class Cluster:
 
     def _add_pods(self, snapshot: Snapshot) -> None:
         requests = self._bind_requests(snapshot.bind_requests)
+        reserving: list[Task] = []
         for pod in sorted(snapshot.pods, key=lambda pod: (pod.name, pod.namespace)):
             request = requests.get(pod.key) if requests else None
             state = state_of(pod, request is not None)
@@ -85,8 +88,13 @@ class Cluster:
                 task.node = self.nodes[request.node]
                 task.groups = request.gpu_groups or task.groups
                 self._assume_claims(pod, request)
+            if task.groups and task.shape.share is None and task.node is not None:
+                reserving.append(task)
+                continue
             self._occupy(task)
             self._enlist(task)
+        for task in reserving:
+            self._reserve(task)
 
     def _assume_claims(self, pod: PodInfo, request: BindRequestInfo) -> None:
         given = dict(request.claims)
@@ -144,6 +152,17 @@ class Cluster:
         if task.info.scheduler_name != self.settings.scheduler_name and node.is_available:
             for resource, amount in enumerate(node.charge(task.shape)):
                 self._foreign[resource] += amount
+
+    def _reserve(self, task: Task) -> None:
+        """A pod that holds a device for those who share it: the device counts once, as long as they do."""
+        node = task.node
+        assert node is not None
+        if any(node.gpus.is_in_use(group) for group in task.groups):
+            pod = replace(task.info, request=replace(task.info.request, gpu=0))
+            reserving, task = task, Task(pod, self._shape(pod), task.state, self._wanted(pod))
+            task.node = reserving.node
+        task.groups = ()
+        self._occupy(task)
 
     def hold(self, task: Task, node: NodeState, groups: tuple[str, ...], hold: Hold, sign: int) -> None:
         """A pod comes to hold a node in some way (1), or stops to (-1)."""

@@ -42,7 +42,7 @@ class PulledStream:
         try:
             async for chunk in self._chunks:
                 writer.write(chunk)
-                while writer.buffered() > _HIGH:
+                while writer.buffered() > _HIGH:  # noqa: ASYNC110  a writer tells how much, not when
                     await asyncio.sleep(_PAUSE)
         except (QuarterdeckError, OSError):
             writer.abort()

@@ -7,6 +7,7 @@ TLS contexts are given, not made here.
 
 import asyncio
 import logging
+import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
@@ -84,7 +85,14 @@ class HttpServer:
         def connect() -> asyncio.Protocol:
             return Connection(self) if tls is None else TlsLayer(tls, lambda: Connection(self))
 
-        listener = await loop.create_server(connect, host or None, port, backlog=1024)
+        self._listen(await loop.create_server(connect, host or None, port, backlog=1024))
+
+    async def start_on(self, listening: socket.socket) -> None:
+        """Accept, without TLS, on a socket that somebody else has bound."""
+        loop = asyncio.get_running_loop()
+        self._listen(await loop.create_server(lambda: Connection(self), sock=listening, backlog=1024))
+
+    def _listen(self, listener: asyncio.Server) -> None:
         name = listener.sockets[0].getsockname()
         self._address = (str(name[0]), int(name[1]))
         self._accept(listener)

@@ -77,6 +77,9 @@ async def everything(found: Kai) -> None:
     await found.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "priorities", "namespace": NS}}
     )
+    await found.create(
+        {"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "metadata": {"name": "all"}, "spec": {}}
+    )
     for name, value in (("low", 10), ("high", 90)):
         await client.create(PriorityClass(metadata=ObjectMeta(name=name), value=value))
     await found.add_nodes("n1", gpus=1)

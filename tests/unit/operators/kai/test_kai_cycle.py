@@ -379,7 +379,8 @@ async def test_a_storm_of_faults_ends_well(seed: int) -> None:
     async with kai(plan=FaultPlan.storm(seed)) as found:
         await found.add_nodes("n1", "n2", gpus=2)
         await found.create(queue("team"), *gang("a", 2, 2), *gang("b", 2, 2), *gang("big", 5, 5))
-        ticker = Ticker(found.cycle, 1.0, clock=LoopClock(), metrics=metrics_of(found.cluster.manager()))
+        metrics = metrics_of(found.cluster.manager())
+        ticker = Ticker(found.cycle.run_once, 1.0, clock=LoopClock(), metrics=metrics)
         found.manager.add(ticker)
         await found.cluster.clock.sleep(120)
         placed = await nodes_of(found, "a-0", "a-1", "b-0", "b-1")

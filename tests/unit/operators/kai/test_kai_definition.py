@@ -131,6 +131,7 @@ def test_names_are_those_of_upstream() -> None:
         "bindrequests.scheduling.run.ai",
         "podgroups.scheduling.run.ai",
         "queues.scheduling.run.ai",
+        "schedulingshards.kai.scheduler",
         "topologies.kai.scheduler",
     ]
     scopes = {name: spec["scope"] for name, spec in found.items()}
@@ -138,6 +139,7 @@ def test_names_are_those_of_upstream() -> None:
         "bindrequests.scheduling.run.ai": "Namespaced",
         "podgroups.scheduling.run.ai": "Namespaced",
         "queues.scheduling.run.ai": "Cluster",
+        "schedulingshards.kai.scheduler": "Cluster",
         "topologies.kai.scheduler": "Cluster",
     }
     versions = {name: [each["name"] for each in spec["versions"]] for name, spec in found.items()}

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import to_dict
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.errors import ConfigError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.framework import Framework, is_running
 from quarterdeck.operators.trainer.logic.info import merge_resources

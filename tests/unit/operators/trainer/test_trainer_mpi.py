@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import pytest
@@ -10,8 +11,8 @@ from cryptography.hazmat.primitives import serialization
 from quarterdeck.api.k8s import Secret
 from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.logic import sshkey
 from quarterdeck.operators.trainer.logic.plugin import Present
+from quarterdeck.operators.trainer.logic.secret import key_digest, ssh_secret
 
 from .trainerkit import (
     RANK,
@@ -22,6 +23,7 @@ from .trainerkit import (
     pod_of,
     render,
     rendered_jobset,
+    rendering,
     replicated,
     runtime,
     train_job,
@@ -98,20 +100,31 @@ def test_the_secret_is_made_once() -> None:
         "kubernetes.io/ssh-auth",
         True,
     )
-    present = Present(ssh_secret=secret)
+    present = Present(secret=secret)
     assert "Secret" not in render(train_job(), plain(), present)
 
 
-def test_the_jobset_remembers_which_key_its_pods_mount() -> None:
-    (first, *_) = components(train_job(), plain())
+def test_it_is_noted_which_key_the_pods_mount_until_they_run() -> None:
+    made = rendering(train_job(), plain())
+    (first, *_) = made.components
     assert isinstance(first.obj, Secret)
-    jobset = rendered_jobset(train_job(), plain(), Present(ssh_secret=first.obj))
-    public = first.obj.data[names.SSH_PUBLIC_KEY]
-    assert jobset.metadata.annotations[names.SSH_KEY_DIGEST] == sshkey.digest(public)
+    digest = hashlib.sha256(first.obj.data[names.SSH_PUBLIC_KEY]).hexdigest()
+    assert made.record[names.KEY_DIGEST] == digest == key_digest(first.obj)
+    jobset = rendered_jobset(train_job(), plain())
+    assert not jobset.metadata.annotations
+    running = Present(jobset=jobset, secret=ssh_secret(train_job()), record=made.record)
+    assert rendering(train_job(), plain(), running).record == made.record
+
+
+def test_the_hostfile_of_a_running_job_has_its_slots_where_nobody_noted_them() -> None:
+    job = train_job(trainer={"numProcPerNode": 3})
+    jobset = rendered_jobset(job, plain())
+    made = render(train_job(), plain(), Present(jobset=jobset, secret=ssh_secret(job)))
+    assert made["ConfigMap"]["data"]["hostfile"] == "job-node-0-0.job slots=3\n"
 
 
 def test_keys_are_a_pair_in_the_forms_that_ssh_reads() -> None:
-    keys = sshkey.generate()
+    keys = ssh_secret(train_job()).data
     private = serialization.load_pem_private_key(keys["ssh-privatekey"], None)
     line = private.public_key().public_bytes(
         serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH
@@ -119,7 +132,7 @@ def test_keys_are_a_pair_in_the_forms_that_ssh_reads() -> None:
     assert keys["ssh-privatekey"].startswith(b"-----BEGIN EC PRIVATE KEY-----")
     assert keys["ssh-publickey"] == line + b"\n"
     assert keys["ssh-publickey"].startswith(b"ecdsa-sha2-nistp521 ")
-    assert sshkey.generate() != keys
+    assert ssh_secret(train_job()).data != keys
 
 
 def test_mounts_and_variables() -> None:
@@ -268,6 +281,6 @@ def test_xgboost_refuses_its_variables_one_by_one() -> None:
 def test_plain_training_has_nodes_and_the_variables_of_its_job() -> None:
     job = train_job(trainer={"numNodes": 5, "env": [{"name": "A", "value": "1"}]})
     jobset = render(job, runtime())["JobSet"]
+    assert rendering(job, runtime()).record == {}
     assert env_of(jobset) == {"A": "1"}
     assert job_of(jobset)["template"]["spec"]["parallelism"] == 5
-    assert names.PROCESSES_PER_NODE not in (jobset["metadata"].get("annotations") or {})

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import Time, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.logic.audit import find_drift, repaired
+from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
 from quarterdeck.operators.trainer.logic.env import reserved_in
 from quarterdeck.operators.trainer.logic.status import (
     deadline,
@@ -23,7 +23,7 @@ from quarterdeck.operators.trainer.logic.status import (
 from quarterdeck.operators.trainer.metrics import state_of
 from quarterdeck.operators.trainer.types import TrainJobStatus
 
-from .trainerkit import FRAMEWORK, rendered_jobset, replicated, runtime, train_job, trainer
+from .trainerkit import FRAMEWORK, rendered_jobset, rendering, replicated, runtime, train_job, trainer
 
 Json = dict[str, Any]
 NOW = Time("2030-01-01T01:00:00Z")
@@ -171,10 +171,16 @@ def tampered(jobset: JobSet, name: str, entry: Json | None, job: str = "node") -
     return JobSet.from_dict(document)
 
 
-def drift(made_of: Any, jobset: JobSet) -> list[str]:
+def found_in(made_of: Any, jobset: JobSet, processes: str | None = None) -> list[Drift]:
+    """What an audit finds, with the processes that are rendered unless others are given."""
     owner = FRAMEWORK.env_owner(made_of)
     assert owner is not None
-    return [name for each in find_drift(owner, made_of.spec.ml_policy, jobset) for name in each.names]
+    known = rendering(train_job(), made_of).record.get(names.PROCESSES_PER_NODE, "")
+    return find_drift(owner, made_of.spec.ml_policy, jobset, known if processes is None else processes)
+
+
+def drift(made_of: Any, jobset: JobSet, processes: str | None = None) -> list[str]:
+    return [name for each in found_in(made_of, jobset, processes) for name in each.names]
 
 
 @pytest.mark.parametrize("made_of", [TORCH, MPI, XGBOOST, JAX])
@@ -207,10 +213,7 @@ def test_what_was_rendered_has_no_drift(made_of: Any) -> None:
 def test_drift_is_found_and_repaired(made_of: Any, job: str, variable: str, entry: Json | None) -> None:
     jobset = tampered(live(made_of), variable, entry, job)
     assert drift(made_of, jobset) == [variable]
-    owner = FRAMEWORK.env_owner(made_of)
-    assert owner is not None
-    found = find_drift(owner, made_of.spec.ml_policy, jobset)
-    assert drift(made_of, repaired(jobset, found)) == []
+    assert drift(made_of, repaired(jobset, found_in(made_of, jobset))) == []
 
 
 @pytest.mark.parametrize(
@@ -230,10 +233,9 @@ def test_processes_are_changed_if_somebody_else_owns_them(made_of: Any, job: str
     assert drift(made_of, removed) == [variable]
 
 
-def test_processes_of_an_older_jobset_are_not_known() -> None:
-    document = tampered(live(TORCH, applied_by="x"), "PET_NPROC_PER_NODE", {"value": "9"}).to_dict()
-    del document["metadata"]["annotations"]
-    assert drift(TORCH, JobSet.from_dict(document)) == []
+def test_processes_that_nobody_noted_are_not_known() -> None:
+    jobset = tampered(live(TORCH, applied_by="x"), "PET_NPROC_PER_NODE", {"value": "9"})
+    assert drift(TORCH, jobset, processes="") == []
 
 
 def test_the_shape_of_the_jobset_decides() -> None:
@@ -245,11 +247,7 @@ def test_the_shape_of_the_jobset_decides() -> None:
 
 def test_a_repair_touches_nothing_else() -> None:
     jobset = tampered(live(TORCH, env=[{"name": "MINE", "value": "1"}]), "PET_NNODES", {"value": "9"})
-    owner = FRAMEWORK.env_owner(TORCH)
-    assert owner is not None
-    assert TORCH.spec
-    assert TORCH.spec.ml_policy
-    after = repaired(jobset, find_drift(owner, TORCH.spec.ml_policy, jobset)).to_dict()
+    after = repaired(jobset, found_in(TORCH, jobset)).to_dict()
     before = json.loads(json.dumps(jobset.to_dict()))
     container = before["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]["containers"][0]
     next(each for each in container["env"] if each["name"] == "PET_NNODES")["value"] = "2"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.errors import ReconcileError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.logic.audit import find_drift, repaired
 
 from .trainerkit import (
@@ -184,9 +184,9 @@ def test_a_change_of_an_injected_variable_is_found_and_repaired() -> None:
     pod_of(document)["initContainers"][0]["env"][0]["value"] = "7"
     policy, owner = made_of.spec.ml_policy, FRAMEWORK.env_owner(made_of)
     assert owner is not None
-    (drift,) = find_drift(owner, policy, JobSet.from_dict(document))
+    (drift,) = find_drift(owner, policy, JobSet.from_dict(document), "1")
     assert (drift.container, drift.names) == ("probe", ["PET_NNODES"])
-    assert find_drift(owner, policy, repaired(JobSet.from_dict(document), [drift])) == []
+    assert find_drift(owner, policy, repaired(JobSet.from_dict(document), [drift]), "1") == []
 
 
 @pytest.mark.parametrize("processes", [0, -1])

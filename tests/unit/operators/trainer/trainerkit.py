@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from quarterdeck.api import Resource, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info
-from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present
+from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Rendering
 from quarterdeck.operators.trainer.logic.plugins import default_framework
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime, TrainJob
 
@@ -102,6 +102,10 @@ def render(job: TrainJob, made_of: AnyRuntime, present: Present | None = None) -
 
 
 def components(job: TrainJob, made_of: AnyRuntime, present: Present | None = None) -> list[Component]:
+    return list(rendering(job, made_of, present).components)
+
+
+def rendering(job: TrainJob, made_of: AnyRuntime, present: Present | None = None) -> Rendering:
     return FRAMEWORK.render(job, made_of, present if present is not None else Present())
 
 

@@ -62,6 +62,8 @@ class Told:
         *,
         related: Any = None,
         annotations: Any = None,
+        field_path: str = "",
+        host: str = "",
     ) -> None:
         assert (regarding.kind, type, reason) == ("Lease", "Normal", "LeaderElection")
         self.notes.append(note)

@@ -21,6 +21,7 @@ from .podchange import validate_annotation_changes, validate_spec_changes
 from .podstatus import condition, default_status, validate_status
 from .resources import qos_class
 from .spec import validate_pod_spec
+from .warning import pod_warnings
 
 
 def _host_network(pod: Json) -> str:
@@ -118,8 +119,6 @@ class PodStrategy(SpecStrategy):
         return new != before and not same(new, before)
 
     def warnings(self, obj: Json, old: Json | None) -> Iterable[str]:
-        from .warning import pod_warnings
-
         return pod_warnings(obj) if old is None else []
 
 

@@ -3,8 +3,7 @@
 ``python -m quarterdeck.cluster.agent.shim run FOLDER`` reads ``launch.json`` in the folder and returns when
 the container runs or cannot; what stays behind is a process in a session of its own, which outlives the
 agent. A folder is run at most once: a lock and the record of the end see to that, so that starting it again
-does no harm. ``exec FOLDER -- COMMAND`` runs a command beside a container, and ``probe`` tells which
-namespaces this user may make here.
+does no harm. ``probe`` tells which namespaces this user may make here.
 
     order     what is to be run, and what the folder tells
     linux     system calls that Python does not have

@@ -1,28 +1,23 @@
-"""``run FOLDER``, ``exec FOLDER [--tty] -- COMMAND …`` or ``probe``."""
+"""``run FOLDER`` or ``probe``."""
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 
 def main(words: Sequence[str]) -> int:
+    _leave_descriptors()
     match words:
         case ["run", folder]:
             from quarterdeck.cluster.agent.shim.outside import run
 
             run(Path(folder))
             return 0
-        case ["exec", folder, "--tty", "--", *command]:
-            from quarterdeck.cluster.agent.shim.enter import enter
-
-            return enter(Path(folder), command, tty=True)
-        case ["exec", folder, "--", *command]:
-            from quarterdeck.cluster.agent.shim.enter import enter
-
-            return enter(Path(folder), command, tty=False)
         case ["probe"]:
             from quarterdeck.cluster.agent.shim.probe import usable_namespaces
 
@@ -30,6 +25,14 @@ def main(words: Sequence[str]) -> int:
             return 0
     print(__doc__, file=sys.stderr)
     return 2
+
+
+def _leave_descriptors() -> None:
+    """Whoever started us may have left more open than it meant to; a container must not hold on to that."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) > 2:
+            with suppress(OSError):
+                os.close(int(name))
 
 
 sys.exit(main(sys.argv[1:]))

@@ -1,7 +1,8 @@
 """The socket of a container for those who read along or write to it, and the frames spoken there.
 
 A frame is a channel, a length (four bytes, big endian) and that many bytes: 0 input for the program, 1 and 2
-its output, 4 the size of its terminal as two numbers, 5 the end of the input.
+its output, 4 the size of its terminal as two numbers, 5 the end of the input, 6 another program (see
+``enter``) and 7 its exit code.
 """
 
 from __future__ import annotations
@@ -10,13 +11,26 @@ import socket
 import struct
 from typing import Final
 
-__all__ = ["END_OF_INPUT", "INPUT", "OUTPUT", "RESIZE", "SOCKET", "Client", "frame", "take_frames"]
+__all__ = [
+    "END_OF_INPUT",
+    "ENTER",
+    "EXIT_CODE",
+    "INPUT",
+    "OUTPUT",
+    "RESIZE",
+    "SOCKET",
+    "Client",
+    "frame",
+    "take_frames",
+]
 
 SOCKET: Final = "attach.sock"
 INPUT: Final = 0
 OUTPUT: Final = {b"stdout": 1, b"stderr": 2}
 RESIZE: Final = 4
 END_OF_INPUT: Final = 5
+ENTER: Final = 6
+EXIT_CODE: Final = 7
 _HEAD: Final = struct.Struct(">BI")
 _UNREAD_LIMIT: Final = 4 * 1024 * 1024
 
@@ -47,6 +61,10 @@ class Client:
         connection.setblocking(False)
         self.connection: Final = connection
         self.received: Final = bytearray()
+        self.descriptors: list[int] = []
+        """Sent with the last frames, and ours to close."""
+        self.runner = 0
+        """The process that runs a program for this client."""
         self._unsent = bytearray()
 
     @property
@@ -72,11 +90,12 @@ class Client:
     def receive(self) -> list[tuple[int, bytes]] | None:
         """The frames that have come; None when the client is gone."""
         try:
-            data = self.connection.recv(64 * 1024)
+            data, descriptors, _, _ = socket.recv_fds(self.connection, 64 * 1024, 3)
         except BlockingIOError:
             return []
         except OSError:
             return None
+        self.descriptors += descriptors
         if not data:
             return None
         self.received.extend(data)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from quarterdeck.cluster.agent.shim import attach
+from quarterdeck.cluster.agent.shim.enter import start_entering
 from quarterdeck.cluster.agent.shim.inside import STARTED, code_of, end_children, run_inside
 from quarterdeck.cluster.agent.shim.linux import set_child_subreaper, unshare
 from quarterdeck.cluster.agent.shim.order import (
@@ -97,6 +98,9 @@ class _Shim:
         self._ends_input = False
         self._terminal = -1
         self._report = b""
+        self._init = 0
+        self._runners: Final[dict[int, attach.Client]] = {}
+        """Who waits for the program behind a descriptor of its process."""
 
     def run(self, telling: int) -> None:
         stdio = self._make_stdio()
@@ -121,6 +125,7 @@ class _Shim:
                 with suppress(OSError):
                     os.close(descriptor)
             run_inside(self._folder, self._launch, stdio, reporting)
+        self._init = init
         for descriptor in {*stdio, reporting}:
             os.close(descriptor)
         self._wait_started(reported)
@@ -194,6 +199,8 @@ class _Shim:
                     self._take_report(reported)
                 elif key.fileobj is listener:
                     self._accept(listener)
+                elif key.fd in self._runners:
+                    self._program_ended(key.fd)
                 elif isinstance(key.data, attach.Client):
                     self._serve_client(key.data)
                 elif key.fd == self._input and self._terminal < 0:
@@ -206,6 +213,10 @@ class _Shim:
         if b"exit " not in self._report:
             code, number = code_of(status)
             self._report += f"\nexit {code} {number}\n".encode()
+        for watched in tuple(self._runners):  # they end with the container
+            with suppress(ProcessLookupError):
+                os.kill(self._runners[watched].runner, signal.SIGKILL)
+            self._program_ended(watched)
         end_children()
 
     def _take_report(self, reported: int) -> None:
@@ -228,7 +239,7 @@ class _Shim:
         stream = self._outputs[descriptor]
         self._log.write(stream, data.replace(b"\r\n", b"\n") if self._terminal >= 0 else data)
         message = attach.frame(attach.OUTPUT[stream], data)
-        for client in tuple(self._clients):
+        for client in [each for each in self._clients if not each.runner]:
             if not client.send(message):
                 self._drop(client)
             else:
@@ -248,8 +259,34 @@ class _Shim:
         self._selector.unregister(client.connection)
         self._clients.remove(client)
         client.connection.close()
-        if self._launch.stdin_once:
+        for descriptor in client.descriptors:
+            os.close(descriptor)
+        if client.runner:
+            with suppress(ProcessLookupError):
+                os.kill(client.runner, signal.SIGKILL)
+        elif self._launch.stdin_once:
             self._end_input()
+
+    def _start_program(self, client: attach.Client, request: bytes) -> None:
+        """Run another program for a client, with the descriptors it sent."""
+        stdio, client.descriptors = client.descriptors, []
+        if len(stdio) == 3 and not client.runner:
+            client.runner = start_entering(self._launch, self._init, request, (stdio[0], stdio[1], stdio[2]))
+            watched = os.pidfd_open(client.runner)
+            self._runners[watched] = client
+            self._selector.register(watched, selectors.EVENT_READ)
+        for descriptor in stdio:
+            os.close(descriptor)
+
+    def _program_ended(self, watched: int) -> None:
+        client = self._runners.pop(watched)
+        self._selector.unregister(watched)
+        os.close(watched)
+        code, _ = code_of(os.waitpid(client.runner, 0)[1])
+        client.runner = 0
+        if client in self._clients:
+            client.send(attach.frame(attach.EXIT_CODE, bytes([code])))
+            self._drop(client)
 
     def _serve_client(self, client: attach.Client) -> None:
         frames = client.receive()
@@ -263,6 +300,8 @@ class _Shim:
                 self._write_input()
             elif channel == attach.END_OF_INPUT:
                 self._end_input()
+            elif channel == attach.ENTER:
+                self._start_program(client, data)
             elif channel == attach.RESIZE and self._terminal >= 0 and len(data) == 4:
                 width, height = struct.unpack(">HH", data)
                 fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))

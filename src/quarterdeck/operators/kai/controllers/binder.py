@@ -13,7 +13,9 @@ from quarterdeck.api.k8s import Binding, ObjectReference, Pod
 from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.errors import ApiError, NotFound, QuarterdeckError
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.logic.bindrequest import is_about, is_given_up
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
+from quarterdeck.operators.kai.logic.sharedgpu import group_labels
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
 from quarterdeck.operators.kai.types import BindRequest
@@ -29,9 +31,13 @@ from quarterdeck.runtime.reconcile.context import Context
 
 from .claimbinder import RULES as CLAIM_RULES
 from .claimbinder import ClaimError, release_resource_claims, reserve_resource_claims
+from .reservation import RULES as RESERVATION_RULES
+from .reservation import ReservationError, forget_devices, reserve_devices
 from .volumebinder import RULES as VOLUME_RULES
 from .volumebinder import VolumeError, prepare_volumes, release_claims
 
+DEVICE_POLL: Final = 2.0
+"""Seconds between two looks at a reservation pod that has no device yet."""
 VOLUME_POLL: Final = 2.0
 """Seconds between two looks at claims that are being bound."""
 
@@ -46,10 +52,11 @@ _RULES: Final = (
 class Binder(Reconciler[BindRequest]):
     """Binds one pod at a time."""
 
-    def __init__(self, recorder: Recorder, metrics: KaiMetrics, volume_timeout: float) -> None:
+    def __init__(self, recorder: Recorder, metrics: KaiMetrics, settings: KaiSettings) -> None:
         self._recorder: Final = recorder
         self._metrics: Final = metrics
-        self._volume_timeout: Final = volume_timeout
+        self._volume_timeout: Final = settings.volume_bind_timeout
+        self._reservation: Final = settings.gpu_reservation
 
     async def reconcile(self, ctx: Context[BindRequest]) -> Result | None:
         """Look at one request."""
@@ -68,12 +75,21 @@ class Binder(Reconciler[BindRequest]):
         try:
             if not await prepare_volumes(ctx, pod):
                 return await self._wait_for_volumes(ctx, pod)
+            if self._shares_gpus(request) and not await self._reserve(ctx, pod):
+                return Requeue(after=DEVICE_POLL, reason="waiting-for-device")
             await reserve_resource_claims(ctx, pod)
             await self._bind(ctx, pod)
-        except (ApiError, VolumeError, ClaimError) as error:
+        except (ApiError, VolumeError, ClaimError, ReservationError) as error:
             return await self._fail(ctx, pod, error)
         await self._succeed(ctx, pod)
         return None
+
+    def _shares_gpus(self, request: BindRequest) -> bool:
+        return self._reservation is not None and bool(request.spec.selected_gpu_groups)
+
+    async def _reserve(self, ctx: Context[BindRequest], pod: Pod) -> bool:
+        assert self._reservation is not None
+        return await reserve_devices(ctx, pod, self._reservation)
 
     async def _wait_for_volumes(self, ctx: Context[BindRequest], pod: Pod) -> Result | None:
         """Look again until the claims are bound; for ever is too long."""
@@ -108,7 +124,7 @@ class Binder(Reconciler[BindRequest]):
         if isinstance(error, VolumeError | ClaimError):  # the same node would not do a second time either
             attempts = max(attempts, limit)
         if attempts >= limit:
-            await self._give_up_claims(ctx, pod)
+            await self._give_up(ctx, pod)
         await self._write_status(
             ctx, {"phase": names.FAILED, "reason": str(error), "failedAttempts": attempts}
         )
@@ -122,12 +138,14 @@ class Binder(Reconciler[BindRequest]):
             return None
         return Requeue(after=float(2**attempts), reason="binding-failed")
 
-    async def _give_up_claims(self, ctx: Context[BindRequest], pod: Pod) -> None:
+    async def _give_up(self, ctx: Context[BindRequest], pod: Pod) -> None:
         """Leave devices to others; what does not succeed now is undone when the pod is gone."""
         try:
             await release_resource_claims(ctx, pod)
+            if self._shares_gpus(ctx.obj):
+                await forget_devices(ctx, pod)
         except (ApiError, ClaimError) as error:
-            _log.warning("resource claims not released", error, pod=str(pod.key))
+            _log.warning("devices not released", error, pod=str(pod.key))
 
     async def _tell(
         self, ctx: Context[BindRequest], pod: Pod, *, is_bound: bool, note: str, now: Time
@@ -148,25 +166,10 @@ class Binder(Reconciler[BindRequest]):
             return
 
 
-def is_given_up(request: BindRequest) -> bool:
-    """Whether a request failed and has no attempts left."""
-    limit = value_or(request.spec.backoff_limit, 0)
-    return request.status.phase == names.FAILED and request.status.failed_attempts >= limit
-
-
-def is_about(request: BindRequest, pod: Pod) -> bool:
-    """Whether a request was made for this pod, and not for one of the same name before it."""
-    owners = request.metadata.owner_references
-    return not owners or any(owner.uid == pod.metadata.uid for owner in owners)
-
-
 def _marks(request: BindRequest) -> dict[str, dict[str, str]]:
     """What the pod is told about its place: the kind of its GPUs, and which ones it shares."""
     spec = request.spec
-    groups = spec.selected_gpu_groups
-    labels = {names.GPU_GROUP_LABEL: groups[0]} if len(groups) == 1 else {}
-    if len(groups) > 1:
-        labels = {f"{names.GPU_GROUP_LABEL}/{group}": group for group in groups}
+    labels = group_labels(tuple(spec.selected_gpu_groups))
     marks = {"annotations": {names.RECEIVED_TYPE_ANNOTATION: spec.received_resource_type}}
     return {**marks, "labels": labels} if labels else marks
 
@@ -182,10 +185,10 @@ def binder_controller(
     return (
         Builder(name=names.BINDER)
         .for_(BindRequest, predicates=[generation_changed])
-        .rbac(*_RULES, *VOLUME_RULES, *CLAIM_RULES)
+        .rbac(*_RULES, *VOLUME_RULES, *CLAIM_RULES, *(RESERVATION_RULES if settings.gpu_reservation else ()))
         .options(
             max_concurrent_reconciles=settings.binder_workers,
             field_manager=names.FIELD_MANAGER,
         )
-        .build(Binder(recorder, metrics, settings.volume_bind_timeout))
+        .build(Binder(recorder, metrics, settings))
     )

@@ -27,6 +27,7 @@ from quarterdeck.api.k8s import DeviceClass, Pod, ResourceClaim
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.logic.bindrequest import is_about
 from quarterdeck.operators.kai.logic.condition import explanations, with_unschedulable
 from quarterdeck.operators.kai.logic.device import allocation_document
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
@@ -47,7 +48,6 @@ from quarterdeck.scheduler import decision as core
 from quarterdeck.scheduler.decision import Decision
 from quarterdeck.scheduler.intake import pod_info
 
-from .binder import is_about
 from .ownwrites import OwnWrites
 from .schedulingevent import SchedulingEvents
 

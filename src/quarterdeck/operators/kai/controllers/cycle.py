@@ -7,7 +7,7 @@ periodically; only the leader runs one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from quarterdeck.api import Key
@@ -37,6 +37,7 @@ class SchedulingCycle:
         take: Callable[[], Snapshot],
         left_over: Callable[[], Sequence[Key]] = tuple,
         version: Callable[[], object] | None = None,
+        observe: Callable[[Snapshot, CycleResult], None] | None = None,
         settings: Settings,
         metrics: KaiMetrics,
         clock: Clock,
@@ -44,7 +45,9 @@ class SchedulingCycle:
         """``take`` looks at the cluster; ``left_over`` names bind requests to be cleared away.
 
         As long as ``version`` stays the same, so does the cluster; without it that is never known.
+        ``observe`` is told what was seen and what came of it.
         """
+        self._observe: Final = observe
         self._committer: Final = committer
         self._take: Final = take
         self._left_over: Final = left_over
@@ -75,6 +78,8 @@ class SchedulingCycle:
                 cleared = [DeleteBindRequest(key) for key in self._left_over()]
                 await self._committer.carry_out([*cleared, *result.decisions])
             metrics.measure(result)
+            if self._observe is not None:
+                self._observe(snapshot, result)
             self._rest = None
             if version is not None and _is_at_rest(result) and not _waits_for_time(snapshot, self.settings):
                 self._rest = (version, self.settings, result, self._clock.monotonic() + LONGEST_REST)
@@ -111,8 +116,10 @@ class Ticker:
 
     name: Final = names.SCHEDULER
 
-    def __init__(self, cycle: SchedulingCycle, period: float, *, clock: Clock, metrics: KaiMetrics) -> None:
-        self._cycle: Final = cycle
+    def __init__(
+        self, run_once: Callable[[], Awaitable[object]], period: float, *, clock: Clock, metrics: KaiMetrics
+    ) -> None:
+        self._run_once: Final = run_once
         self._period: Final = period
         self._clock: Final = clock
         self._metrics: Final = metrics
@@ -126,7 +133,7 @@ class Ticker:
 
     async def _tick(self) -> None:
         try:
-            await self._cycle.run_once()
+            await self._run_once()
         except Exception as error:  # noqa: BLE001  supervision point: the next cycle begins from scratch
             _log.error("scheduling cycle failed", error)
             self._metrics.cycle_ended(has_succeeded=False, now=self._clock.time())

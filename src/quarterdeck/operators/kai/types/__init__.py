@@ -1,4 +1,4 @@
-"""The four kinds, and their definitions."""
+"""The kinds, and their definitions."""
 
 from __future__ import annotations
 
@@ -23,13 +23,28 @@ from .podgroupstatus import (
     UnschedulableExplanation,
 )
 from .queue import Queue, QueueCondition, QueueResource, QueueResources, QueueSpec, QueueStatus
+from .schedulingshard import (
+    ActionConfig,
+    MinRuntime,
+    PlacementStrategy,
+    PluginConfig,
+    SchedulingShard,
+    SchedulingShardSpec,
+    SchedulingShardStatus,
+    UsageDBConfig,
+    UsageParams,
+)
 from .topology import Topology, TopologyLevel, TopologySpec
 
 __all__ = [
     "KINDS",
+    "ActionConfig",
     "BindRequest",
     "BindRequestSpec",
     "BindRequestStatus",
+    "MinRuntime",
+    "PlacementStrategy",
+    "PluginConfig",
     "PodGroup",
     "PodGroupResourcesStatus",
     "PodGroupSpec",
@@ -44,6 +59,9 @@ __all__ = [
     "ReceivedGPU",
     "ResourceClaimAllocation",
     "SchedulingCondition",
+    "SchedulingShard",
+    "SchedulingShardSpec",
+    "SchedulingShardStatus",
     "SubGroup",
     "Topology",
     "TopologyConstraint",
@@ -51,12 +69,14 @@ __all__ = [
     "TopologySpec",
     "UnschedulableDetails",
     "UnschedulableExplanation",
+    "UsageDBConfig",
+    "UsageParams",
     "definitions",
 ]
 
-KINDS: Final[tuple[type[Resource], ...]] = (PodGroup, Queue, Topology, BindRequest)
+KINDS: Final[tuple[type[Resource], ...]] = (PodGroup, Queue, Topology, BindRequest, SchedulingShard)
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The four CustomResourceDefinitions."""
+    """The CustomResourceDefinitions."""
     return [crd(kind) for kind in KINDS]

@@ -6,12 +6,16 @@ answers here.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Final
 
+from quarterdeck.api import from_dict
 from quarterdeck.api.k8s import Pod
+from quarterdeck.errors import SchemaError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.fraction import violation
-from quarterdeck.runtime.webhook import Admission, AdmissionWebhook, Denied, Validator
+from quarterdeck.operators.kai.logic.sharedgpu import prepare_pod
+from quarterdeck.runtime.webhook import Admission, AdmissionWebhook, Defaulter, Denied, Validator
 
 _ANNOTATIONS: Final = (
     names.GPU_FRACTION_ANNOTATION,
@@ -22,16 +26,37 @@ _ANNOTATIONS: Final = (
 
 def pod_webhook(scheduler_name: str) -> AdmissionWebhook:
     """The webhook for creates and updates of pods that are scheduled here and share GPUs."""
-    keys = ", ".join(f"'{key}'" for key in _ANNOTATIONS)
-    return Validator(
+    return Validator(Pod, check, name=names.POD_WEBHOOK, match_conditions=_conditions(scheduler_name))
+
+
+def pod_mutation(scheduler_name: str) -> AdmissionWebhook:
+    """The webhook that lets such pods read their devices from ConfigMaps; for new pods only."""
+    return Defaulter(
         Pod,
-        check,
-        name=names.POD_WEBHOOK,
-        match_conditions={
-            "scheduled-here": f"object.spec.?schedulerName.orValue('') == '{scheduler_name}'",
-            "shares-gpus": f"[{keys}].exists(key, key in object.metadata.?annotations.orValue({{}}))",
-        },
+        prepare,
+        name=names.POD_MUTATION,
+        operations=("CREATE",),
+        match_conditions=_conditions(scheduler_name),
     )
+
+
+def _conditions(scheduler_name: str) -> dict[str, str]:
+    keys = ", ".join(f"'{key}'" for key in _ANNOTATIONS)
+    return {
+        "scheduled-here": f"object.spec.?schedulerName.orValue('') == '{scheduler_name}'",
+        "shares-gpus": f"[{keys}].exists(key, key in object.metadata.?annotations.orValue({{}}))",
+    }
+
+
+def prepare(admission: Admission, pod: Pod) -> Pod:
+    """Name the ConfigMaps of a pod after the request: asked again, it gets the same names."""
+    token = hashlib.sha256(admission.uid.encode()).hexdigest()[:7]
+    document = pod.to_dict()
+    try:
+        prepare_pod(document, token)
+    except SchemaError as error:
+        raise Denied(str(error)) from error
+    return from_dict(document, Pod)
 
 
 def check(admission: Admission, pod: Pod) -> None:

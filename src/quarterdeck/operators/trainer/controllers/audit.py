@@ -6,15 +6,16 @@ it runs; what runs meanwhile cannot be changed, the repair protects restarts and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from quarterdeck.api import is_condition_true, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.errors import Conflict, Forbidden, Invalid
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
+from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.audit import Drift, find_drift, repaired
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs
@@ -38,6 +39,8 @@ class Finding(msgspec.Struct, frozen=True):
 
     owner: EnvOwner
     policy: MLPolicy
+    processes: str
+    """Processes on each node that the JobSet was rendered with."""
     jobset: JobSet
     drift: Sequence[Drift]
 
@@ -55,20 +58,27 @@ class Auditor:
         self._settings: Final = settings
         self._reporter: Final = reporter
 
-    async def find(self, ctx: Context[TrainJob], runtime: AnyRuntime, jobset: JobSet) -> Finding | None:
+    async def find(
+        self, ctx: Context[TrainJob], runtime: AnyRuntime, jobset: JobSet, record: Mapping[str, str]
+    ) -> Finding | None:
         """What differs in a JobSet that has not ended; a suspicion is confirmed on the server."""
         owner = self._framework.env_owner(runtime)
         policy = runtime.spec.ml_policy if runtime.spec else None
-        if owner is None or not policy or _has_ended(jobset) or not find_drift(owner, policy, jobset):
+        if owner is None or not policy or _has_ended(jobset):
             return None
-        return await self._look_again(ctx, owner, policy)
+        processes = record.get(names.PROCESSES_PER_NODE, "")
+        drift = find_drift(owner, policy, jobset, processes)
+        return (
+            await self._look_again(ctx, Finding(owner, policy, processes, jobset, drift)) if drift else None
+        )
 
-    async def _look_again(self, ctx: Context[TrainJob], owner: EnvOwner, policy: MLPolicy) -> Finding | None:
+    @staticmethod
+    async def _look_again(ctx: Context[TrainJob], found: Finding) -> Finding | None:
         live = await read_live(ctx, JobSet, ctx.key.name)
         if live is None or live.metadata.is_deleting or not is_controlled_by(ctx.obj, live.metadata):
             return None
-        drift = find_drift(owner, policy, live)
-        return Finding(owner, policy, live, drift) if drift else None
+        drift = find_drift(found.owner, found.policy, live, found.processes)
+        return msgspec.structs.replace(found, jobset=live, drift=drift) if drift else None
 
     async def repair(self, ctx: Context[TrainJob], found: Finding) -> Result | None:
         """Put a JobSet right that must not be rendered anew; returns what to wait for if it is replaced."""
@@ -80,7 +90,7 @@ class Auditor:
             try:
                 await ctx.update(repaired(found.jobset, found.drift))
             except Conflict:
-                again = await self._look_again(ctx, found.owner, found.policy)
+                again = await self._look_again(ctx, found)
                 if again is None:
                     return None
                 found = again
@@ -100,9 +110,10 @@ class Auditor:
         self._reporter.drift(ctx.obj, variables, "recreated")
         return await recreate(ctx, jobset)
 
-    async def settle(self, ctx: Context[TrainJob], found: Finding) -> None:
+    async def settle(self, ctx: Context[TrainJob], found: Finding, record: Mapping[str, str]) -> None:
         """After a JobSet was applied as a whole: what another manager added to variables is left to do."""
-        left = await self._look_again(ctx, found.owner, found.policy)
+        processes = record.get(names.PROCESSES_PER_NODE, "")
+        left = await self._look_again(ctx, msgspec.structs.replace(found, processes=processes))
         if left is not None and self._settings.reserved_env_repair != "Off":
             await ctx.update(repaired(left.jobset, left.drift))
         self._reporter.drift(ctx.obj, found.variables, "restored")

@@ -6,21 +6,24 @@ of it only variables that somebody changed are put right.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from quarterdeck.api import Key, Resource, is_controlled_by
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import AlreadyExists, Conflict, Forbidden, Invalid, NotFound, QuarterdeckError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.jobsetkind import JobSetMissing, is_jobset_served
-from quarterdeck.operators.trainer.logic import sshkey
 from quarterdeck.operators.trainer.logic.env import reserved_in
 from quarterdeck.operators.trainer.logic.framework import Framework, is_running
 from quarterdeck.operators.trainer.logic.info import spec_of
 from quarterdeck.operators.trainer.logic.overriderule import active_jobs
-from quarterdeck.operators.trainer.logic.plugin import Component, Present
+from quarterdeck.operators.trainer.logic.plugin import Component, Present, Rendering
+from quarterdeck.operators.trainer.logic.secret import key_digest, secret_name
 from quarterdeck.operators.trainer.lookup import RuntimeMissing, find_runtime
 from quarterdeck.operators.trainer.settings import AUDIT_JITTER, TrainerSettings
 from quarterdeck.operators.trainer.types import (
@@ -38,9 +41,18 @@ from .audit import Auditor, Finding
 from .ownership import Foreign, claim, read, read_live
 from .recreation import recreate
 from .report import Reporter
-from .snapshot import load_snapshot, store_snapshot
+from .snapshot import Snapshot, Snapshots, recorded, with_record
 
 __all__ = ["Children"]
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    """What one reconcile is about to write, and what it goes by."""
+
+    runtime: AnyRuntime
+    snapshot: Snapshot | None
+    present: Present
+    rendering: Rendering
 
 
 class Children:
@@ -51,12 +63,14 @@ class Children:
         self._settings: Final = settings
         self._reporter: Final = reporter
         self._auditor: Final = Auditor(framework, settings, reporter)
+        self._snapshots: Final = Snapshots()
         self._looked: Final[dict[Key, float]] = {}
         """When a TrainJob's JobSet was last read from the server."""
 
     def forget(self, key: Key) -> None:
         """The TrainJob is gone."""
         self._looked.pop(key, None)
+        self._snapshots.forget(key)
 
     async def keep(self, ctx: Context[TrainJob]) -> Result | None:
         """Bring the objects of an unfinished TrainJob about.
@@ -72,29 +86,34 @@ class Children:
     async def _keep(self, ctx: Context[TrainJob]) -> Result | None:
         job = ctx.obj
         jobset = await self._jobset(ctx)
-        runtime = await self._runtime(ctx)
+        snapshot = await self._snapshots.load(ctx) if self._settings.runtime_snapshot else None
+        runtime = snapshot.runtime if snapshot is not None else await self._find_runtime(ctx)
         if jobset is not None and jobset.metadata.is_deleting:
             return Wait(until_gone(jobset, JobSet), reason="jobset-goes")
         self._report_ignored(job, runtime)
-        finding = await self._auditor.find(ctx, runtime, jobset) if jobset is not None else None
-        present = await self._present(ctx, runtime, jobset)
-        self._report_key(job, present)
+        record = snapshot.record if snapshot is not None else recorded(jobset)
+        finding = await self._auditor.find(ctx, runtime, jobset, record) if jobset is not None else None
+        present = await self._present(ctx, runtime, jobset, record)
+        self._report_key(job, runtime, present)
         if finding is not None and is_running(job, jobset):
-            return await self._auditor.repair(ctx, finding) or await self._write(ctx, runtime, present)
-        return await self._write_all(ctx, runtime, present, finding)
+            waits = await self._auditor.repair(ctx, finding)
+            if waits is not None:
+                return waits
+            finding = None
+        rendering = self._framework.render(job, runtime, present)
+        plan = _Plan(runtime, snapshot, present, rendering)
+        return await self._write_all(ctx, plan, finding)
 
-    async def _write_all(
-        self, ctx: Context[TrainJob], runtime: AnyRuntime, present: Present, finding: Finding | None
-    ) -> Result | None:
+    async def _write_all(self, ctx: Context[TrainJob], plan: _Plan, finding: Finding | None) -> Result | None:
         """Write a JobSet as a whole, which also puts right what was found."""
         try:
-            waits = await self._write(ctx, runtime, present)
+            waits = await self._write(ctx, plan)
         except (Invalid, Forbidden):
             if finding is not None:
                 self._reporter.drift(ctx.obj, finding.variables, "pending")
             raise
         if finding is not None and waits is None:
-            await self._auditor.settle(ctx, finding)
+            await self._auditor.settle(ctx, finding, plan.rendering.record)
         elif finding is not None:
             self._reporter.drift(ctx.obj, finding.variables, "recreated")
         return waits
@@ -117,19 +136,6 @@ class Children:
         period = self._settings.reserved_env_audit_seconds
         return period > 0 and now - self._looked.get(key, 0.0) >= period * (1 - AUDIT_JITTER)
 
-    async def _runtime(self, ctx: Context[TrainJob]) -> AnyRuntime:
-        if not self._settings.runtime_snapshot:
-            return await self._find_runtime(ctx)
-        kept = await load_snapshot(ctx)
-        if kept is not None:
-            return kept
-        runtime = await self._find_runtime(ctx)
-        try:
-            await store_snapshot(ctx, runtime)
-        except AlreadyExists as error:
-            raise Conflict(str(error)) from error
-        return runtime
-
     @staticmethod
     async def _find_runtime(ctx: Context[TrainJob]) -> AnyRuntime:
         try:
@@ -138,19 +144,22 @@ class Children:
             # The cache may be behind: a TrainJob is often created right after its runtime.
             return await find_runtime(ctx.client, ctx.obj)
 
-    async def _present(self, ctx: Context[TrainJob], runtime: AnyRuntime, jobset: JobSet | None) -> Present:
+    async def _present(
+        self, ctx: Context[TrainJob], runtime: AnyRuntime, jobset: JobSet | None, record: Mapping[str, str]
+    ) -> Present:
         policy = (runtime.spec.ml_policy if runtime.spec else None) or MLPolicy()
         gang = (runtime.spec.pod_group_policy if runtime.spec else None) or PodGroupPolicy()
         secret: Secret | None = None
-        if policy.mpi:
-            found = await read_live(ctx, Secret, names.ssh_secret_name(ctx.key.name))
+        name = secret_name(policy, ctx.key.name)
+        if name:
+            found = await read_live(ctx, Secret, name)
             secret = await claim(ctx, found) if found is not None else None
         group: Resource | None = None
         if gang.coscheduling:
             group = await read(ctx, CoschedulingPodGroup, ctx.key.name)
         elif gang.volcano:
             group = await read(ctx, VolcanoPodGroup, ctx.key.name)
-        return Present(jobset=jobset, ssh_secret=secret, has_pod_group=group is not None)
+        return Present(jobset=jobset, secret=secret, has_pod_group=group is not None, record=record)
 
     def _report_ignored(self, job: TrainJob, runtime: AnyRuntime) -> None:
         owner = self._framework.env_owner(runtime)
@@ -158,25 +167,35 @@ class Children:
         if ignored:
             self._reporter.ignored(job, ignored)
 
-    def _report_key(self, job: TrainJob, present: Present) -> None:
+    def _report_key(self, job: TrainJob, runtime: AnyRuntime, present: Present) -> None:
         """A Secret that is not the one a running JobSet was made with."""
-        jobset, secret = present.jobset, present.ssh_secret
+        jobset, secret = present.jobset, present.secret
         if jobset is None or secret is None or not is_running(job, jobset):
             return
-        expected = jobset.metadata.annotations.get(names.SSH_KEY_DIGEST)
-        public = secret.data.get(names.SSH_PUBLIC_KEY, b"")
-        if expected is not None and expected != sshkey.digest(public) and active_jobs(jobset):
-            self._reporter.key_replaced(job)
+        expected = present.record.get(names.KEY_DIGEST)
+        if expected is not None and expected != key_digest(secret) and active_jobs(jobset):
+            self._reporter.key_replaced(job, secret)
 
-    async def _write(self, ctx: Context[TrainJob], runtime: AnyRuntime, present: Present) -> Result | None:
-        for component in self._framework.render(ctx.obj, runtime, present):
+    async def _write(self, ctx: Context[TrainJob], plan: _Plan) -> Result | None:
+        """What a JobSet was made with is noted before it is there: it may start at once."""
+        for component in plan.rendering.components:
             if component.is_created_once:
-                await self._create(ctx, component, present)
+                await self._create(ctx, component, plan.present)
             elif isinstance(component.obj, JobSet):
-                return await self._apply_jobset(ctx, component.obj, present.jobset)
+                made = component.obj
+                if self._settings.runtime_snapshot:
+                    await self._keep_snapshot(ctx, plan)
+                else:
+                    made = with_record(made, plan.rendering.record)
+                return await self._apply_jobset(ctx, made, plan.present.jobset)
             else:
                 await self._apply(ctx, component.obj)
+        if self._settings.runtime_snapshot:
+            await self._keep_snapshot(ctx, plan)
         return None
+
+    async def _keep_snapshot(self, ctx: Context[TrainJob], plan: _Plan) -> None:
+        await self._snapshots.store(ctx, plan.runtime, plan.rendering.record, plan.snapshot)
 
     async def _create(self, ctx: Context[TrainJob], component: Component, present: Present) -> None:
         try:
@@ -185,7 +204,7 @@ class Children:
             # Somebody was faster. What was rendered with it (the digest of a key) is wrong: begin again.
             raise Conflict(str(error)) from error
         if isinstance(component.obj, Secret) and present.jobset is not None and active_jobs(present.jobset):
-            self._reporter.key_replaced(ctx.obj)
+            self._reporter.key_replaced(ctx.obj, component.obj)
 
     @staticmethod
     async def _apply(ctx: Context[TrainJob], obj: Resource) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, Literal
 
+from quarterdeck.api.k8s import Secret
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.metrics import TrainerMetrics
 from quarterdeck.operators.trainer.types import TrainJob
@@ -14,9 +15,7 @@ from quarterdeck.wire.gostyle import plain
 __all__ = ["Reporter"]
 
 _MAX_ERROR: Final = 950
-_KEY_REPLACED: Final = (
-    "SSH auth Secret was replaced while the TrainJob is running; delete and recreate the TrainJob"
-)
+_KEY_REPLACED: Final = "Secret was replaced while the TrainJob is running; delete and recreate the TrainJob"
 DriftResult = Literal["restored", "recreated", "pending", "off"]
 
 
@@ -58,10 +57,13 @@ class Reporter:
             note = f"reserved envs restored: {listed}"
         self._warn(job, names.RESERVED_ENV_DRIFT, note)
 
-    def key_replaced(self, job: TrainJob) -> None:
+    def key_replaced(self, job: TrainJob, secret: Secret) -> None:
         """Pods that run have another key than those to come."""
         self.metrics.keys_replaced.labelled().inc()
-        self._warn(job, names.SSH_SECRET_REPLACED, _KEY_REPLACED)
+        is_ssh = secret.type == names.SSH_SECRET_TYPE
+        what = "SSH auth" if is_ssh else "Flux curve"
+        reason = names.SSH_SECRET_REPLACED if is_ssh else names.CURVE_SECRET_REPLACED
+        self._warn(job, reason, f"{what} {_KEY_REPLACED}")
 
     def recreated(self, job: TrainJob, cause: Exception) -> None:
         """The JobSet is made anew."""

@@ -1,4 +1,5 @@
-"""Protects runtimes that TrainJobs use: a finalizer keeps them until the last TrainJob is gone."""
+"""Runtimes that TrainJobs use. They may go, since every TrainJob has its snapshot; or a finalizer keeps them
+until the last TrainJob is gone, as release 2.1 did it."""
 
 from __future__ import annotations
 
@@ -31,18 +32,22 @@ R = TypeVar("R", TrainingRuntime, ClusterTrainingRuntime)
 class RuntimeReconciler(Reconciler[R]):
     """Adds the finalizer to a runtime in use, and removes it from one that goes and is not.
 
-    It stays when the last TrainJob is gone: only a deletion asks for it.
+    It stays when the last TrainJob is gone: only a deletion asks for it. Where runtimes are not protected, it
+    is removed from those that have it from before.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, *, protects: bool) -> None:
         self._recorder: Final = recorder
+        self._protects: Final = protects
 
     async def reconcile(self, ctx: Context[R]) -> Result | None:
         """Look at one runtime."""
         runtime = ctx.obj
         metadata = runtime.metadata
         is_used = len(ctx.index(TrainJob, JOBS_BY_RUNTIME(runtime_value(runtime)))) > 0
-        if is_used and not metadata.is_deleting and not has_finalizer(metadata, names.FINALIZER):
+        if not self._protects:
+            metadata = remove_finalizer(metadata, names.FINALIZER)
+        elif is_used and not metadata.is_deleting and not has_finalizer(metadata, names.FINALIZER):
             metadata = add_finalizer(metadata, names.FINALIZER)
         elif metadata.is_deleting and has_finalizer(metadata, names.FINALIZER):
             if is_used or await self._is_used_after_all(ctx):
@@ -83,7 +88,7 @@ def _controller(kind: type[R], name: str, settings: TrainerSettings, recorder: R
             Rule(groups=(info.group,), resources=(f"{info.plural}/finalizers",), verbs=("update",)),
         )
         .options(field_manager=names.FIELD_MANAGER, max_concurrent_reconciles=settings.runtime_workers)
-        .build(RuntimeReconciler(recorder))
+        .build(RuntimeReconciler(recorder, protects=settings.protect_runtimes))
     )
 
 

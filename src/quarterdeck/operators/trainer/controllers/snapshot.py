@@ -1,61 +1,126 @@
-"""The runtime as a TrainJob first saw it, kept in a ConfigMap of the TrainJob."""
+"""What a TrainJob was rendered with, kept in a ConfigMap of its own.
+
+That is the runtime as the TrainJob first saw it, so that the runtime may change or go, and, as annotations,
+what nothing else tells about the objects that were made of it: how many processes, which key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-import yaml
+import msgspec
 
-from quarterdeck.api import ObjectMeta, is_controlled_by, owner_reference
+from quarterdeck.api import Key, ObjectMeta, Resource, is_controlled_by, owner_reference
 from quarterdeck.api.k8s import ConfigMap
-from quarterdeck.api.manifest import load_documents
-from quarterdeck.errors import ReconcileError
+from quarterdeck.client import MergePatch, metadata_of
+from quarterdeck.errors import AlreadyExists, Conflict, NotFound
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import spec_of
-from quarterdeck.operators.trainer.lookup import RUNTIMES
+from quarterdeck.operators.trainer.logic.snapshot import KEY, InvalidSnapshot, read_snapshot, snapshot_text
 from quarterdeck.operators.trainer.types import AnyRuntime, TrainJob
 from quarterdeck.runtime.reconcile.context import Context
 
 from .ownership import read_live
 
-__all__ = ["load_snapshot", "store_snapshot"]
+__all__ = ["Snapshot", "Snapshots", "recorded", "with_record"]
 
-_KEY: Final = "runtime"
-_WRONG_OWNER: Final = "invalid runtime snapshot: a snapshot configmap exists but is owned by another object"
-_KEPT: Final = ("name", "namespace", "labels", "annotations")
-
-
-async def load_snapshot(ctx: Context[TrainJob]) -> AnyRuntime | None:
-    """The runtime that was kept; ``None`` if none was. Raises ``ReconcileError`` if it is somebody else's."""
-    job = ctx.obj
-    kept = await read_live(ctx, ConfigMap, names.snapshot_name(job.metadata.name))
-    if kept is None:
-        return None
-    if not is_controlled_by(job, kept.metadata):
-        raise ReconcileError(_WRONG_OWNER)
-    try:
-        document = next(load_documents(kept.data.get(_KEY, "")), None)
-    except yaml.YAMLError as error:
-        raise ReconcileError(f"invalid runtime snapshot: {error}") from error
-    if not isinstance(document, dict):
-        raise ReconcileError("invalid runtime snapshot: there is no runtime in it")
-    return RUNTIMES[spec_of(job).runtime_ref.key].from_dict(document)
+_MOST_TEXTS: Final = 64
+_WRONG_OWNER: Final = "a snapshot configmap exists but is owned by another object"
 
 
-async def store_snapshot(ctx: Context[TrainJob], runtime: AnyRuntime) -> None:
-    """Keep the runtime; raises ``AlreadyExists`` if somebody was faster."""
-    job = ctx.obj
-    document = runtime.to_dict()
-    metadata: Mapping[str, Any] = document["metadata"]
-    document["metadata"] = {key: metadata[key] for key in _KEPT if key in metadata}
-    await ctx.create(
-        ConfigMap(
-            metadata=ObjectMeta(
-                name=names.snapshot_name(job.metadata.name),
-                namespace=job.metadata.namespace,
-                owner_references=(owner_reference(job, controller=True),),
-            ),
-            data={_KEY: yaml.safe_dump(document, sort_keys=False)},
+class Snapshot(msgspec.Struct, frozen=True):
+    """What was kept."""
+
+    runtime: AnyRuntime
+    record: Mapping[str, str]
+    version: str
+    """Of the ConfigMap."""
+
+
+class Snapshots:
+    """The snapshots of all TrainJobs; those that did not change are not read again."""
+
+    def __init__(self) -> None:
+        self._known: Final[dict[Key, Snapshot]] = {}
+        self._texts: Final[dict[str, tuple[str, str]]] = {}
+        """By the UID of a runtime its last version, and that as text: many TrainJobs have the same."""
+
+    def forget(self, key: Key) -> None:
+        """The TrainJob is gone."""
+        self._known.pop(key, None)
+
+    async def load(self, ctx: Context[TrainJob]) -> Snapshot | None:
+        """What was kept; ``None`` if nothing was. Raises ``InvalidSnapshot`` if it is somebody else's."""
+        job = ctx.obj
+        name = names.snapshot_name(job.metadata.name)
+        known = self._known.get(ctx.key)
+        if known is not None:
+            try:
+                cached = await ctx.get(metadata_of(ConfigMap), name, ctx.key.namespace)
+            except NotFound:
+                pass
+            else:
+                if cached.metadata.resource_version == known.version and is_controlled_by(
+                    job, cached.metadata
+                ):
+                    return known
+        kept = await read_live(ctx, ConfigMap, name)
+        if kept is None:
+            self.forget(ctx.key)
+            return None
+        if not is_controlled_by(job, kept.metadata):
+            raise InvalidSnapshot(_WRONG_OWNER)
+        return self._remember(ctx.key, read_snapshot(kept.data, spec_of(job).runtime_ref), kept)
+
+    async def store(
+        self, ctx: Context[TrainJob], runtime: AnyRuntime, record: Mapping[str, str], known: Snapshot | None
+    ) -> None:
+        """Keep a runtime, or only what is new about the objects made of it."""
+        job = ctx.obj
+        if known is not None and known.record == record:
+            return
+        metadata = ObjectMeta(
+            name=names.snapshot_name(job.metadata.name),
+            namespace=job.metadata.namespace,
+            annotations=record,
+            owner_references=(owner_reference(job, controller=True),),
         )
-    )
+        snapshot = ConfigMap(metadata=metadata, data={KEY: self._text(runtime)})
+        if known is not None:
+            changed = {**dict.fromkeys(known.record), **record}
+            patched = await ctx.patch(snapshot, MergePatch({"metadata": {"annotations": changed}}))
+            self._remember(ctx.key, runtime, patched)
+            return
+        try:
+            self._remember(ctx.key, runtime, await ctx.create(snapshot))
+        except AlreadyExists as error:
+            raise Conflict(str(error)) from error
+
+    def _text(self, runtime: AnyRuntime) -> str:
+        uid, version = runtime.metadata.uid, runtime.metadata.resource_version
+        known, text = self._texts.get(uid, ("", ""))
+        if known != version or not version:
+            text = snapshot_text(runtime)
+            if len(self._texts) >= _MOST_TEXTS:
+                self._texts.clear()
+            self._texts[uid] = version, text
+        return text
+
+    def _remember(self, key: Key, runtime: AnyRuntime, kept: ConfigMap) -> Snapshot:
+        snapshot = Snapshot(runtime, recorded(kept), kept.metadata.resource_version)
+        self._known[key] = snapshot
+        return snapshot
+
+
+def recorded(obj: Resource | None) -> Mapping[str, str]:
+    """What was noted on an object: on the JobSet itself, where there are no snapshots."""
+    annotations = obj.metadata.annotations if obj is not None else {}
+    return {name: annotations[name] for name in names.RECORD if name in annotations}
+
+
+def with_record(jobset: JobSet, record: Mapping[str, str]) -> JobSet:
+    """A JobSet with what is noted about it."""
+    annotations = {**jobset.metadata.annotations, **record}
+    return jobset.evolve(metadata=jobset.metadata.evolve(annotations=annotations))

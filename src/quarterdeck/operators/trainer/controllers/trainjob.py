@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from quarterdeck.api import Key, PartialObjectMetadata, Resource, UnsetType, is_controlled_by
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import LimitRange
 from quarterdeck.errors import ApiError, Conflict, NotFound, QuarterdeckError, Terminal, ignore_not_found
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import lookup, names
 from quarterdeck.operators.trainer.jobsetkind import JobSetMissing
 from quarterdeck.operators.trainer.logic import status as statuses

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import MLPolicy
 
@@ -41,10 +41,9 @@ class Drift(msgspec.Struct, frozen=True):
         return [entry["name"] for entry in self.entries]
 
 
-def find_drift(owner: EnvOwner, policy: MLPolicy, jobset: JobSet) -> list[Drift]:
-    """What differs in a live JobSet."""
+def find_drift(owner: EnvOwner, policy: MLPolicy, jobset: JobSet, processes: str) -> list[Drift]:
+    """What differs in a live JobSet; ``processes`` is what it was rendered with, empty if nobody knows."""
     template: Json = to_dict(jobset.spec)
-    processes = jobset.metadata.annotations.get(names.PROCESSES_PER_NODE, "")
     shape = Shape(job_name=jobset.metadata.name, template=template, policy=policy, processes=processes)
     found: list[Drift] = []
     for target in owner.system_env(shape):

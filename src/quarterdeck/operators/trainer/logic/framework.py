@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api.jobset import JobSet
 from quarterdeck.errors import ConfigError
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.types import (
     AnyRuntime,
     TrainJob,
@@ -17,15 +17,16 @@ from quarterdeck.wire.fielderror import FieldError
 from .info import Info, merged_info, running_info, spec_of
 from .plugin import (
     ClusterFacts,
-    Component,
     ComponentBuilder,
     CustomValidation,
     EnvOwner,
     MLPolicyEnforcer,
     Plugin,
+    PodEnforcer,
     PodGroupEnforcer,
     PodNetwork,
     Present,
+    Rendering,
     StatusSource,
     Watch,
     WatchExtension,
@@ -49,6 +50,7 @@ class Framework:
         self._ml_policies: Final = tuple(p for p in plugins if isinstance(p, MLPolicyEnforcer))
         self._env_owners: Final = tuple(p for p in plugins if isinstance(p, EnvOwner))
         self._pod_groups: Final = tuple(p for p in plugins if isinstance(p, PodGroupEnforcer))
+        self._pods: Final = tuple(p for p in plugins if isinstance(p, PodEnforcer))
         self._networks: Final = tuple(p for p in plugins if isinstance(p, PodNetwork))
         self._builders: Final = tuple(p for p in plugins if isinstance(p, ComponentBuilder))
         self._validations: Final = tuple(p for p in plugins if isinstance(p, CustomValidation))
@@ -67,23 +69,26 @@ class Framework:
         info.env_owner = owner
         return info
 
-    def render(self, job: TrainJob, runtime: AnyRuntime, present: Present) -> list[Component]:
-        """The objects of a TrainJob, in the order in which to write them.
+    def render(self, job: TrainJob, runtime: AnyRuntime, present: Present) -> Rendering:
+        """The objects of a TrainJob.
 
         A JobSet that runs is never rendered anew, and its other objects follow what runs.
         """
         if present.jobset is not None and is_running(job, present.jobset):
-            info = running_info(job, runtime, present.jobset)
+            info = running_info(job, runtime, present.jobset, present.record)
         else:
             info = self.info(job, runtime)
             for policy in self._ml_policies:
                 policy.enforce_ml_policy(info, job)
             for gang in self._pod_groups:
                 gang.enforce_pod_group_policy(info, job)
+            for each in self._pods:
+                each.enforce_pods(info, job)
         for network in self._networks:
             network.identify_pods(info)
         made = [component for builder in self._builders for component in builder.build(info, job, present)]
-        return sorted(made, key=lambda component: _ORDER.index(component.obj.kind))
+        components = sorted(made, key=lambda component: _ORDER.index(component.obj.kind))
+        return Rendering(components, info.record)
 
     def env_owner(self, runtime: AnyRuntime) -> EnvOwner | None:
         """The plugin whose variables nobody else may set, if the runtime has such a policy."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from quarterdeck.api import check_dns1123_subdomain, to_dict
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
 from quarterdeck.api.k8s import Pod
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import TrainJob, TrainJobSpec
 from quarterdeck.wire import fielderror
@@ -71,7 +71,7 @@ def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
 
 
 def _validate_manager(manager: str) -> Iterator[FieldError]:
-    """A manager is a domain with a path; the definition says so too, that of upstream does not."""
+    """A manager is a domain with a path; the definition only looks at its length."""
     field = f"{_PATCHES}.manager"
     domain, _, path = manager.partition("/")
     if not manager:

@@ -11,9 +11,9 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from quarterdeck.api import Resource
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.k8s import Pod, Secret
+from quarterdeck.api import ObjectMeta, Resource, owner_reference
+from quarterdeck.api.k8s import ConfigMap, Pod, Secret
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer.types import MLPolicy, TrainJob, TrainJobStatus
 from quarterdeck.wire.fielderror import FieldError
 
@@ -28,14 +28,17 @@ __all__ = [
     "EnvOwner",
     "MLPolicyEnforcer",
     "Plugin",
+    "PodEnforcer",
     "PodGroupEnforcer",
     "PodNetwork",
     "Present",
+    "Rendering",
     "Shape",
     "StatusSource",
     "SystemEnv",
     "Watch",
     "WatchExtension",
+    "config_map",
 ]
 
 
@@ -44,7 +47,10 @@ class Present(msgspec.Struct, frozen=True, kw_only=True):
 
     jobset: JobSet | None = None
     has_pod_group: bool = False
-    ssh_secret: Secret | None = None
+    secret: Secret | None = None
+    """With the key of the TrainJob's pods."""
+    record: Mapping[str, str] = {}
+    """What the JobSet was rendered with, by annotation."""
 
 
 class Component(msgspec.Struct, frozen=True):
@@ -53,6 +59,22 @@ class Component(msgspec.Struct, frozen=True):
     obj: Resource
     is_created_once: bool = False
     """Created if it is absent and never touched again; others are applied."""
+
+
+def config_map(job: TrainJob, name: str, data: Mapping[str, str]) -> ConfigMap:
+    """A ConfigMap of a TrainJob."""
+    owner = owner_reference(job, controller=True)
+    metadata = ObjectMeta(name=name, namespace=job.metadata.namespace, owner_references=(owner,))
+    return ConfigMap(metadata=metadata, data=data)
+
+
+class Rendering(msgspec.Struct, frozen=True):
+    """What a TrainJob should have."""
+
+    components: Sequence[Component]
+    """Its objects, in the order in which to write them."""
+    record: Mapping[str, str]
+    """What they were rendered with, as far as they do not tell."""
 
 
 class ClusterFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,6 +161,15 @@ class PodGroupEnforcer(Protocol):
 
     def enforce_pod_group_policy(self, info: Info, job: TrainJob) -> None:
         """Complete ``info``; does nothing if the policy is another plugin's."""
+        ...
+
+
+@runtime_checkable
+class PodEnforcer(Protocol):
+    """Gives pods what has to do neither with their framework nor with their scheduler."""
+
+    def enforce_pods(self, info: Info, job: TrainJob) -> None:
+        """Complete ``info``."""
         ...
 
 

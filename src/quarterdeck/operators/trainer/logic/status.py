@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quarterdeck.api import Conditions, Time, UnsetType, find_condition, is_condition_true
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.types import JobStatus, TrainJob, TrainJobStatus
 

@@ -23,8 +23,8 @@ from quarterdeck.api import (
     Seq,
     omitempty,
 )
-from quarterdeck.api.jobset import JobSetSpec
 from quarterdeck.api.k8s import MetricSpec
+from quarterdeck.operators.jobset.types import JobSetSpec
 from quarterdeck.operators.trainer import names
 
 from .constraint import LABEL
@@ -100,6 +100,17 @@ class XGBoostPolicy(Model):
     """XGBoost: variables for its tracker."""
 
 
+class FluxPolicy(Model):
+    """Flux: pods that form a cluster of their own, in which the training runs."""
+
+    num_proc_per_node: Annotated[
+        Maybe[int],
+        Int32,
+        Default(1),
+        Cel("self >= 1", message="NumProcPerNode in fluxPolicy must be >= 1"),
+    ] = UNSET
+
+
 class MLPolicy(
     Model,
     rules=[
@@ -109,7 +120,7 @@ class MLPolicy(
         ),
         Cel(
             "(has(self.torch) ? 1 : 0) + (has(self.mpi) ? 1 : 0) + (has(self.jax) ? 1 : 0)"
-            " + (has(self.xgboost) ? 1 : 0) <= 1",
+            " + (has(self.xgboost) ? 1 : 0) + (has(self.flux) ? 1 : 0) <= 1",
             message="Only one of the policy can be configured",
         ),
     ],
@@ -122,6 +133,7 @@ class MLPolicy(
     mpi: Maybe[MpiPolicy] = UNSET
     jax: Maybe[JaxPolicy] = UNSET
     xgboost: Maybe[XGBoostPolicy] = UNSET
+    flux: Maybe[FluxPolicy] = UNSET
 
 
 class CoschedulingPolicy(Model):

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from quarterdeck.api import UnsetType
-from quarterdeck.api.jobset import JobSet
-from quarterdeck.api.jobset import names as jobset_names
-from quarterdeck.api.k8s import Pod, PriorityClass
+from quarterdeck.api import UnsetType, is_controlled_by
+from quarterdeck.api.k8s import ConfigMap, Pod, PriorityClass
 from quarterdeck.client import Client
 from quarterdeck.errors import ErrorCause, NotFound, QuarterdeckError
+from quarterdeck.operators.jobset.types import JobSet
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import lookup, names
 from quarterdeck.operators.trainer.logic.framework import Framework
 from quarterdeck.operators.trainer.logic.info import Info, spec_of
@@ -20,6 +20,7 @@ from quarterdeck.operators.trainer.logic.overriderule import have_overrides_chan
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts
 from quarterdeck.operators.trainer.logic.plugins.gang import priorities_of
 from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, reference_warning
+from quarterdeck.operators.trainer.logic.snapshot import InvalidSnapshot, read_snapshot
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainJob
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission, Denied, deny
@@ -38,9 +39,10 @@ _WORDS: Final = {
 class TrainJobGuard:
     """Judges TrainJobs, with what the cluster has."""
 
-    def __init__(self, client: Client, framework: Framework) -> None:
+    def __init__(self, client: Client, framework: Framework, *, keeps_runtimes: bool) -> None:
         self._client: Final = client
         self._framework: Final = framework
+        self._keeps_runtimes: Final = keeps_runtimes
 
     def webhook(self) -> AdmissionWebhook:
         """What to serve."""
@@ -62,7 +64,21 @@ class TrainJobGuard:
         """A changed one; while it is being deleted its finalizers must be free to go."""
         if new.metadata.is_deleting:
             return
-        await self._check(admission, await self._runtime(new), old, new)
+        runtime = await self._kept_runtime(new) or await self._runtime(new)
+        await self._check(admission, runtime, old, new)
+
+    async def _kept_runtime(self, job: TrainJob) -> AnyRuntime | None:
+        """The runtime that the TrainJob has its objects from, if it is kept: its own may be gone."""
+        if not self._keeps_runtimes:
+            return None
+        try:
+            kept = await self._client.get(
+                ConfigMap, names.snapshot_name(job.metadata.name), job.metadata.namespace
+            )
+            is_own = is_controlled_by(job, kept.metadata)
+            return read_snapshot(kept.data, spec_of(job).runtime_ref) if is_own else None
+        except (NotFound, InvalidSnapshot):
+            return None
 
     async def _runtime(self, job: TrainJob) -> AnyRuntime:
         if not lookup.is_supported(job):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from quarterdeck.api import EMPTY_MAP, UNSET, ObjectMeta, Quantity, owner_reference, sum_quantities
-from quarterdeck.api.jobset import names as jobset_names
+from quarterdeck.operators.jobset.types import names as jobset_names
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, spec_of
 from quarterdeck.operators.trainer.logic.plugin import ClusterFacts, Component, Present, Watch

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quarterdeck.api import UnsetType, to_dict
-from quarterdeck.api.jobset import JobSet
+from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic import status
 from quarterdeck.operators.trainer.logic.env import user_env
@@ -66,7 +66,7 @@ class JobSetPlugin:
                 if container is not None:
                     upsert_env(container, target.entries)
         if info.processes:
-            info.annotations[names.PROCESSES_PER_NODE] = info.processes
+            info.record[names.PROCESSES_PER_NODE] = info.processes
         return [Component(JobSet.from_dict(_document(info, job)))]
 
     def watches(self) -> list[Watch]:
@@ -126,6 +126,8 @@ def _add_trainer(info: Info, job: TrainJob, reserved: Sequence[str]) -> None:
             for key, value in (("image", trainer.image), ("command", command), ("args", trainer.args)):
                 if value:
                     container[key] = value if isinstance(value, str) else list(value)
+            if not info.has_arguments:
+                container.pop("args", None)
     for each in info.trainers():
         container = each.container(names.NODE)
         if container is not None:
@@ -173,19 +175,21 @@ def _validate_initializers(info: Info, job: TrainJob) -> list[FieldError]:
     steps = ((names.DATASET_INITIALIZER, initializer.dataset), (names.MODEL_INITIALIZER, initializer.model))
     found: list[FieldError] = []
     for step, wanted in steps:
-        problem = _initializer_problem(info, step) if wanted else ""
+        problem = _initializer_problem(info, step, wanted) if wanted else ""
         if problem:
             found.append(fielderror.invalid("spec.runtimeRef", spec.runtime_ref, problem))
     return found
 
 
-def _initializer_problem(info: Info, step: str) -> str:
+def _initializer_problem(info: Info, step: str, wanted: InitializerStep) -> str:
     pods = info.pod_set(step)
     if pods is None:
         return f"must have {step} job when trainJob is configured with input {_CONFIGURED[step]}"
     container = pods.container(step)
     if container is None:
         return f"must have container with name - {step} in the {step} job"
+    if (wanted.storage_uri or "").startswith(names.CACHE_SCHEME):
+        return ""  # it is served from memory, not put on a volume
     mounts = container.get("volumeMounts") or ()
     if not any(mount.get("name") == names.INITIALIZER_VOLUME for mount in mounts):
         return (

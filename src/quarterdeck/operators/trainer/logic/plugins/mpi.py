@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from quarterdeck.api import ObjectMeta, UnsetType, owner_reference
+from quarterdeck.api import UnsetType
 from quarterdeck.api.k8s import ConfigMap, Secret
 from quarterdeck.errors import ReconcileError
 from quarterdeck.operators.trainer import names
-from quarterdeck.operators.trainer.logic import sshkey
 from quarterdeck.operators.trainer.logic.device import gpu_count
 from quarterdeck.operators.trainer.logic.env import (
     PROCESSES,
@@ -17,6 +16,7 @@ from quarterdeck.operators.trainer.logic.env import (
     refuse_reserved,
     refuse_too_few_processes,
 )
+from quarterdeck.operators.trainer.logic.framework import is_running
 from quarterdeck.operators.trainer.logic.info import Info, PodSet, resources_of, trainer_of
 from quarterdeck.operators.trainer.logic.plugin import (
     ClusterFacts,
@@ -25,7 +25,9 @@ from quarterdeck.operators.trainer.logic.plugin import (
     Shape,
     SystemEnv,
     Watch,
+    config_map,
 )
+from quarterdeck.operators.trainer.logic.secret import key_digest, ssh_secret
 from quarterdeck.operators.trainer.logic.template import (
     Json,
     container_of,
@@ -109,15 +111,16 @@ class Mpi:
         """The key pair, if there is none yet, and the hostfile."""
         if not self.is_active(info.ml_policy):
             return []
+        secret = present.secret
         made: list[Component] = []
-        if present.ssh_secret is None:
-            keys = sshkey.generate()
-            made.append(Component(_secret(job, keys), is_created_once=True))
-            public = keys[names.SSH_PUBLIC_KEY]
-        else:
-            public = present.ssh_secret.data.get(names.SSH_PUBLIC_KEY, b"")
-        info.annotations[names.SSH_KEY_DIGEST] = sshkey.digest(public)
-        made.append(Component(_hostfile(info, job)))
+        if secret is None:
+            secret = ssh_secret(job)
+            made.append(Component(secret, is_created_once=True))
+        if not is_running(job, present.jobset):
+            info.record[names.KEY_DIGEST] = key_digest(secret)
+        info.processes = info.processes or _slots_of_launcher(info)
+        if info.processes:
+            made.append(Component(_hostfile(info, job)))
         return made
 
     def watches(self) -> list[Watch]:
@@ -161,6 +164,14 @@ def slots(mpi: MpiPolicy, info: Info, job: TrainJob) -> int | str:
     return gpus if gpus > 1 else default
 
 
+def _slots_of_launcher(info: Info) -> str:
+    """The slots that a launcher runs with, where nobody has noted them."""
+    launcher = info.pod_set(names.LAUNCHER)
+    container = launcher.container(names.NODE) if launcher is not None else None
+    entries = (container or {}).get("env") or ()
+    return next((entry.get("value", "") for entry in entries if entry.get("name") == names.OMPI_SLOTS), "")
+
+
 def _key_volume(job_name: str) -> Json:
     items = [{"key": key, "path": path, "mode": mode} for key, path, mode in _ITEMS]
     secret = {"secretName": names.ssh_secret_name(job_name), "defaultMode": _KEY_MODE, "items": items}
@@ -175,26 +186,10 @@ def _hostfile_volume(job_name: str) -> Json:
     }
 
 
-def _metadata(job: TrainJob, name: str) -> ObjectMeta:
-    owner = owner_reference(job, controller=True)
-    return ObjectMeta(name=name, namespace=job.metadata.namespace, owner_references=(owner,))
-
-
-def _secret(job: TrainJob, keys: dict[str, bytes]) -> Secret:
-    return Secret(
-        metadata=_metadata(job, names.ssh_secret_name(job.metadata.name)),
-        type=names.SSH_SECRET_TYPE,
-        immutable=True,
-        data=keys,
-    )
-
-
 def _hostfile(info: Info, job: TrainJob) -> ConfigMap:
     hosts: list[str] = []
     for pods in info.pod_sets:
         if pods.name == names.NODE or (pods.name == names.LAUNCHER and info.is_launcher_node):
             hosts += pods.endpoints
     text = "".join(f"{host} slots={info.processes}\n" for host in hosts)
-    return ConfigMap(
-        metadata=_metadata(job, names.hostfile_name(job.metadata.name)), data={names.HOSTFILE: text}
-    )
+    return config_map(job, names.hostfile_name(job.metadata.name), {names.HOSTFILE: text})

@@ -28,5 +28,5 @@ class PlainML:
     def enforce_ml_policy(self, info: Info, job: TrainJob) -> None:
         """Set the number of nodes; the variables of the TrainJob are the JobSet plugin's affair."""
         policy = info.ml_policy
-        if not (policy.torch or policy.mpi or policy.jax or policy.xgboost):
+        if not (policy.torch or policy.mpi or policy.jax or policy.xgboost or policy.flux):
             resize_trainer(info, job)

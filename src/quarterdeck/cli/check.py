@@ -1,0 +1,125 @@
+"""`quarterdeck check`: what should hold in a cluster, and what does not."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from .error import CommandError
+
+if TYPE_CHECKING:
+    from quarterdeck.api import Resource
+    from quarterdeck.api.invariant import Broken, Invariant
+    from quarterdeck.client import Client
+
+ENTRY_POINTS: Final = "quarterdeck.invariants"
+_PAGE: Final = 1000
+_LOOKS: Final = 3
+DESCRIPTION = """\
+Read a cluster and say what is broken in it, object by object, and what to do. Nothing is written. What may be
+broken for a moment while controllers work is reported only if it still is when it is looked at again.
+Exits with 1 if anything is broken.
+"""
+
+
+def add_command(commands: Any) -> None:
+    parser = commands.add_parser("check", help="what should hold, and what does not", description=DESCRIPTION)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, or all of an owner: ipam")
+    parser.add_argument("--list", action="store_true", help="say what would be checked")
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=5.0,
+        metavar="SECONDS",
+        help="between two looks at what is broken (default: %(default)s)",
+    )
+    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
+    parser.add_argument("--context", default="", help="context of the kubeconfig")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    chosen = _chosen(arguments.names)
+    if arguments.list:
+        width = max(len(each.name) for each in chosen)
+        for each in chosen:
+            print(f"{each.name:{width}}  {each.says}")
+        return 0
+    from quarterdeck.client import Client, Config
+
+    async def connected() -> list[Broken]:
+        config = Config.load(arguments.kubeconfig or "", context=arguments.context)
+        async with Client.connect(config) as client:
+            return await find_broken(client, chosen, settle=arguments.settle)
+
+    broken = asyncio.run(connected())
+    _print(broken, chosen, arguments.output)
+    return 1 if broken else 0
+
+
+def _chosen(names: Sequence[str]) -> list[Invariant]:
+    found = installed_invariants()
+    for name in names:
+        if not any(_is_meant(name, each) for each in found):
+            known = ", ".join(sorted({each.name.partition("/")[0] for each in found}))
+            raise CommandError(f"nothing is called {name}; there are {known}, and `check --list` names each")
+    return [each for each in found if not names or any(_is_meant(name, each) for name in names)]
+
+
+def _is_meant(name: str, invariant: Invariant) -> bool:
+    return name in (invariant.name, invariant.name.partition("/")[0])
+
+
+def installed_invariants() -> list[Invariant]:
+    """Invariants of installed distributions, by name."""
+    from importlib.metadata import entry_points
+
+    found = [each for point in entry_points(group=ENTRY_POINTS) for each in point.load()]
+    return sorted(found, key=lambda each: str(each.name))
+
+
+async def find_broken(client: Client, chosen: Sequence[Invariant], *, settle: float) -> list[Broken]:
+    """Everything that is broken, and stays so where it may be for a moment."""
+    broken = await _look(client, chosen)
+    for _ in range(_LOOKS - 1):
+        doubtful = {each.name for each in chosen if each.at_rest} & {each.invariant for each in broken}
+        if not doubtful:
+            break
+        await asyncio.sleep(settle)
+        again = {*await _look(client, [each for each in chosen if each.name in doubtful])}
+        broken = [each for each in broken if each.invariant not in doubtful or each in again]
+    return sorted(broken)
+
+
+async def _look(client: Client, chosen: Sequence[Invariant]) -> list[Broken]:
+    from quarterdeck.api.invariant import Objects
+
+    kinds = dict.fromkeys(kind for each in chosen for kind in each.kinds)
+    objects = Objects({kind: await _all(client, kind) for kind in kinds})
+    return [broken for each in chosen for broken in each.broken(objects)]
+
+
+async def _all(client: Client, kind: type[Resource]) -> list[Resource]:
+    from quarterdeck.errors import NoKindMatch, NotFound
+
+    try:
+        return [each async for page in client.pages(kind, limit=_PAGE) for each in page]
+    except (NoKindMatch, NotFound):
+        return []  # nothing of a kind that is not installed is broken
+
+
+def _print(broken: Sequence[Broken], chosen: Sequence[Invariant], output: str) -> None:
+    if output == "json":
+        from msgspec import json
+
+        print(json.format(json.encode(broken), indent=2).decode())
+        return
+    for each in broken:
+        print(f"{each.invariant}: {each.object} {each.problem}\n  to do: {each.remedy}")
+    bad = len({each.invariant for each in broken})
+    print(f"{len(chosen) - bad} hold, {bad} broken", file=sys.stderr)

@@ -1,0 +1,61 @@
+"""`quarterdeck top`: the cluster on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from typing import Any
+
+from .dashboard import add_cluster_arguments, cluster_config
+
+DESCRIPTION = """\
+Show a cluster on the terminal, live: GPUs by gang, queues, what waits and why, trainings, inference services,
+events. Where there is no terminal, or with --once, the same is printed as lines. It changes nothing.
+"""
+
+
+def add_command(commands: Any) -> None:
+    parser = commands.add_parser("top", help="the cluster on the terminal", description=DESCRIPTION)
+    add_cluster_arguments(parser)
+    parser.add_argument("--once", action="store_true", help="print it as lines, and end")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    import uvloop
+
+    from quarterdeck.runtime.log import configure
+
+    configure(level="ERROR")
+    return uvloop.run(_top(arguments))
+
+
+async def _top(arguments: argparse.Namespace) -> int:
+    from quarterdeck.client import Client
+    from quarterdeck.dashboard import Board
+
+    from .apiserver import stop_signal
+    from .planning import SchedulerPlanner
+    from .screen import plain, show
+
+    stopping = stop_signal()
+    config = cluster_config(arguments)
+    async with Client.connect(config) as client, asyncio.TaskGroup() as group:
+        await client.raw("GET", "/version")  # a server that is not there is told at once, and not for ever
+        board = Board(client, planner=SchedulerPlanner())
+        following = group.create_task(board.run(), name="board")
+        if arguments.once or not has_screen():
+            await board.settled()
+            print(plain(board))
+        else:
+            await show(board, f"{config.server}   Ctrl-C ends it", stopping)
+        following.cancel()
+    return 0
+
+
+def has_screen() -> bool:
+    """Whether there is a terminal, and the library to draw on it (the extra ``terminal``)."""
+    from importlib.util import find_spec
+
+    return sys.stdout.isatty() and find_spec("rich") is not None

@@ -1,0 +1,53 @@
+"""What holds between nodes and pods in every cluster."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, TypeAlias
+
+from quarterdeck.api import Quantity, Resource
+from quarterdeck.api.invariant import Invariant, Objects
+from quarterdeck.api.k8s import Node, Pod
+from quarterdeck.api.quota.pod import pod_requests
+
+__all__ = ["INVARIANTS"]
+
+Found: TypeAlias = Iterator[tuple[Resource, str, str]]
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+def _bound(objects: Objects) -> dict[str, list[Pod]]:
+    """Pods that have not ended, by node."""
+    found: dict[str, list[Pod]] = defaultdict(list)
+    for pod in objects.of(Pod):
+        if pod.spec.node_name and pod.status.phase not in _ENDED:
+            found[pod.spec.node_name].append(pod)
+    return found
+
+
+def _room(objects: Objects) -> Found:
+    bound = _bound(objects)
+    for node in objects.of(Node):
+        used: dict[str, Quantity] = {}
+        for pod in bound[node.metadata.name]:
+            for resource, amount in pod_requests(pod.to_dict()).items():
+                used[resource] = used.get(resource, Quantity(0)) + amount
+        for resource, amount in sorted(used.items()):
+            room = node.status.allocatable.get(resource)
+            if room is not None and amount > room:
+                problem = f"its pods request {amount} {resource}, and it has {room}"
+                yield node, problem, "delete one of its pods; two schedulers may share the node"
+
+
+def _places(objects: Objects) -> Found:
+    nodes = {node.metadata.name for node in objects.of(Node)}
+    for name, pods in _bound(objects).items():
+        for pod in pods if name not in nodes else ():
+            yield pod, f"is bound to node {name}, which is gone", "delete it; its controller makes another"
+
+
+INVARIANTS: Final = (
+    Invariant("cluster/room", "Pods request no more than their node has.", (Node, Pod), _room, at_rest=True),
+    Invariant("cluster/places", "A pod is on a node that exists.", (Node, Pod), _places, at_rest=True),
+)

@@ -1,0 +1,140 @@
+"""What holds between pools, Subnets and claims, whoever wrote them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeAlias
+
+from quarterdeck.api import Key, Resource
+from quarterdeck.api.invariant import Invariant, Objects
+from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
+
+from .facts import Member, member_of, pool_facts
+from .network import InvalidCidr, Network, parse
+from .statuscalc import calculate
+
+__all__ = ["INVARIANTS"]
+
+Found: TypeAlias = Iterator[tuple[Resource, str, str]]
+
+
+def _network(text: str) -> Network | None:
+    try:
+        return parse(text)
+    except InvalidCidr:
+        return None
+
+
+def _blocks(subnets: Iterable[Subnet]) -> dict[Key, list[tuple[Network, Member, Subnet]]]:
+    """The readable blocks of each pool, in order of their addresses."""
+    found: dict[Key, list[tuple[Network, Member, Subnet]]] = defaultdict(list)
+    for subnet in subnets:
+        member = member_of(subnet)
+        if member is not None and member.network is not None:
+            found[member.pool_key].append((member.network, member, subnet))
+    for blocks in found.values():
+        blocks.sort(key=lambda block: (block[0].width, block[0].address, block[0].prefix, block[1].rank))
+    return found
+
+
+def _overlaps(objects: Objects) -> Found:
+    for blocks in _blocks(objects.of(Subnet)).values():
+        widest: tuple[Network, Subnet] | None = None
+        for network, _, subnet in blocks:
+            if widest is not None and widest[0].overlaps(network):
+                other = f"{widest[1].metadata.namespace}/{widest[1].metadata.name}"
+                problem = f"{network} overlaps {widest[0]} of Subnet {other} in the same pool"
+                yield subnet, problem, "delete the younger of the two; its claim gets another block"
+            elif subnet.status.phase != names.FAILED:
+                widest = network, subnet
+
+
+def _bound_claims(objects: Objects) -> Found:
+    known: Counter[tuple[Key, str, Network]] = Counter()
+    for subnet in objects.of(Subnet):
+        member = member_of(subnet)
+        if member is not None and member.network is not None:
+            known[member.pool_key, member.cluster_id, member.network] += 1
+    for claim in objects.of(SubnetClaim):
+        network = _network(claim.status.allocated_cidr)
+        if not claim.spec or claim.status.phase != names.BOUND or network is None:
+            continue
+        pool = Key(claim.metadata.namespace, claim.spec.pool_ref)
+        count = known[pool, claim.spec.cluster_id, network]
+        if count != 1:
+            problem = f"is bound to {network} of {pool.name}, and {count} Subnets of its cluster have it"
+            yield claim, problem, "see the operator's log; it repairs this as long as the block is free"
+
+
+def _leaks(objects: Objects) -> Found:
+    claims = {claim.metadata.uid for claim in objects.of(SubnetClaim)}
+    for subnet in objects.of(Subnet):
+        owners = [each for each in subnet.metadata.owner_references if each.kind == "SubnetClaim"]
+        if owners and not any(each.uid in claims for each in owners):
+            problem = f"belongs to SubnetClaim {owners[0].name}, which is gone"
+            yield subnet, problem, "the garbage collector removes it; if it stays, delete it"
+
+
+def _statuses(objects: Objects) -> Found:
+    members: dict[Key, list[Member]] = defaultdict(list)
+    for subnet in objects.of(Subnet):
+        member = member_of(subnet)
+        if member is not None:
+            members[member.pool_key].append(member)
+    for pool in objects.of(SubnetPool):
+        found = sorted(members[pool.key], key=lambda member: member.rank)
+        if not pool.spec or pool_facts(pool).network is None:
+            continue
+        count = len(found)
+        pairs = [(str(each.network), each.cluster_id) for each in found if each.network is not None]
+        _, free, _ = calculate(pool.spec.cidr, pairs)
+        shown = pool.status.allocated_count or 0
+        if shown != count:
+            problem = f"says allocatedCount {shown}, and has {count} Subnets"
+            yield pool, problem, "is the operator running? POST to its trigger looks at the pool again"
+        elif any(pool.status.free_count_by_size.get(size) != number for size, number in free.items()):
+            problem = "its freeCountBySize is not what its Subnets leave"
+            yield pool, problem, "is the operator running? POST to its trigger looks at the pool again"
+        elif pool.status.observed_generation != pool.metadata.generation:
+            problem = f"its status is of generation {pool.status.observed_generation}"
+            yield pool, problem, "is the operator running?"
+
+
+def _requested(objects: Objects) -> Found:
+    for claim in objects.of(SubnetClaim):
+        wanted = _network(claim.spec.requested_cidr) if claim.spec and claim.spec.requested_cidr else None
+        given = _network(claim.status.allocated_cidr)
+        if wanted is None or given is None or claim.status.phase != names.BOUND or wanted == given:
+            continue
+        if claim.metadata.generation == 1:  # a bound claim keeps its block when it is edited
+            problem = f"asked for {wanted} and was given {given}"
+            yield claim, problem, "delete the claim and create it again"
+
+
+def _children(objects: Objects) -> Found:
+    blocks = _blocks(objects.of(Subnet))
+    for pool in objects.of(SubnetPool):
+        facts = pool_facts(pool)
+        if not facts.parent or facts.network is None:
+            continue
+        for network, _, subnet in blocks.get(Key(pool.metadata.namespace, facts.parent), ()):
+            if facts.network != network and facts.network.contains(network):
+                problem = f"{network} of {facts.parent} lies inside the child pool {facts.name}"
+                yield subnet, problem, "delete one of the two; the child pool's range is not its parent's"
+
+
+_ALL: Final = (SubnetPool, Subnet, SubnetClaim)
+INVARIANTS: Final = (
+    Invariant("ipam/no-overlap", "No two Subnets of a pool overlap.", (Subnet,), _overlaps),
+    Invariant(
+        "ipam/bound-once", "A bound claim has exactly one Subnet.", (Subnet, SubnetClaim), _bound_claims, True
+    ),
+    Invariant("ipam/no-leak", "A Subnet made for claims goes with the last of them.", _ALL[1:], _leaks, True),
+    Invariant("ipam/exact-status", "The status of a pool is exact.", _ALL[:2], _statuses, True),
+    Invariant(
+        "ipam/as-requested", "A requested CIDR is granted or refused, never replaced.", _ALL[2:], _requested
+    ),
+    Invariant("ipam/child-ranges", "A pool gives nothing out of a child pool.", _ALL[:2], _children),
+)

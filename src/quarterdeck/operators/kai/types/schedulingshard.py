@@ -1,0 +1,108 @@
+"""SchedulingShard: a scheduler of its own for a part of the cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from quarterdeck.api import (
+    EMPTY_MAP,
+    UNSET,
+    Condition,
+    Duration,
+    Int32,
+    ListMap,
+    Map,
+    Maybe,
+    Model,
+    Resource,
+    Seq,
+    Time,
+    field,
+    omitempty,
+)
+from quarterdeck.operators.kai import names
+
+
+class PlacementStrategy(Model):
+    """``binpack`` or ``spread``."""
+
+    gpu: str = omitempty("")
+    cpu: str = omitempty("")
+
+
+class MinRuntime(Model):
+    """Protection of running gangs where no queue says otherwise."""
+
+    preempt_min_runtime: str = omitempty("")
+    reclaim_min_runtime: str = omitempty("")
+
+
+class ActionConfig(Model):
+    """Whether an action runs, and in which place: higher priorities first."""
+
+    enabled: Maybe[bool] = UNSET
+    priority: Annotated[Maybe[int], Int32] = UNSET
+
+
+class PluginConfig(Model):
+    """The settings of a part of the scheduler."""
+
+    enabled: Maybe[bool] = UNSET
+    priority: Annotated[Maybe[int], Int32] = UNSET
+    arguments: Map[str, str] = omitempty(EMPTY_MAP)
+
+
+class UsageParams(Model):
+    """Which past counts."""
+
+    half_life_period: Maybe[Duration] = UNSET
+    """The weight of the past halves with it; unset, all of the window counts alike."""
+    window_size: Maybe[Duration] = UNSET
+    """A week unless set."""
+    window_type: str = omitempty("")
+    """``sliding`` unless set; or ``tumbling``."""
+    tumbling_window_start_time: Maybe[Time] = UNSET
+    cron_string: str = omitempty("")
+    fetch_interval: Maybe[Duration] = UNSET
+    staleness_period: Maybe[Duration] = UNSET
+    wait_timeout: Maybe[Duration] = UNSET
+    extra_params: Map[str, str] = omitempty(EMPTY_MAP)
+
+
+class UsageDBConfig(Model):
+    """Where the usage of queues is known."""
+
+    client_type: str = omitempty("")
+    """``prometheus``, or ``memory``: what the scheduler itself has seen since it started."""
+    connection_string: str = omitempty("")
+    connection_string_env_var: str = omitempty("")
+    usage_params: Maybe[UsageParams] = UNSET
+
+
+class SchedulingShardSpec(Model):
+    """Which part of the cluster, and how it is scheduled."""
+
+    args: Map[str, str] = omitempty(EMPTY_MAP)
+    """Flags of the scheduler."""
+    placement_strategy: Maybe[PlacementStrategy] = UNSET
+    partition_label_value: str = omitempty("")
+    """Value of the node pool label; empty: what has no such label."""
+    queue_depth_per_action: Map[str, int] = omitempty(EMPTY_MAP)
+    min_runtime: Maybe[MinRuntime] = UNSET
+    k_value: Maybe[float] = UNSET
+    usage_db_config: Maybe[UsageDBConfig] = field(name="usageDBConfig", default=UNSET)
+    plugins: Map[str, PluginConfig] = omitempty(EMPTY_MAP)
+    actions: Map[str, ActionConfig] = omitempty(EMPTY_MAP)
+
+
+class SchedulingShardStatus(Model):
+    """Whether all that is asked for is done."""
+
+    conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
+
+
+class SchedulingShard(Resource, group=names.TOPOLOGY_GROUP, version="v1", scope="Cluster", status=True):
+    """A scheduler for a part of the cluster."""
+
+    spec: SchedulingShardSpec = omitempty(SchedulingShardSpec())
+    status: SchedulingShardStatus = omitempty(SchedulingShardStatus())

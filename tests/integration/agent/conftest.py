@@ -1,0 +1,43 @@
+"""One cluster with this machine as its node for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .nodekit import KUBECTL, LocalCluster, Space, local_cluster
+
+CONFIG = {
+    "node": {
+        "images": [
+            {
+                "pattern": "*/known:*",
+                "command": ["echo"],
+                "args": ["by default"],
+                "environment": {"MADE_BY": "image"},
+            }
+        ]
+    }
+}
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    if KUBECTL is None:
+        pytest.skip("there is no kubectl on PATH")
+    with local_cluster(tmp_path_factory.mktemp("node"), config=CONFIG) as running:
+        yield running
+
+
+@pytest.fixture
+def space(cluster: LocalCluster, request: pytest.FixtureRequest) -> Iterator[Space]:
+    name = request.node.name.removeprefix("test_").replace("_", "-").replace("[", "-").replace("]", "")
+    with cluster.space(name[:60].strip("-")) as made:
+        yield made
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path

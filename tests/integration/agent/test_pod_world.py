@@ -1,0 +1,280 @@
+"""What a container finds: environment, volumes, names, rights; and what kubectl finds in it."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from .nodekit import KUBECTL, Space
+from .test_pod_life import READY, condition, state
+
+
+def config(name: str, **data: str) -> dict:  # type: ignore[type-arg]
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}
+
+
+def secret(name: str, **data: str) -> dict:  # type: ignore[type-arg]
+    encoded = {key: base64.b64encode(value.encode()).decode() for key, value in data.items()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": encoded}
+
+
+def test_the_environment_comes_from_everywhere(space: Space) -> None:
+    space.apply(config("settings", COLOUR="red"), secret("keys", PASSWORD="hush"))
+    env = [
+        {"name": "GREETING", "value": "hello $(COLOUR) $$(COLOUR) $(NOBODY)"},
+        {"name": "WHO", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+        {"name": "WORD", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "PASSWORD"}}},
+        {"name": "CPUS", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "1m"}}},
+        {"name": "MAYBE", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "x", "optional": True}}},
+    ]
+    container = {
+        "env": env,
+        "envFrom": [{"configMapRef": {"name": "settings"}}, {"prefix": "S_", "secretRef": {"name": "keys"}}],
+        "resources": {"limits": {"cpu": "250m"}},
+        "args": ["ignored", "$(WHO)"],
+    }
+    space.pod("env", 'env; echo "argument $1"', container=container)
+    space.phase("env", "Succeeded")
+    found = space.logs("env").splitlines()
+    assert "GREETING=hello red $(COLOUR) $(NOBODY)" in found
+    assert {"WHO=env", "WORD=hush", "S_PASSWORD=hush", "CPUS=250", "argument env"} <= set(found)
+    assert any(line.startswith("KUBERNETES_SERVICE_HOST=") for line in found)
+    assert not any(line.startswith("MAYBE=") for line in found)
+
+
+def test_a_missing_key_is_named(space: Space) -> None:
+    space.apply(config("settings"))
+    env = [{"name": "X", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "lost"}}}]
+    space.pod("lost", "true", container={"env": env})
+    pod = space.until(
+        "lost", lambda pod: "waiting" in state(pod) and state(pod)["waiting"]["reason"] != "ContainerCreating"
+    )
+    assert state(pod)["waiting"]["reason"] == "CreateContainerConfigError"
+    assert state(pod)["waiting"]["message"] == f"couldn't find key lost in ConfigMap {space.name}/settings"
+    space.apply(config("settings", lost="found"))
+    space.phase("lost", "Succeeded")
+
+
+def test_volumes_hold_what_the_objects_say(space: Space, tmp_path: Path) -> None:
+    (tmp_path / "machine").write_text("from the machine")
+    space.apply(config("settings", **{"a.txt": "alpha", "b.txt": "beta"}), secret("keys", key="hush"))
+    volumes = [
+        {"name": "config", "configMap": {"name": "settings", "items": [{"key": "a.txt", "path": "deep/a"}]}},
+        {"name": "secret", "secret": {"secretName": "keys", "defaultMode": 0o400}},
+        {
+            "name": "downward",
+            "downwardAPI": {"items": [{"path": "name", "fieldRef": {"fieldPath": "metadata.name"}}]},
+        },
+        {"name": "host", "hostPath": {"path": str(tmp_path), "type": "Directory"}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+    ]
+    mounts = [{"name": each["name"], "mountPath": f"/mnt/{each['name']}"} for each in volumes]
+    mounts += [{"name": "config", "mountPath": "/etc/only", "subPath": "deep/a"}]
+    mounts[3]["readOnly"] = True  # type: ignore[assignment]
+    script = (
+        "cat /mnt/config/deep/a /mnt/secret/key /mnt/downward/name /mnt/host/machine /etc/only; echo;"
+        "stat -L -c %a /mnt/secret/key; touch /mnt/host/x || echo read-only;"
+        "echo y > /mnt/memory/z && cat /mnt/memory/z;"
+        "cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; touch /usr/x || echo safe"
+    )
+    space.pod("volumes", script, volumes=volumes, container={"volumeMounts": mounts})
+    space.phase("volumes", "Succeeded")
+    found = [line for line in space.logs("volumes").splitlines() if not line.startswith("touch:")]
+    assert found == ["alphahushvolumesfrom the machinealpha", "400", "read-only", "y", space.name, "safe"]
+
+
+def test_a_volume_that_cannot_be_had_is_told(space: Space) -> None:
+    volumes = [{"name": "lost", "configMap": {"name": "nowhere"}}]
+    space.pod(
+        "unmounted",
+        "true",
+        volumes=volumes,
+        container={"volumeMounts": [{"name": "lost", "mountPath": "/x"}]},
+    )
+    pod = space.until("unmounted", lambda pod: state(pod))
+    assert state(pod)["waiting"]["reason"] == "ContainerCreating"
+    for _ in range(100):
+        notes = dict(space.events("unmounted"))
+        if "FailedMount" in notes:
+            break
+        time.sleep(0.1)
+    assert (
+        notes["FailedMount"] == 'MountVolume.SetUp failed for volume "lost" : configmap "nowhere" not found'
+    )
+    space.apply(config("nowhere", x="anything"))
+    space.phase("unmounted", "Succeeded")
+
+
+def test_the_token_works_from_inside(space: Space) -> None:
+    script = """
+import json, os, ssl, urllib.request
+base = "/var/run/secrets/kubernetes.io/serviceaccount/"
+server = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
+url = server + "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+context = ssl.create_default_context(cafile=base + "ca.crt")
+body = b'{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"}'
+request = urllib.request.Request(url, body, method="POST")
+request.add_header("Authorization", "Bearer " + open(base + "token").read())
+request.add_header("Content-Type", "application/json")
+print(json.load(urllib.request.urlopen(request, context=context))["status"]["userInfo"]["username"])
+"""
+    space.pod("inside", container={"command": ["python3", "-c", script]})
+    space.phase("inside", "Succeeded")
+    assert space.logs("inside").strip() == f"system:serviceaccount:{space.name}:default"
+
+
+def test_pods_find_each_other_by_name(space: Space) -> None:
+    headless = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "crew"},
+        "spec": {"clusterIP": "None", "selector": {"app": "one"}, "publishNotReadyAddresses": True},
+    }
+    balanced = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "front"},
+        "spec": {"selector": {"app": "one"}, "ports": [{"port": 18300, "targetPort": 18301}]},
+    }
+    space.apply(headless, balanced)
+    server = (
+        "import http.server, os\n"
+        "class H(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self):\n"
+        "        self.send_response(200); self.end_headers(); self.wfile.write(b'here')\n"
+        "http.server.HTTPServer((os.environ['IP'], 18301), H).serve_forever()"
+    )
+    env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    space.pod(
+        "one", hostname="one", subdomain="crew", container={"command": ["python3", "-c", server], "env": env}
+    )
+    space.until("one", lambda pod: condition(pod, READY) == "True")
+    client = (
+        "import time, urllib.request\n"
+        f"names = ('one.crew.{space.name}.svc.cluster.local:18301', 'one.crew:18301', 'front:18300')\n"
+        "for url in ('http://' + name for name in names):\n"
+        "    for _ in range(100):\n"
+        "        try:\n            print(urllib.request.urlopen(url, timeout=5).read().decode()); break\n"
+        "        except OSError as error:\n            last = error; time.sleep(0.1)\n"
+        "    else:\n        print(url, last)\n"
+    )
+    space.pod("two", container={"command": ["python3", "-c", client]})
+    space.phase("two", "Succeeded")
+    assert space.logs("two").split() == ["here"] * 3
+
+
+def test_logs_in_parts(space: Space) -> None:
+    space.pod("talks", "for i in 1 2 3 4 5; do echo line $i; done; printf unfinished")
+    space.phase("talks", "Succeeded")
+    assert space.logs("talks").splitlines() == [*(f"line {i}" for i in range(1, 6)), "unfinished"]
+    assert space.logs("talks", "--tail=2").splitlines() == ["line 5", "unfinished"]
+    assert space.logs("talks", "--limit-bytes=6") == "line 1"
+    stamped = space.logs("talks", "--timestamps", "--tail=1")
+    assert stamped.split()[0].endswith("Z")
+    assert stamped.split()[1] == "unfinished"
+    assert space.logs("talks", "--since=1h").count("line") == 5
+    assert space.run("logs", "talks", "--previous").returncode != 0
+
+
+def test_long_lines_and_floods_are_whole(space: Space) -> None:
+    script = "python3 -c \"print('x' * 50000); [print(i) for i in range(20000)]\""
+    space.pod("flood", script)
+    space.phase("flood", "Succeeded")
+    lines = space.logs("flood").splitlines()
+    assert lines[0] == "x" * 50000
+    assert lines[1:] == [str(i) for i in range(20000)]
+
+
+def test_exec_carries_input_output_and_codes(space: Space) -> None:
+    space.pod("open", "while :; do sleep 0.1; done")
+    space.until("open", lambda pod: condition(pod, READY) == "True")
+    done = space.run("exec", "-i", "open", "--", "sh", "-c", "cat; echo oops >&2; exit 5", input="to and fro")
+    assert (done.stdout, done.returncode) == ("to and fro", 5)
+    assert "oops" in done.stderr
+    assert space.run("exec", "open", "--", "no-such-program").returncode == 127
+    big = "0123456789" * 100_000
+    assert space.run("exec", "-i", "open", "--", "cat", input=big).stdout == big
+
+
+def test_attach_reaches_the_program_itself(space: Space) -> None:
+    space.pod("reads", "read line; echo got $line", container={"stdin": True, "stdinOnce": True})
+    space.until("reads", lambda pod: condition(pod, READY) == "True")
+    done = space.run("attach", "-i", "reads", input="a word\n")
+    assert "got a word" in done.stdout
+    space.phase("reads", "Succeeded")
+
+
+def test_files_are_copied_in_and_out(space: Space, tmp_path: Path) -> None:
+    space.pod("copies", "while :; do sleep 0.1; done")
+    space.until("copies", lambda pod: condition(pod, READY) == "True")
+    (tmp_path / "in").write_bytes(os.urandom(300_000))
+    space.kubectl("cp", str(tmp_path / "in"), "copies:/tmp/there")
+    space.kubectl("cp", "copies:/tmp/there", str(tmp_path / "out"))
+    assert (tmp_path / "in").read_bytes() == (tmp_path / "out").read_bytes()
+
+
+def test_ports_are_forwarded(space: Space) -> None:
+    env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
+    space.pod(
+        "web",
+        'cd /usr/share && exec python3 -m http.server --bind "$IP" 18400',
+        container={"env": env, "readinessProbe": {"tcpSocket": {"port": 18400}, "periodSeconds": 1}},
+    )
+    space.until("web", lambda pod: condition(pod, READY) == "True")
+    command = [
+        str(KUBECTL),
+        "port-forward",
+        "web",
+        ":18400",
+        "-n",
+        space.name,
+        "--kubeconfig",
+        str(space.cluster.kubeconfig),
+    ]
+    forward = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        assert forward.stdout is not None
+        line = forward.stdout.readline()
+        port = int(line.split("127.0.0.1:")[1].split()[0])
+        import urllib.request
+
+        for _ in range(50):
+            try:
+                answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).read()
+                break
+            except OSError:
+                time.sleep(0.1)
+        assert b"Directory listing" in answer
+    finally:
+        forward.terminate()
+        forward.wait()
+        assert forward.stdout is not None
+        forward.stdout.close()
+
+
+def test_rights_that_are_not_ours_to_give_are_refused_by_name(space: Space) -> None:
+    space.pod("mighty", "id", container={"securityContext": {"privileged": True}})
+    pod = space.until(
+        "mighty", lambda pod: state(pod).get("waiting", {}).get("reason") == "CreateContainerConfigError"
+    )
+    assert "securityContext.privileged is not possible" in state(pod)["waiting"]["message"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_container_runs_as_the_user_it_names(space: Space) -> None:
+    space.pod("somebody", "id -u; id -g", securityContext={"runAsUser": 65534, "runAsGroup": 65534})
+    space.phase("somebody", "Succeeded")
+    assert space.logs("somebody").split() == ["65534", "65534"]
+
+
+def test_a_debug_container_joins(space: Space) -> None:
+    space.pod("seen", "while :; do sleep 0.1; done")
+    space.until("seen", lambda pod: condition(pod, READY) == "True")
+    space.run("debug", "seen", "--image=none", "-c", "look", "--", "echo", "from inside")
+    space.until("seen", lambda pod: "terminated" in state(pod, kind="ephemeralContainerStatuses"))
+    assert space.logs("seen", "-c", "look").strip() == "from inside"
