@@ -45,7 +45,7 @@ CLAIM = ClaimTemplate(
 
 def workload() -> PodCliqueSet:
     """A clique of its own, and a group whose minimum is below its replicas."""
-    shared = {"name": "t", "scope": names.ALL_REPLICAS}
+    shared: dict[str, Any] = {"name": "t", "scope": names.ALL_REPLICAS}
     made = pcs(
         clique("router", 1, 1, auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=3)),
         clique("worker", 2, 1, resource_sharing=(CliqueSharing(**shared),)),
