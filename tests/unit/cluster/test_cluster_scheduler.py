@@ -73,7 +73,7 @@ async def test_pods_are_spread_by_what_is_left(client: Client, recorder: EventLo
     assert sorted(found.values()) == ["node-0", "node-0", "node-1", "node-1", "node-2", "node-2"]
     assert found["p0"] == "node-0"
     told = [(each.reason, each.note) for each in recorder.events if each.regarding.metadata.name == "p0"]
-    assert told == [("Scheduled", "Successfully assigned default/p0 to node-0")]
+    assert told[:1] == [("Scheduled", "Successfully assigned default/p0 to node-0")]
     bound = await client.get(Pod, "p0", NAMESPACE)
     assert bound.status.phase == "Running"
     assert any(each.type == "PodScheduled" and each.status == "True" for each in bound.status.conditions)
