@@ -6,8 +6,8 @@
 `settle`: a set is created on the cluster of `quarterdeck up`, with nodes, scheduler and kubelet in the same
 process, and is waited for until all its pods run: one gang each of a router and of groups of eight pods.
 Most of the time is the cluster's own; beside it, in the same run, as many bare pods that a client creates.
-`replicas`: the same for many gangs of two or four pods: pods a second until all gates are lifted, until all are
-ready, and how long a small request takes meanwhile.
+`replicas`: the same for many gangs of two or four pods: pods a second until all gates are lifted,
+until all are ready, and how long a small request takes meanwhile.
 """
 
 from __future__ import annotations
