@@ -232,7 +232,7 @@ async def test_a_reservation_pod_finds_its_device(
     if device:
         assert await device_of({"NVIDIA_VISIBLE_DEVICES": said}) == device
         return
-    with pytest.raises(ConfigError, match="2 devices|names no device"):
+    with pytest.raises(ConfigError, match=r"2 devices|names no device"):
         await device_of({"NVIDIA_VISIBLE_DEVICES": said})
 
 
