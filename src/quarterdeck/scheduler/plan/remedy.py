@@ -7,7 +7,6 @@ here would work, as far as the snapshot tells the whole truth.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -79,10 +78,10 @@ def _ends(cluster: Cluster, job: Job, start: Start) -> Iterator[Remedy]:
         pods = [task for task in other.tasks if task.state in ACTIVE]
         if pods and other is not job:
             running.append((sum(task.charge[2] for task in pods), len(pods), str(other.key), other.key))
-    for gpus, size, name, key in sorted(running, reverse=True)[:_ENDS]:
+    for gpus, count, name, key in sorted(running, reverse=True)[:_ENDS]:
         evicts = start(_without(key))
         if evicts is not None:
-            text = f"the end of {name}, which has {size} pods and {amount_text(gpus)} GPUs"
+            text = f"the end of {name}, which has {count} pods and {amount_text(gpus)} GPUs"
             yield Remedy(kind="end", text=text, evicts=evicts)
 
 
@@ -145,30 +144,26 @@ def _all(*changes: Change) -> Change:
     return change
 
 
-def _start_with(start: Start, like: str, nodes: int) -> tuple[str, ...] | None:
-    return start(add_nodes(like, nodes))
-
-
 def _nodes(snapshot: Snapshot, start: Start) -> Iterator[Remedy]:
     """The fewest nodes like one there is."""
     for model in _models(snapshot):
-        count = _fewest(partial(_start_with, start, model.name))
+        count = _fewest(model.name, start)
         if count is not None:
             evicts = start(add_nodes(model.name, count)) or ()
             text = f"{count} more {'node' if count == 1 else 'nodes'} like {model.name}"
             yield Remedy(kind="nodes", text=text, evicts=evicts)
 
 
-def _fewest(start: Callable[[int], tuple[str, ...] | None]) -> int | None:
+def _fewest(like: str, start: Start) -> int | None:
     enough = 1
-    while start(enough) is None:
+    while start(add_nodes(like, enough)) is None:
         enough *= 2
         if enough > _MOST_NODES:
             return None
     too_few = enough // 2
     while enough - too_few > 1:
         middle = (enough + too_few) // 2
-        if start(middle) is None:
+        if start(add_nodes(like, middle)) is None:
             too_few = middle
         else:
             enough = middle
