@@ -57,7 +57,8 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
         async with operator.running():
             await cluster.client.create(train_job("running"))
             await cluster.client.create(train_job("suspended", suspend=True))
-            await operator.settle()
+            # the first look after a JobSet was made applies it once more, with its uid
+            await cluster.clock.sleep(120.0)
             before = len(operator.link.writes)
             looked = operator.runs()
             await cluster.clock.sleep(600.0)
