@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Sample", "UsageWatch", "rates", "total_below"]
+__all__ = ["Process", "Sample", "UsageWatch", "rates", "total_below"]
 
 _PERIOD: Final = 10.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
