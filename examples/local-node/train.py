@@ -1,9 +1,9 @@
 """A Python function trained on two "nodes" of this machine, by the Kubeflow SDK.
 
-    pip install kubeflow jax
-    quarterdeck up --local-node --detach
-    kubectl apply -f examples/local-node/1-runtime.yaml
-    python examples/local-node/train.py
+pip install kubeflow jax
+quarterdeck up --local-node --detach
+kubectl apply -f examples/local-node/1-runtime.yaml
+python examples/local-node/train.py
 """
 
 from kubeflow.trainer import CustomTrainer, TrainerClient
