@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +18,8 @@ from .nodekit import KUBECTL, LocalCluster, local_cluster
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "local-node"
 PATIENCE = 120.0
+SDK_PYTHON = os.environ.get("QUARTERDECK_SDK_PYTHON", sys.executable)
+"""An interpreter that has the Kubeflow SDK and jax, for the test that needs them."""
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +27,11 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]
     if KUBECTL is None:
         pytest.skip("there is no kubectl on PATH")
     arguments = ("--operators", "trainer,grove,kai")
-    with local_cluster(tmp_path_factory.mktemp("workshop"), arguments=arguments) as running:
+    path = f"{os.path.dirname(SDK_PYTHON)}:/usr/local/bin:/usr/bin:/bin"
+    rule = {"pattern": "docker.io/library/python:*", "environment": {"PATH": path, "JAX_PLATFORMS": "cpu"}}
+    config = {"node": {"images": [rule]}}
+    folder = tmp_path_factory.mktemp("workshop")
+    with local_cluster(folder, arguments=arguments, config=config) as running:
         yield running
 
 
@@ -57,6 +66,21 @@ def test_two_processes_of_a_train_job_find_each_other_and_add_up(workshop: Local
         "sum-node-0-1: process 1 of 2, sum [3.0, 3.0, 3.0, 3.0]",
     ]
     workshop.kubectl("delete", "trainjob", "sum", "--timeout=60s")
+
+
+def test_the_kubeflow_sdk_trains_a_function_on_two_nodes(workshop: LocalCluster) -> None:
+    found = subprocess.run([SDK_PYTHON, "-c", "import kubeflow.trainer, jax"], capture_output=True)
+    if found.returncode != 0:
+        pytest.skip(f"{SDK_PYTHON} has no kubeflow and jax; QUARTERDECK_SDK_PYTHON names one that has")
+    workshop.kubectl("apply", "-f", str(EXAMPLES / "1-runtime.yaml"))
+    environment = {**os.environ, "KUBECONFIG": str(workshop.kubeconfig)}
+    done = subprocess.run(
+        [SDK_PYTHON, str(EXAMPLES / "train.py")], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Complete" in done.stdout
+    for rank in range(2):
+        assert f"process {rank} of 2: sum [3.0, 3.0, 3.0, 3.0]" in done.stdout
 
 
 def clique(name: str, replicas: int, script: str, **more: Any) -> dict[str, Any]:
