@@ -136,9 +136,7 @@ class _Root:
             try:
                 _touch(step, is_folder=is_folder)
             except OSError as error:
-                raise OSError(
-                    error.errno, f"mount path {target} cannot be made: {error.strerror}"
-                ) from error
+                raise OSError(error.errno, f"mount path {target} cannot be made: {error.strerror}") from error
 
     def _open_up(self, folder: Path) -> None:
         """Replace a folder of the machine by one of ours with the same things in it."""
