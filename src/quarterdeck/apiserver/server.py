@@ -251,7 +251,7 @@ class ApiServer:
         virtual = VirtualResources(
             self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster
         )
-        usage = UsageApi(table) if options.usage else None
+        usage = UsageApi(table, self.nodes) if options.usage else None
         computed = {(USAGE_GROUP, USAGE_VERSION): usage.entries()} if usage is not None else {}
         self._discovery = Discovery(table, computed)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)

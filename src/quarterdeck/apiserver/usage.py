@@ -1,19 +1,21 @@
 """`metrics.k8s.io`: what pods and nodes use, for `kubectl top` and autoscaling.
 
-Nothing is measured: pods on simulated nodes use what their annotations say, each of their containers this
-much, and next to nothing if they say nothing. Pods on nodes with a machine are left out.
+Pods on simulated nodes use what their annotations say, each of their containers this much, and next to
+nothing if they say nothing. What pods on nodes of this machine use is measured there. Others are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from quarterdeck.api.quantity import Quantity
 from quarterdeck.apiserver import status
+from quarterdeck.apiserver.registry.answer import status_response
 from quarterdeck.apiserver.registry.context import timestamp
+from quarterdeck.apiserver.registry.nodelink import NodeLink
 from quarterdeck.apiserver.registry.selection import Selection
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource
@@ -33,6 +35,8 @@ _IDLE: Final = {"cpu": "1m", "memory": "1Mi"}
 _WINDOW: Final = "15s"
 _KINDS: Final = {"nodes": ("NodeMetrics", False), "pods": ("PodMetrics", True)}
 _NOTHING: Final = Quantity("0")
+_Measured = dict[str, dict[tuple[str, str], dict[str, dict[str, Quantity]]]]
+"""By node, pod (namespace and name) and container."""
 
 
 class _State(msgspec.Struct, gc=False):
@@ -81,7 +85,8 @@ _decode: Final = msgspec.json.Decoder(_Pod).decode
 class UsageApi:
     """Answers requests below ``/apis/metrics.k8s.io/v1beta1``."""
 
-    def __init__(self, table: ResourceTable) -> None:
+    def __init__(self, table: ResourceTable, nodes: NodeLink) -> None:
+        self._links: Final = nodes
         self._pods: Final = table.versions_of("", "pods")[0]
         self._nodes: Final = table.versions_of("", "nodes")[0]
 
@@ -99,8 +104,24 @@ class UsageApi:
             for plural, (kind, is_namespaced) in _KINDS.items()
         ]
 
-    def serve(self, request: Request, info: RequestInfo) -> Response:
+    def serve(self, request: Request, info: RequestInfo) -> Response | Awaitable[Response]:
         """Answer a request for one object or a list."""
+        local = [each.name for each in self._nodes.bucket.scan() if self._links.reaches(each.name)]
+        return self._serve_measured(request, info, local) if local else self._serve(request, info, {})
+
+    async def _serve_measured(self, request: Request, info: RequestInfo, nodes: list[str]) -> Response:
+        measured: _Measured = {}
+        for node in nodes:
+            measured[node] = {}
+            for namespace, pod, container, cpu, memory in await self._links.usage(node):
+                used = {"cpu": Quantity.of_milli(cpu), "memory": Quantity.of_bytes(memory)}
+                measured[node].setdefault((namespace, pod), {})[container] = used
+        try:
+            return self._serve(request, info, measured)
+        except status.StatusError as error:
+            return status_response(error)
+
+    def _serve(self, request: Request, info: RequestInfo, measured: _Measured) -> Response:
         if info.resource not in _KINDS or info.subresource:
             raise status.resource_not_found()
         if info.verb not in ("get", "list"):
@@ -109,13 +130,17 @@ class UsageApi:
         resource = self._pods if is_pod else self._nodes
         if info.name:
             entry = resource.bucket.get(info.namespace, info.name)
-            measure = self._pod if is_pod else self._node
-            found = measure(entry) if entry is not None else None
+            found = None
+            if entry is not None:
+                found = self._pod(entry, measured) if is_pod else self._node(entry, measured)
             if found is None:
                 raise status.not_found(info.resource, GROUP, info.name)
             return _answer(found)
         chosen = self._chosen(request, info, resource)
-        items = [found for each in chosen if (found := self._pod(each))] if is_pod else self._of_nodes(chosen)
+        if is_pod:
+            items = [found for each in chosen if (found := self._pod(each, measured))]
+        else:
+            items = self._of_nodes(chosen, measured)
         kind = f"{_KINDS[info.resource][0]}List"
         return _answer({"kind": kind, "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}, "items": items})
 
@@ -135,7 +160,14 @@ class UsageApi:
         runs = pod.status.phase == "Running" and self._is_simulated(pod.spec.node_name)
         return pod if runs else None
 
-    def _pod(self, entry: Entry) -> Json | None:
+    def _pod(self, entry: Entry, measured: _Measured) -> Json | None:
+        for pods in measured.values():
+            if used := pods.get((entry.namespace, entry.name)):
+                containers = [
+                    {"name": name, "usage": {key: str(each) for key, each in usage.items()}}
+                    for name, usage in used.items()
+                ]
+                return {**_head("PodMetrics", entry), "containers": containers}
         pod = self._running(entry)
         names = pod.running() if pod is not None else []
         if pod is None or not names:
@@ -146,10 +178,10 @@ class UsageApi:
             "containers": [{"name": name, "usage": usage} for name in names],
         }
 
-    def _node(self, entry: Entry) -> Json | None:
-        return self._of_nodes([entry])[0] if entry.labels.get(SIMULATED) == "true" else None
+    def _node(self, entry: Entry, measured: _Measured) -> Json | None:
+        return next(iter(self._of_nodes([entry], measured)), None)
 
-    def _of_nodes(self, entries: Iterable[Entry]) -> list[Json]:
+    def _of_nodes(self, entries: Iterable[Entry], measured: _Measured) -> list[Json]:
         """One look at all pods, however many nodes are asked for."""
         totals: dict[str, dict[str, Quantity]] = {}
         for each in self._pods.bucket.scan():
@@ -160,13 +192,18 @@ class UsageApi:
             count = len(pod.running())
             for name, amount in pod.usage().items():
                 total[name] += amount * count
+        for node, pods in measured.items():
+            total = totals.setdefault(node, dict.fromkeys(USAGE, _NOTHING))
+            for used in (usage for containers in pods.values() for usage in containers.values()):
+                for name, amount in used.items():
+                    total[name] += amount
         return [
             {
                 **_head("NodeMetrics", entry),
                 "usage": {name: str(totals.get(entry.name, {}).get(name, _NOTHING)) for name in USAGE},
             }
             for entry in entries
-            if entry.labels.get(SIMULATED) == "true"
+            if entry.labels.get(SIMULATED) == "true" or entry.name in measured
         ]
 
 

@@ -86,6 +86,15 @@ def test_a_flood_of_output_does_not_fill_the_disk(space: Space) -> None:
     assert sum(sizes) < 55 * 1024 * 1024
 
 
+def test_a_pod_that_fills_its_volume_is_evicted(space: Space) -> None:
+    volumes = [{"name": "small", "emptyDir": {"sizeLimit": "1Mi"}}]
+    mounts = {"volumeMounts": [{"name": "small", "mountPath": "/small"}]}
+    space.pod("fills", "head -c 5000000 /dev/zero > /small/x; sleep 300", volumes=volumes, container=mounts)
+    status = space.phase("fills", "Failed")["status"]
+    assert status["reason"] == "Evicted"
+    assert status["message"].strip() == 'Usage of EmptyDir volume "small" exceeds the limit "1Mi".'
+
+
 def test_keys_of_the_cluster_are_out_of_sight(space: Space) -> None:
     folder = space.cluster.folder / "quarterdeck"
     space.pod(

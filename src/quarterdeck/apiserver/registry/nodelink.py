@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
+import msgspec
+
 from quarterdeck.apiserver import status
 from quarterdeck.errors import TransportError
 from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response
@@ -21,6 +23,7 @@ from quarterdeck.wire.localnode import node_socket
 __all__ = ["NodeLink"]
 
 _HEAD_SECONDS: Final = 30.0
+_USAGE_SECONDS: Final = 2.0
 _HEAD_LIMIT: Final = 64 * 1024
 _CHUNK: Final = 64 * 1024
 
@@ -49,6 +52,21 @@ class NodeLink:
             connection.abort()
             raise _unreachable(node, error) from error
         return Response(answer.status, content_type="text/plain", stream=PulledStream(_chunks(connection)))
+
+    async def usage(self, node: str) -> list[tuple[str, str, str, int, int]]:
+        """Namespace, pod, container, thousandths of a processor and bytes of everything that runs there.
+
+        Nothing for nodes that do not answer.
+        """
+        if not self.reaches(node):
+            return []
+        try:
+            connection = await self._connect(node)
+            answer = await connection.exchange(b"GET /stats HTTP/1.1\r\nHost: node\r\n\r\n", _USAGE_SECONDS)
+        except (status.StatusError, TransportError):
+            return []
+        connection.abort()
+        return msgspec.json.decode(answer.body, type=list[tuple[str, str, str, int, int]])
 
     async def _connect(self, node: str) -> ClientConnection:
         assert self.folder is not None

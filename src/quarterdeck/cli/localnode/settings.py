@@ -13,6 +13,7 @@ import argparse
 import fcntl
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalNode", "add_local_node_arguments", "held_directory", "local_node"]
 
+ENTRY_POINTS: Final = "quarterdeck.images"
 _ROOT: Final = (
     "pods would run as root; start it as another user, or say --allow-root if that is what you want"
 )
@@ -72,8 +74,23 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
         raise CommandError(f"node: {error}") from error
     name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"
     return LocalNode(
-        name=name, images=images, is_writable=settings.writable, taint=arguments.taint_local_node
+        name=name,
+        images=(*images, *_installed_images()),
+        is_writable=settings.writable,
+        taint=arguments.taint_local_node,
     )
+
+
+def _installed_images() -> list[ImageRule]:
+    """What images mean that installed distributions know: modules to run with this interpreter."""
+    from importlib.metadata import entry_points
+
+    from quarterdeck.cluster.agent.image import ImageRule
+
+    return [
+        ImageRule(pattern=f"*{point.name}*", command=(sys.executable, "-m", point.value))
+        for point in entry_points(group=ENTRY_POINTS)
+    ]
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from quarterdeck.cluster.agent.launch import Machine
 from quarterdeck.cluster.agent.process import ProcessRuntime
 from quarterdeck.cluster.agent.proxy import ServiceProxy, backends, service_address
 from quarterdeck.cluster.agent.registration import NodeRegistration
+from quarterdeck.cluster.agent.usage import UsageWatch
 from quarterdeck.cluster.agent.worker import NodeTools, PodWorker, end_folder
 from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.errors import NotFound
@@ -109,6 +110,8 @@ class NodeAgent(Reconciler[Pod]):
         self.manager.add(_names_controller(self._follow_names))
         self.manager.add(self.registration)
         self.manager.add(_Orphans(self))
+        self.usage: Final = UsageWatch(self._shims)
+        self.manager.add(self.usage)
 
     @property
     def is_ready(self) -> bool:
@@ -269,6 +272,18 @@ class NodeAgent(Reconciler[Pod]):
                 await end_folder(self._runtime, folder)
                 await asyncio.to_thread(self._cgroups.remove, folder.uid)
                 self._addresses.pop(folder.uid, None)
+
+    def _shims(self) -> list[tuple[tuple[str, str, str], int]]:
+        """Containers that run, each with the process beside it. Blocking."""
+        found = []
+        for worker in list(self._workers.values()):
+            metadata = worker.pod.metadata
+            for name in worker.folder.containers():
+                numbers = worker.folder.run_numbers(name)
+                shim = worker.folder.shim_of(name, numbers[-1]) if numbers else 0
+                if shim:
+                    found.append(((metadata.namespace, metadata.name, name), shim))
+        return found
 
     def _make_controller(self) -> Controller[Pod]:
         return (

@@ -16,6 +16,8 @@ from collections.abc import Awaitable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from quarterdeck.cluster.agent.log import LogOptions, read_log
 from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
 from quarterdeck.cluster.agent.stream.forward import take_forward
@@ -61,7 +63,14 @@ class NodeServer:
                 return self._command(request, verb, namespace, name, container)
             case ["portForward", namespace, name]:
                 return self._forward(request, namespace, name)
+            case ["stats"]:
+                return self._stats()
         return text(404, "404 page not found\n")
+
+    def _stats(self) -> Response:
+        """Thousandths of a processor and bytes, for each container that runs."""
+        rows = [[*container, *used] for container, used in self._agent.usage.found.items()]
+        return Response(200, msgspec.json.encode(rows))
 
     def _worker(self, namespace: str, name: str) -> PodWorker | None:
         for worker in self._agent.workers.values():

@@ -26,7 +26,7 @@ from quarterdeck.cluster.agent.environment import (
     container_environment,
     service_environment,
 )
-from quarterdeck.cluster.agent.folder import PodFolder, PodRecord, remove_tree, write_whole
+from quarterdeck.cluster.agent.folder import PodFolder, PodRecord, folder_size, remove_tree, write_whole
 from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
 from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
 from quarterdeck.cluster.agent.image import ImageRule, find_image
@@ -46,6 +46,7 @@ __all__ = ["NodeTools", "PodWorker", "end_folder"]
 _RETRY: Final = (2.0, 60.0)
 """Seconds after which a container that could not be made is tried again: the first time, and at most."""
 _REFRESH_SECONDS: Final = 45.0
+_SIZE_SECONDS: Final = 10.0
 _SOON: Final = 0.2
 _DEFAULT_GRACE: Final = 30
 
@@ -89,6 +90,7 @@ class PodWorker:
         self._refresh_at = 0.0
         self._next_set_up = 0.0
         self._told_limits = False
+        self._next_size_check = 0.0
         self._loop: Final = asyncio.get_running_loop()
         self.pod = pod
 
@@ -112,6 +114,9 @@ class PodWorker:
             self._ending = Outcome("Failed", "DeadlineExceeded", text)
         if self._ending is not None:
             return await self._sync_stopping(now)
+        size_check = await self._check_sizes(now)
+        if self._ending is not None:
+            return await self._sync_stopping(now)
         if not self._is_set_up and not await self._set_up(now):
             sight = await self._look(now)
             return self._status(sight), min(left, max(0.1, self._next_set_up - now))
@@ -119,13 +124,32 @@ class PodWorker:
         plan = make_plan(self.pod, sight)
         if plan.outcome is not None:
             return await self._sync_finished(sight)
-        after = min(plan.after, left)
+        after = min(plan.after, left, size_check)
         for restart in plan.start:
             after = min(after, await self._start(restart))
         if plan.start:
             sight = await self._look(now)
         self._follow(sight, plan)
         return self._status(sight), min(after, await self._refresh(now))
+
+    async def _check_sizes(self, now: float) -> float:
+        """End a pod that has put more into a volume than it may; seconds until the next look."""
+        limited = [
+            (each.name, each.empty_dir.size_limit)
+            for each in self.pod.spec.volumes
+            if each.empty_dir and each.empty_dir.size_limit
+        ]
+        if not limited or not self._is_set_up:
+            return math.inf
+        if now >= self._next_size_check:
+            self._next_size_check = now + _SIZE_SECONDS
+            for name, limit in limited:
+                used = await asyncio.to_thread(folder_size, self._volumes.path(name))
+                if limit and used > limit.value:
+                    text = f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
+                    self._tell("Warning", "Evicted", text)
+                    self._ending = Outcome("Failed", "Evicted", text)
+        return self._next_size_check - now
 
     def _status(self, sight: PodSight) -> PodStatus:
         runtime = self._tools.runtime.name

@@ -31,6 +31,7 @@ from quarterdeck.cluster.agent.proxy import backends, service_address
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
+from quarterdeck.cluster.agent.usage import Process, Sample, rates, total_below
 
 from .podkit import pod
 
@@ -218,3 +219,17 @@ def test_limits_as_control_groups_have_them() -> None:
     assert limit_files(limits, 2)["cpu"] == {"cpu.max": "25000 100000"}
     assert limit_files(limits, 1)["memory"] == {"memory.limit_in_bytes": "67108864"}
     assert limit_files({}, 2) == {"pids": {"pids.max": "4096"}, "cpu": {}, "memory": {}}
+
+
+def test_usage_is_that_of_everything_below_a_process() -> None:
+    processes = {
+        1: Process(0, 9.0, 900),
+        2: Process(1, 1.0, 100),
+        3: Process(2, 2.0, 200),
+        4: Process(9, 5.0, 500),
+    }
+    assert total_below(processes, 1) == Sample(3.0, 300)
+    container = ("n", "p", "c")
+    before, after = {container: Sample(1.0, 50)}, {container: Sample(3.0, 300)}
+    assert rates(before, after, 10.0) == {container: (200, 300)}
+    assert rates({}, after, 10.0) == {container: (0, 300)}

@@ -16,17 +16,13 @@ from typing import Final
 from quarterdeck.cluster.agent.shim.linux import MS_BIND, MS_PRIVATE, MS_REC, make_read_only, mount, pivot_to
 from quarterdeck.cluster.agent.shim.order import Bind, Launch
 
-__all__ = ["RootError", "enter_root"]
+__all__ = ["enter_root"]
 
 _OWN: Final = ("tmp",)
 """Top-level folders that each container has for itself."""
 _LIVE: Final = ("dev", "proc")
 """Those that are not made read-only: what can be written there is not the disk."""
 _LINK_LIMIT: Final = 40
-
-
-class RootError(OSError):
-    """A mount path that cannot be made."""
 
 
 def enter_root(folder: Path, launch: Launch) -> None:
@@ -102,7 +98,7 @@ class _Root:
             make_read_only(str(target), recursive=False)
 
     def make_folder(self, path: str) -> None:
-        with suppress(RootError):  # a program that cannot go there says so itself
+        with suppress(OSError):  # a program that cannot go there says so itself
             self._make(path, is_folder=True)
 
     def _inside(self, path: str) -> Path:
@@ -122,7 +118,7 @@ class _Root:
             if step.is_symlink():
                 links += 1
                 if links > _LINK_LIMIT:
-                    raise RootError(40, f"too many symbolic links in {target}")
+                    raise OSError(40, f"too many symbolic links in {target}")
                 to = os.readlink(step)
                 here = self.path if to.startswith("/") else here
                 parts = [each for each in to.split("/") if each] + parts
@@ -140,9 +136,7 @@ class _Root:
             try:
                 _touch(step, is_folder=is_folder)
             except OSError as error:
-                raise RootError(
-                    error.errno, f"mount path {target} cannot be made: {error.strerror}"
-                ) from error
+                raise OSError(error.errno, f"mount path {target} cannot be made: {error.strerror}") from error
 
     def _open_up(self, folder: Path) -> None:
         """Replace a folder of the machine by one of ours with the same things in it."""

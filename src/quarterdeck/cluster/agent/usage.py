@@ -1,0 +1,110 @@
+"""What containers use: the time and memory of their processes, read from ``/proc`` every few seconds."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+__all__ = ["Process", "Sample", "UsageWatch", "rates", "total_below"]
+
+_PERIOD: Final = 10.0
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+Container = tuple[str, str, str]
+"""Namespace and name of a pod, and the name of a container."""
+
+
+class Process(NamedTuple):
+    """One process."""
+
+    parent: int
+    cpu: float
+    """Seconds, with those of children that have ended."""
+    memory: int
+    """Bytes."""
+
+
+class Sample(NamedTuple):
+    """What a container had used at a moment."""
+
+    cpu: float
+    memory: int
+
+
+def total_below(processes: Mapping[int, Process], first: int) -> Sample:
+    """What a process and all below it have used; that of the first itself is not counted. Pure."""
+    children: dict[int, list[int]] = {}
+    for number, process in processes.items():
+        children.setdefault(process.parent, []).append(number)
+    cpu, memory, open_ends = 0.0, 0, list(children.get(first, ()))
+    while open_ends:
+        number = open_ends.pop()
+        cpu += processes[number].cpu
+        memory += processes[number].memory
+        open_ends += children.get(number, ())
+    return Sample(cpu, memory)
+
+
+def rates(
+    before: Mapping[Container, Sample], after: Mapping[Container, Sample], seconds: float
+) -> dict[Container, tuple[int, int]]:
+    """Thousandths of a processor and bytes, by container. Pure."""
+    made = {}
+    for container, sample in after.items():
+        earlier = before.get(container)
+        used = max(0.0, sample.cpu - earlier.cpu) if earlier is not None else 0.0
+        made[container] = (round(used / seconds * 1000) if seconds > 0 else 0, sample.memory)
+    return made
+
+
+def read_processes() -> dict[int, Process]:
+    """All processes of the machine. Blocking."""
+    found = {}
+    for entry in os.scandir("/proc"):
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = Path(entry.path, "stat").read_text().rsplit(")", 1)[1].split()
+        except (OSError, IndexError):
+            continue
+        cpu = sum(int(each) for each in fields[11:15]) / _TICKS
+        found[int(entry.name)] = Process(int(fields[1]), cpu, int(fields[21]) * _PAGE)
+    return found
+
+
+class UsageWatch:
+    """Measures the containers of a node; a runnable of the manager."""
+
+    name: Final = "usage"
+    needs_leader_election: Final = False
+
+    def __init__(self, shims: Callable[[], Iterable[tuple[Container, int]]]) -> None:
+        """``shims`` gives the containers that run, each with the process beside it; called in a thread."""
+        self._shims: Final = shims
+        self._samples: dict[Container, Sample] = {}
+        self._at = 0.0
+        self.found: dict[Container, tuple[int, int]] = {}
+        """Thousandths of a processor and bytes that each container uses."""
+
+    async def run(self) -> None:
+        """Measure until cancelled."""
+        while True:
+            await asyncio.to_thread(self._measure)
+            await asyncio.sleep(_PERIOD)
+
+    def _measure(self) -> None:
+        shims = list(self._shims())
+        processes = read_processes() if shims else {}
+        now = time.monotonic()
+        # Below the shim is the first process, which is ours; everything below that is the container.
+        samples = {}
+        for container, shim in shims:
+            inits = [number for number, each in processes.items() if each.parent == shim]
+            parts = [total_below(processes, init) for init in inits]
+            samples[container] = Sample(sum(each.cpu for each in parts), sum(each.memory for each in parts))
+        self.found = rates(self._samples, samples, now - self._at)
+        self._samples, self._at = samples, now
