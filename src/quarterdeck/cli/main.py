@@ -37,11 +37,13 @@ from . import (
     up,
 )
 from .argument import LineParser
+from .localnode import command as node
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
 _OWN: Final = (
     up,
     running,
+    node,
     apiserver,
     run,
     manifests,

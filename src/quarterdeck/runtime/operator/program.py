@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -40,7 +41,7 @@ from quarterdeck.runtime.health import (
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_process
-from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks, ServedAddress
 from quarterdeck.runtime.operator.install import create_namespace, install_definitions
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.webhook import (
@@ -144,12 +145,15 @@ class Program:
             namespace=self.options.namespace,
             account=self.options.account,
             is_embedded=self.options.is_embedded,
+            server=self._served_address,
             registers_webhooks=not self.options.certificate_directory,
         )
         webhooks = operator.setup(self.manager, environment)
         parts = (webhooks, *webhooks.others)
         for part in parts:
             self.manager.add_webhook(*part.admission)
+            for path, handler in part.folders.items():
+                self.webhooks.register_folder(path, handler)
         return parts
 
     def _add_servers(self) -> None:
@@ -189,6 +193,17 @@ class Program:
             return ServiceTarget(options.webhook_service, options.namespace)
         url = options.webhook_url
         return UrlTarget(f"{url.removesuffix(':0')}:{self.webhooks.port}" if url.endswith(":0") else url)
+
+    def _served_address(self) -> ServedAddress:
+        target, certificates = self._target(), self._certificates
+        if isinstance(target, UrlTarget):
+            url = target.url
+        else:
+            url = f"https://{target.service}.{target.namespace}.svc:{target.port}"
+        if isinstance(certificates, SelfSigned):
+            return ServedAddress(url, certificates.bundle.decode())
+        authority = Path(self.options.certificate_directory, "ca.crt")
+        return ServedAddress(url, authority.read_text() if authority.is_file() else "")
 
     def installers(self) -> list[WebhookInstaller]:
         """What registers each operator's webhooks."""

@@ -168,7 +168,7 @@ class TrainerStatus(Model):
     estimated_remaining_seconds: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
     """Seconds until it is done, as the training estimates."""
     metrics: Annotated[Seq[TrainerMetric], Atomic(), Len(max=256)] = omitempty(())
-    last_updated_time: Annotated[OptionalTime, Required()] = UNSET
+    last_updated_time: OptionalTime = UNSET
     """When the training reported last."""
 
 
@@ -185,7 +185,22 @@ class TrainJob(
     group=names.GROUP,
     version=names.VERSION,
     status=True,
-    columns=[Column("State", ".status.conditions[-1:].type"), Column.age()],
+    columns=[
+        Column("State", ".status.conditions[-1:].type"),
+        Column(
+            "Progress",
+            ".status.trainerStatus.progressPercentage",
+            type="integer",
+            description="Percent of the training that is done, as it reports itself",
+        ),
+        Column(
+            "Remaining",
+            ".status.trainerStatus.estimatedRemainingSeconds",
+            type="integer",
+            description="Seconds that the training expects to take yet",
+        ),
+        Column.age(),
+    ],
     rules=[
         Cel(
             "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
