@@ -18,6 +18,7 @@ NAMES = (
     "ipam",
     "ipam_million",
     "scheduler",
+    "placement",
     "trainer",
     "grove",
     "testkit",
