@@ -40,5 +40,5 @@ def test_the_list_of_conformance_has_an_outcome_or_a_reason_for_every_spec() -> 
 
 def test_specs_of_workloads_are_none_of_the_apis() -> None:
     chosen = suite.workload_specs()
-    assert len(chosen) >= 129
+    assert len(chosen) >= 134
     assert not set(chosen) & set(suite.reference())
