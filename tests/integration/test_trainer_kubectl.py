@@ -85,7 +85,13 @@ def test_the_table_shows_the_last_condition(hand: Hand) -> None:
     tune = documents("2-jobs.yaml")[2]
     hand.apply(tune)
     within(20, lambda: "Suspended" in hand("get", "trainjobs"))
-    assert hand("get", "trainjobs").splitlines()[0].split() == ["NAME", "STATE", "AGE"]
+    assert hand("get", "trainjobs").splitlines()[0].split() == [
+        "NAME",
+        "STATE",
+        "PROGRESS",
+        "REMAINING",
+        "AGE",
+    ]
     hand("patch", "trainjob", "fine-tune", "--type=merge", "-p", '{"spec": {"suspend": false}}')
     state = "{.status.conditions[-1:].reason}"
     within(20, lambda: hand("get", "trainjob", "fine-tune", "-o", f"jsonpath={state}") == "Resumed")

@@ -14,7 +14,7 @@ from quarterdeck.api import Condition, ObjectMeta, find_condition, is_controlled
 from quarterdeck.api.k8s import ConfigMap, LimitRange, Secret
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import Forbidden, NotFound
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer import names
@@ -434,3 +434,28 @@ async def test_jobs_are_counted_by_state() -> None:
             states = ("running", "suspended", "complete", "failed")
             counted = [operator.value("quarterdeck_trainer_trainjobs", SPACE, state) for state in states]
             assert counted == [1, 1, 0, 0]
+
+
+async def test_everybody_may_read_the_release() -> None:
+    async with trainer_cluster() as cluster:
+        operator = Operator(cluster)
+        async with operator.running():
+            await operator.settle()
+        public = await cluster.client.get(ConfigMap, names.PUBLIC_CONFIG, "kubeflow-system")
+        assert public.data == {"kubeflow_trainer_version": "v2.3.0"}
+        anybody = cluster.link(user="jane", groups=["system:authenticated"]).client
+        assert await anybody.get(ConfigMap, names.PUBLIC_CONFIG, "kubeflow-system") == public
+        with pytest.raises(Forbidden):
+            await anybody.list(ConfigMap, namespace="default")
+
+
+async def test_a_namespace_of_its_own_can_be_had_or_none() -> None:
+    async with trainer_cluster() as cluster:
+        for namespace in ("elsewhere", ""):
+            operator = Operator(cluster, {"publicNamespace": namespace})
+            async with operator.running():
+                await operator.settle()
+        found = [
+            each for each in await cluster.client.list(ConfigMap) if each.metadata.name == names.PUBLIC_CONFIG
+        ]
+        assert [each.metadata.namespace for each in found] == ["elsewhere"]

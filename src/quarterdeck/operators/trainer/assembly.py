@@ -9,7 +9,7 @@ from typing import Any, Final
 from quarterdeck.api import Resource, crd
 from quarterdeck.api.k8s import CustomResourceDefinition, Secret
 from quarterdeck.client import Client
-from quarterdeck.errors import NotFound
+from quarterdeck.errors import ConfigError, NotFound
 from quarterdeck.runtime.cache import ALL_NAMESPACES, KindOptions, Settings
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.manager import Manager
@@ -28,10 +28,15 @@ from .controllers import (
 from .controllers.report import Reporter
 from .jobsetkind import jobset_check
 from .logic.plugins import default_framework
+from .logic.plugins.progress import Progress, StatusServer
 from .metrics import TrainerMetrics
+from .publicconfig import RULES as PUBLIC_RULES
+from .publicconfig import PublicConfig
 from .settings import TrainerSettings
 from .types import CoschedulingPodGroup, TrainJob, VolcanoPodGroup, definitions
 from .webhooks import TrainJobGuard, runtime_webhooks, stamp_webhook
+from .webhooks.progress import FOLDER, ProgressReceiver
+from .webhooks.progress import RULES as PROGRESS_RULES
 
 _READ_BY_WEBHOOKS: Final = (
     Rule(
@@ -52,7 +57,7 @@ class TrainerOperator:
     name: Final = "trainer"
 
     def definitions(self) -> Sequence[Mapping[str, Any]]:
-        """The three definitions; JobSet's belongs to JobSet."""
+        """The definitions; JobSet's belongs to JobSet."""
         return definitions()
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
@@ -66,7 +71,7 @@ class TrainerOperator:
         measured = manager.metrics
         registry = measured.registry if isinstance(measured, RuntimeMetrics) else Registry()
         metrics = TrainerMetrics(registry)
-        framework = default_framework()
+        framework = default_framework(*_progress(settings, environment))
         reporter = Reporter(manager.recorder(names.TRAIN_JOB_COMPONENT), metrics)
         rng = random.Random()  # noqa: S311  when to look again, no secret
         manager.add(train_job_controller(framework, settings, reporter, rng))
@@ -83,14 +88,35 @@ class TrainerOperator:
             return (decode(entry) for entry in informer.entries()) if informer.has_synced else ()
 
         metrics.follow(jobs)
+        if settings.public_namespace:
+            manager.add(PublicConfig(manager.client, settings.public_namespace))
+            manager.add_rules(*PUBLIC_RULES)
         if environment.is_embedded:
             manager.add(MissingDefinitions(manager.client))
         return OperatorWebhooks(
             configuration=names.WEBHOOK_CONFIGURATION,
             admission=trainer_webhooks(manager.api_reader, settings),
-            rules=_READ_BY_WEBHOOKS,
+            rules=(*_READ_BY_WEBHOOKS, *(PROGRESS_RULES if settings.progress else ())),
             checks={"trainer-jobset": jobset_check(manager)},
+            folders={FOLDER: ProgressReceiver(manager.client, metrics, LoopClock()).handle}
+            if settings.progress
+            else {},
         )
+
+
+def _progress(settings: TrainerSettings, environment: OperatorEnvironment) -> Iterable[Progress]:
+    """What lets trainings report; raises ``ConfigError`` where nobody could take the reports."""
+    if not settings.progress:
+        return ()
+    server = environment.server
+    if server is None:
+        raise ConfigError("operators.trainer.progress: there is no webhook server that could take reports")
+
+    def address() -> StatusServer:
+        served = server()
+        return StatusServer(served.url, served.ca_bundle)
+
+    return (Progress(address),)
 
 
 def trainer_webhooks(client: Client, settings: TrainerSettings) -> tuple[AdmissionWebhook, ...]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from quarterdeck.api import UnsetType
 from quarterdeck.runtime.metrics import Registry
 
 from . import names
@@ -62,6 +63,23 @@ class TrainerMetrics:
             "quarterdeck_trainer_jobset_recreated_total",
             "JobSets that were deleted to be made anew, because the API refused the change.",
         )
+        self.reports: Final = registry.counter(
+            "quarterdeck_trainer_progress_reports_total",
+            "Reports of trainings about themselves, by what became of them.",
+            ["result"],
+        )
+        for result in ("taken", "refused"):
+            self.reports.labelled(result)
+        self._progress: Final = registry.gauge(
+            "quarterdeck_trainer_progress_percentage",
+            "Percent of a training that is done, as it reports itself.",
+            ["ns", "trainjob"],
+        )
+        self._remaining: Final = registry.gauge(
+            "quarterdeck_trainer_estimated_remaining_seconds",
+            "Seconds that a training expects to take yet.",
+            ["ns", "trainjob"],
+        )
         for family in (self.ignored, self.keys_replaced, self.recreated):
             family.labelled()
 
@@ -69,10 +87,26 @@ class TrainerMetrics:
         """Count the TrainJobs of a cache at each reading; returns the function that ends it."""
 
         def refresh() -> None:
-            counts = Counter((job.metadata.namespace, state_of(job)) for job in jobs())
+            present = list(jobs())
+            counts = Counter((job.metadata.namespace, state_of(job)) for job in present)
             self._jobs.clear()
+            self._show_progress(present)
             for namespace in {namespace for namespace, _ in counts}:
                 for state in STATES:
                     self._jobs.labelled(namespace, state).set(counts[namespace, state])
 
         return self._registry.before_expose(refresh)
+
+    def _show_progress(self, jobs: Iterable[TrainJob]) -> None:
+        self._progress.clear()
+        self._remaining.clear()
+        for job in jobs:
+            said = job.status.trainer_status if job.status else None
+            if not said or state_of(job) != "running":
+                continue
+            for gauge, value in (
+                (self._progress, said.progress_percentage),
+                (self._remaining, said.estimated_remaining_seconds),
+            ):
+                if not isinstance(value, UnsetType):
+                    gauge.labelled(job.metadata.namespace, job.metadata.name).set(value)

@@ -20,6 +20,13 @@ ANCESTOR_LABEL: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 """On the template of a replicated job: which part of a TrainJob configures it."""
 SUPPORT_LABEL: Final = "trainer.kubeflow.org/support"
 DEPRECATED: Final = "deprecated"
+VALIDATION_LABEL: Final = "trainer.kubeflow.org/webhook-validation"
+"""On a runtime: ``disabled`` keeps the webhooks from looking at it."""
+DISABLED: Final = "disabled"
+PUBLIC_CONFIG: Final = "kubeflow-trainer-public"
+"""The ConfigMap that tells everybody which release this is."""
+RELEASE: Final = "v2.3.0"
+"""The release of Kubeflow Trainer whose manifests and SDK work."""
 FRAMEWORK_LABEL: Final = "trainer.kubeflow.org/framework"
 FINALIZER: Final = "trainer.kubeflow.org/resource-in-use"
 FIELD_MANAGER: Final = "trainer"
@@ -42,6 +49,8 @@ RESERVED_CONTAINERS: Final = (DATASET_INITIALIZER, MODEL_INITIALIZER, NODE)
 
 INITIALIZER_VOLUME: Final = "initializer"
 STORAGE_URI: Final = "STORAGE_URI"
+CACHE_SCHEME: Final = "cache://"
+"""Of datasets that an initializer keeps in memory."""
 TRAINER_PORT: Final = 29500
 RANK_FIELD: Final = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
@@ -105,6 +114,15 @@ FLUX_CURVE_PATH: Final = "/curve"
 FLUX_MEMORY_VOLUME: Final = "shared-memory"
 FLUX_MEMORY_PATH: Final = "/dev/shm"  # noqa: S108  a path in pods
 CURVE_CERTIFICATE: Final = "curve.cert"
+
+# Reports of progress.
+SERVER_URL: Final = "KUBEFLOW_TRAINER_SERVER_URL"
+SERVER_CA_CERT: Final = "KUBEFLOW_TRAINER_SERVER_CA_CERT"
+SERVER_TOKEN: Final = "KUBEFLOW_TRAINER_SERVER_TOKEN"
+SERVER_MOUNT: Final = "/var/run/secrets/kubeflow/trainer"
+TOKEN_VOLUME: Final = "kubeflow-trainer-token"
+PROGRESS_MANAGER: Final = "trainer-status"
+"""Field manager of what trainings report."""
 
 # Gang schedulers.
 COSCHEDULING_GROUP: Final = "scheduling.x-k8s.io"
@@ -172,6 +190,21 @@ def flux_scripts_name(job: str) -> str:
 def hostfile_name(job: str) -> str:
     """The ConfigMap with the hostfile of an MPI TrainJob."""
     return f"{job}-{HOSTFILE_VOLUME}"
+
+
+def tls_config_name(job: str) -> str:
+    """The ConfigMap with the authorities that the server of reports is trusted by."""
+    return f"{job}-tls-config"
+
+
+def status_path(namespace: str, job: str) -> str:
+    """Where a TrainJob is reported about."""
+    return f"/apis/{API_VERSION}/namespaces/{namespace}/trainjobs/{job}/status"
+
+
+def status_audience(namespace: str, job: str) -> str:
+    """Whom the tokens of a TrainJob's pods are meant for."""
+    return f"{API_VERSION}/namespaces/{namespace}/trainjobs/{job}/status"
 
 
 def snapshot_name(job: str) -> str:

@@ -23,6 +23,10 @@ class TrainerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Keep the runtime as a TrainJob first saw it, and go on with that when the runtime changes or goes."""
     protect_runtimes: bool = False
     """Keep runtimes from being deleted while TrainJobs use them, by a finalizer, as release 2.1 did."""
+    progress: bool = False
+    """Let trainings report how far they are: their pods get a token and the address of the webhook server."""
+    public_namespace: str = "kubeflow-system"
+    """Where everybody may read which release this is, as the SDK does; empty tells nobody."""
     validate_training_runtime_updates: bool = False
     """Check TrainingRuntimes on update as well; upstream checks only ClusterTrainingRuntimes."""
     finalizer_delay_seconds: float = 1.0

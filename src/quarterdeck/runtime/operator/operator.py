@@ -27,11 +27,27 @@ if TYPE_CHECKING:
     from quarterdeck.runtime.webhook import AdmissionWebhook
     from quarterdeck.wire.http import Handler
 
-__all__ = ["ENTRY_POINTS", "Operator", "OperatorEnvironment", "OperatorWebhooks", "installed_operators"]
+__all__ = [
+    "ENTRY_POINTS",
+    "Operator",
+    "OperatorEnvironment",
+    "OperatorWebhooks",
+    "ServedAddress",
+    "installed_operators",
+]
 
 ENTRY_POINTS: Final = "quarterdeck.operators"
 S = TypeVar("S")
 InitGate: TypeAlias = "Callable[[Pod, Container], bool]"
+
+
+class ServedAddress(msgspec.Struct, frozen=True):
+    """Where pods find what is served beside the webhooks."""
+
+    url: str
+    """``https://host:port``."""
+    ca_bundle: str
+    """PEM certificates that the server is trusted by; empty before it has one."""
 
 
 class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +63,9 @@ class OperatorEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """The service account that the program runs as, where that is known."""
     is_embedded: bool = False
     """Whether the cluster is the embedded one, which has no cloud and no machines: simulate them."""
+
+    server: Callable[[], ServedAddress] | None = None
+    """Where ``OperatorWebhooks.folders`` are reached, once they are served; ``None`` where nothing is."""
 
     registers_webhooks: bool = True
     """Whether the program registers the webhooks; otherwise certificate and registration are up to others."""
@@ -69,6 +88,8 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Names of the CRDs whose versions the operator converts, at ``/convert``."""
     rules: tuple[Rule, ...] = ()
     """What the handlers read of the cluster; the rights to register them are added."""
+    folders: Mapping[str, Handler] = {}
+    """Handlers served beside the webhooks, for all paths under theirs; who asks is the handler's affair."""
     endpoints: Mapping[str, Handler] = {}
     """Handlers by path, served beside the metrics to those whom the API server allows the path."""
     open_endpoints: Mapping[str, Handler] = {}

@@ -90,7 +90,8 @@ class WebhookServer:
         self._routes: Final[dict[str, Route]] = {}
         self._webhooks: Final[list[AdmissionWebhook]] = []
         self._conversion: ConversionEndpoint | None = None
-        self._http: Final = path_server(self._routes.get)
+        self._folders: Final[dict[str, Route]] = {}
+        self._http: Final = path_server(self._find)
         self._stack: AsyncExitStack | None = None
 
     def add(self, *webhooks: AdmissionWebhook) -> None:
@@ -117,6 +118,20 @@ class WebhookServer:
         self._routes[path] = Route(_instrumented(traced, self._metrics.webhook(path)), body_limit)
         _log.info("Registering webhook", path=path)
 
+    def register_folder(self, path: str, handler: Handler, *, body_limit: int = endpoint.BODY_LIMIT) -> None:
+        """Serve any HTTP handler for all paths under one; counted and timed under that one."""
+        if path in self._folders:
+            raise ConfigError(f"can't register duplicate path: {path}")
+        self._folders[path] = Route(_instrumented(handler, self._metrics.webhook(path)), body_limit)
+
+    def _find(self, path: str) -> Route | None:
+        found = self._routes.get(path)
+        if found is None:
+            for folder, route in self._folders.items():
+                if path.startswith(f"{folder}/"):
+                    return route
+        return found
+
     @property
     def webhooks(self) -> tuple[AdmissionWebhook, ...]:
         """The admission handlers served."""
@@ -130,7 +145,7 @@ class WebhookServer:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to serve."""
-        return not self._routes
+        return not self._routes and not self._folders
 
     def bind(self, client: Client, publish: Publish | None = None) -> None:
         """Give self-signed certificates the client they need, and the way to publish their bundle."""

@@ -197,9 +197,42 @@ def test_the_shipped_runtimes_are_all_there() -> None:
     found = {each["metadata"]["name"] for each in yaml.safe_load_all(text) if each}
     assert found == {
         "torch-distributed",
+        "torch-distributed-with-cache",
+        "jax-distributed",
+        "xgboost-distributed",
         "deepspeed-distributed",
         "mlx-distributed",
         "torchtune-llama3.2-1b",
         "torchtune-llama3.2-3b",
         "torchtune-qwen2.5-1.5b",
+    }
+
+
+def test_without_a_server_there_are_no_reports_of_progress() -> None:
+    manager = Program(Config(server="https://127.0.0.1"), []).manager
+    environment = OperatorEnvironment(name="trainer", settings={"progress": True})
+    with pytest.raises(ConfigError, match="there is no webhook server that could take reports"):
+        operator().setup(manager, environment)
+    assert program().registrations[0].folders == {}
+    assert list(program(progress=True).registrations[0].folders) == [
+        "/apis/trainer.kubeflow.org/v1alpha1/namespaces"
+    ]
+
+
+def test_runtimes_may_ask_not_to_be_looked_at() -> None:
+    (registration,) = program().registrations
+    made = webhook_configurations(
+        registration.configuration, registration.admission, UrlTarget("https://127.0.0.1:1")
+    )
+    selectors = {
+        webhook["name"].split(".")[1]: webhook.get("objectSelector")
+        for each in made
+        for webhook in each.to_dict()["webhooks"]
+    }
+    key = "trainer.kubeflow.org/webhook-validation"
+    unless = {"matchExpressions": [{"key": key, "operator": "NotIn", "values": ["disabled"]}]}
+    assert selectors == {
+        "trainjob": None,
+        "trainingruntime": unless,
+        "clustertrainingruntime": unless,
     }

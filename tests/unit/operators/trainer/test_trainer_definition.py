@@ -8,7 +8,13 @@ import pytest
 
 from quarterdeck.api import DynamicObject, UnsetType, crd, to_dict
 from quarterdeck.errors import ApiError, Invalid
-from quarterdeck.operators.trainer.types import KINDS, ClusterTrainingRuntime, TrainingRuntime, TrainJob
+from quarterdeck.operators.trainer.types import (
+    KINDS,
+    ClusterTrainingRuntime,
+    OptimizationJob,
+    TrainingRuntime,
+    TrainJob,
+)
 from quarterdeck.testing import TestCluster
 
 from .trainerkit import runtime, train_job
@@ -41,6 +47,18 @@ def test_names_and_scope(kind: Any, plural: str, scope: str, has_status: bool) -
 def test_columns() -> None:
     assert version(TrainJob)["additionalPrinterColumns"] == [
         {"jsonPath": ".status.conditions[-1:].type", "name": "State", "type": "string"},
+        {
+            "jsonPath": ".status.trainerStatus.progressPercentage",
+            "name": "Progress",
+            "type": "integer",
+            "description": "Percent of the training that is done, as it reports itself",
+        },
+        {
+            "jsonPath": ".status.trainerStatus.estimatedRemainingSeconds",
+            "name": "Remaining",
+            "type": "integer",
+            "description": "Seconds that the training expects to take yet",
+        },
         {"jsonPath": ".metadata.creationTimestamp", "name": "Age", "type": "date"},
     ]
     assert "additionalPrinterColumns" not in version(TrainingRuntime)
@@ -111,7 +129,8 @@ async def test_what_jobs_may_say(cluster: TestCluster) -> None:
         ({"podTemplateOverrides": [{"spec": {}}]}, "targetJobs"),
         ({"podTemplateOverrides": [{"targetJobs": [{"name": ""}]}]}, "targetJobs[0].name"),
         ({"activeDeadlineSeconds": 0}, "activeDeadlineSeconds"),
-        ({"runtimePatches": [{"manager": "nobody"}]}, "runtimePatches[0].manager"),
+        ({"runtimePatches": [{"manager": ""}]}, "runtimePatches[0].manager"),
+        ({"runtimePatches": [{"manager": "x" * 254}]}, "runtimePatches[0].manager"),
         ({"runtimePatches": [{"manager": "a.b/c"}, {"manager": "a.b/c"}]}, "Duplicate value"),
         ({"trainer": {"numProcPerNode": 0}}, "numProcPerNode must be greater than or equal to 1"),
         ({"trainer": {"numProcPerNode": -1}}, "numProcPerNode must be greater than or equal to 1"),
@@ -223,3 +242,53 @@ async def test_rules_of_jobsets_hold_inside_runtimes(cluster: TestCluster) -> No
     free = stored.to_dict()
     free["spec"]["mlPolicy"] = {"numNodes": 5}
     await cluster.client.update(TrainingRuntime.from_dict(free))
+
+
+def search(**spec: Any) -> Json:
+    parameter = {"name": "lr", "searchSpace": {"logUniform": {"min": "1e-4", "max": "0.1"}}}
+    return {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "OptimizationJob",
+        "metadata": {"generateName": "search-", "namespace": "default"},
+        "spec": {
+            "objectives": [{"metric": "loss"}],
+            "parameters": [parameter],
+            "trainJobTemplate": {"spec": {"runtimeRef": {"name": "x"}}},
+            **spec,
+        },
+    }
+
+
+@pytest.mark.cluster(crds=[OptimizationJob])
+async def test_searches_for_parameters(cluster: TestCluster) -> None:
+    stored = await cluster.client.create(DynamicObject(search()))
+    spec = stored.to_dict()["spec"]
+    assert (spec["numTrials"], spec["parallelTrials"], spec["searchAlgorithm"]) == (1, 1, {"random": {}})
+    assert spec["objectives"] == [{"metric": "loss", "direction": "Minimize"}]
+    with pytest.raises(
+        Invalid, match="OptimizationJobSpec is immutable and cannot be updated after creation"
+    ):
+        await cluster.client.update(DynamicObject({**stored.to_dict(), "spec": {**spec, "numTrials": 2}}))
+    name = {"name": "p"}
+    for change, text in (
+        ({"numTrials": 2, "parallelTrials": 3}, "parallelTrials cannot exceed numTrials"),
+        ({"searchAlgorithm": {"grid": {}}}, "Grid search requires all parameters to be Categorical"),
+        (
+            {"searchAlgorithm": {"grid": {}, "random": {}}},
+            "exactly one of the fields in [random grid] must be",
+        ),
+        ({"objectives": [{"metric": "a"}, {"metric": "b"}]}, "spec.objectives"),
+        ({"parameters": [{**name, "searchSpace": {}}]}, "exactly one of the fields in [uniform logUniform"),
+        (
+            {"parameters": [{**name, "searchSpace": {"uniform": {"min": "2", "max": "1"}}}]},
+            "min must be strictly less than max",
+        ),
+        (
+            {"parameters": [{**name, "searchSpace": {"logUniform": {"min": "0", "max": "1"}}}]},
+            "min must be strictly greater than 0",
+        ),
+        ({"parameters": [{**name, "searchSpace": {"uniform": {"min": "x", "max": "1"}}}]}, "uniform.min"),
+    ):
+        assert text in await refusal(cluster, search(**change)), change
+    grid = {"parameters": [{**name, "searchSpace": {"categorical": {"choices": ["8", "16"]}}}]}
+    assert await refusal(cluster, search(searchAlgorithm={"grid": {}}, **grid)) == ""

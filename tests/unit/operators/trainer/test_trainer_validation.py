@@ -338,3 +338,9 @@ def test_warnings_about_deprecated_runtimes() -> None:
 def test_the_manager_of_a_patch_is_a_domain_with_a_path(manager: str, problem: str) -> None:
     (found,) = violations(train_job(runtimePatches=patches(manager)), runtime())
     assert found.startswith(f"spec.runtimePatches.manager: {problem}")
+
+
+def test_a_dataset_in_memory_needs_no_volume() -> None:
+    job = train_job(initializer={"dataset": {"storageUri": "cache://catalog/table"}})
+    made_of = runtime(replicated("dataset-initializer", ancestor="dataset-initializer"), trainer())
+    assert violations(job, made_of) == []

@@ -22,6 +22,7 @@ from .plugin import (
     EnvOwner,
     MLPolicyEnforcer,
     Plugin,
+    PodEnforcer,
     PodGroupEnforcer,
     PodNetwork,
     Present,
@@ -49,6 +50,7 @@ class Framework:
         self._ml_policies: Final = tuple(p for p in plugins if isinstance(p, MLPolicyEnforcer))
         self._env_owners: Final = tuple(p for p in plugins if isinstance(p, EnvOwner))
         self._pod_groups: Final = tuple(p for p in plugins if isinstance(p, PodGroupEnforcer))
+        self._pods: Final = tuple(p for p in plugins if isinstance(p, PodEnforcer))
         self._networks: Final = tuple(p for p in plugins if isinstance(p, PodNetwork))
         self._builders: Final = tuple(p for p in plugins if isinstance(p, ComponentBuilder))
         self._validations: Final = tuple(p for p in plugins if isinstance(p, CustomValidation))
@@ -80,6 +82,8 @@ class Framework:
                 policy.enforce_ml_policy(info, job)
             for gang in self._pod_groups:
                 gang.enforce_pod_group_policy(info, job)
+            for each in self._pods:
+                each.enforce_pods(info, job)
         for network in self._networks:
             network.identify_pods(info)
         made = [component for builder in self._builders for component in builder.build(info, job, present)]

@@ -71,7 +71,7 @@ def _validate_patches(info: Info, spec: TrainJobSpec) -> Iterator[FieldError]:
 
 
 def _validate_manager(manager: str) -> Iterator[FieldError]:
-    """A manager is a domain with a path; the definition says so too, that of upstream does not."""
+    """A manager is a domain with a path; the definition only looks at its length."""
     field = f"{_PATCHES}.manager"
     domain, _, path = manager.partition("/")
     if not manager:

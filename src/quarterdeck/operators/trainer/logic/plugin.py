@@ -28,6 +28,7 @@ __all__ = [
     "EnvOwner",
     "MLPolicyEnforcer",
     "Plugin",
+    "PodEnforcer",
     "PodGroupEnforcer",
     "PodNetwork",
     "Present",
@@ -160,6 +161,15 @@ class PodGroupEnforcer(Protocol):
 
     def enforce_pod_group_policy(self, info: Info, job: TrainJob) -> None:
         """Complete ``info``; does nothing if the policy is another plugin's."""
+        ...
+
+
+@runtime_checkable
+class PodEnforcer(Protocol):
+    """Gives pods what has to do neither with their framework nor with their scheduler."""
+
+    def enforce_pods(self, info: Info, job: TrainJob) -> None:
+        """Complete ``info``."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""The three kinds and their definitions, and the kinds of others that the operator writes."""
+"""The kinds and their definitions, and the kinds of others that the operator writes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from quarterdeck.api import Resource, crd
 
+from .optimization import OptimizationJob
 from .override import ContainerOverride, PodTemplateOverride, PodTemplateSpecOverride, RuntimePatch
 from .podgroup import (
     CoschedulingPodGroup,
@@ -30,6 +31,7 @@ from .trainjob import (
     JobStatus,
     RuntimeRef,
     Trainer,
+    TrainerStatus,
     TrainJob,
     TrainJobSpec,
     TrainJobStatus,
@@ -48,6 +50,7 @@ __all__ = [
     "JobStatus",
     "MLPolicy",
     "MpiPolicy",
+    "OptimizationJob",
     "PodGroupPolicy",
     "PodTemplateOverride",
     "PodTemplateSpecOverride",
@@ -58,6 +61,7 @@ __all__ = [
     "TrainJobSpec",
     "TrainJobStatus",
     "Trainer",
+    "TrainerStatus",
     "TrainingRuntime",
     "TrainingRuntimeSpec",
     "VolcanoPodGroup",
@@ -69,5 +73,6 @@ KINDS: Final[tuple[type[Resource], ...]] = (TrainJob, TrainingRuntime, ClusterTr
 
 
 def definitions() -> list[dict[str, Any]]:
-    """The three CustomResourceDefinitions."""
-    return [crd(kind) for kind in KINDS]
+    """The CustomResourceDefinitions; OptimizationJobs are only stored."""
+    stored: tuple[type[Resource], ...] = (*KINDS, OptimizationJob)
+    return [crd(kind) for kind in stored]

@@ -17,7 +17,6 @@ from quarterdeck.api import (
     Model,
     ObjectMeta,
     OptionalTime,
-    Pattern,
     Required,
     Seq,
     omitempty,
@@ -34,10 +33,6 @@ from quarterdeck.api.k8s.pod import PodSchedulingGate, PodSecurityContext
 
 from .constraint import FEW, IMMUTABLE, LABEL, NAME
 
-_DOMAIN_PATH: Final = Pattern(
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/"
-    r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$"
-)
 _SECRETS: Final = Len(max=64)
 _CONTAINERS: Final = Len(max=64)
 _GATES: Final = Len(max=16)
@@ -165,8 +160,8 @@ class TrainingRuntimeSpecPatch(Model):
 class RuntimePatch(Model):
     """What one manager changes of the runtime for this TrainJob."""
 
-    manager: Annotated[str, Required(), Len(1, 253), _DOMAIN_PATH] = omitempty("")
-    """Who makes the change: a domain and a path."""
+    manager: Annotated[str, Required(), LABEL] = omitempty("")
+    """Who makes the change: a domain and a path, which the webhook looks at."""
     time: OptionalTime = UNSET
     """When the patch was changed; filled in on admission."""
     training_runtime_spec: Maybe[TrainingRuntimeSpecPatch] = UNSET

@@ -146,7 +146,7 @@ class TrainerStatus(Model):
     progress_percentage: Annotated[Maybe[int], Int32, Ge(0), Le(100)] = UNSET
     estimated_remaining_seconds: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
     metrics: Annotated[Seq[TrainerMetric], Atomic(), Len(max=256)] = omitempty(())
-    last_updated_time: Annotated[OptionalTime, Required()] = UNSET
+    last_updated_time: OptionalTime = UNSET
 
 
 class TrainJobStatus(Model):
@@ -162,7 +162,22 @@ class TrainJob(
     group=names.GROUP,
     version=names.VERSION,
     status=True,
-    columns=[Column("State", ".status.conditions[-1:].type"), Column.age()],
+    columns=[
+        Column("State", ".status.conditions[-1:].type"),
+        Column(
+            "Progress",
+            ".status.trainerStatus.progressPercentage",
+            type="integer",
+            description="Percent of the training that is done, as it reports itself",
+        ),
+        Column(
+            "Remaining",
+            ".status.trainerStatus.estimatedRemainingSeconds",
+            type="integer",
+            description="Seconds that the training expects to take yet",
+        ),
+        Column.age(),
+    ],
     rules=[
         Cel(
             "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",

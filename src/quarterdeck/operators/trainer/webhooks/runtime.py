@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from quarterdeck.api import LabelSelector, LabelSelectorRequirement
 from quarterdeck.operators.trainer import names
 from quarterdeck.operators.trainer.logic.runtimerule import is_deprecated, runtime_warning, validate_runtime
 from quarterdeck.operators.trainer.types import AnyRuntime, ClusterTrainingRuntime, TrainingRuntime
@@ -9,6 +12,13 @@ from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
 
 __all__ = ["runtime_webhooks"]
+
+
+_LOOKED_AT: Final = LabelSelector(
+    match_expressions=(
+        LabelSelectorRequirement(key=names.VALIDATION_LABEL, operator="NotIn", values=(names.DISABLED,)),
+    )
+)
 
 
 def runtime_webhooks(*, checks_updates: bool) -> tuple[AdmissionWebhook, ...]:
@@ -19,12 +29,14 @@ def runtime_webhooks(*, checks_updates: bool) -> tuple[AdmissionWebhook, ...]:
             create=_check,
             update=_check_update if checks_updates else None,
             name=f"validator.trainingruntime.{names.GROUP}",
+            object_selector=_LOOKED_AT,
         ),
         Validator(
             ClusterTrainingRuntime,
             create=_check_created,
             update=_check_update,
             name=f"validator.clustertrainingruntime.{names.GROUP}",
+            object_selector=_LOOKED_AT,
         ),
     )
 

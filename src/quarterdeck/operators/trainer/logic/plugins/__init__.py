@@ -22,6 +22,7 @@ def default_plugins() -> tuple[Plugin, ...]:
     return (Torch(), Mpi(), PlainML(), Jax(), XGBoost(), Flux(), CoScheduling(), Volcano(), JobSetPlugin())
 
 
-def default_framework() -> Framework:
-    """A framework of all of them."""
-    return Framework(default_plugins())
+def default_framework(*more: Plugin) -> Framework:
+    """A framework of all of them, and perhaps some more before the last, which builds the JobSet."""
+    *plugins, last = default_plugins()
+    return Framework((*plugins, *more, last))

@@ -175,19 +175,21 @@ def _validate_initializers(info: Info, job: TrainJob) -> list[FieldError]:
     steps = ((names.DATASET_INITIALIZER, initializer.dataset), (names.MODEL_INITIALIZER, initializer.model))
     found: list[FieldError] = []
     for step, wanted in steps:
-        problem = _initializer_problem(info, step) if wanted else ""
+        problem = _initializer_problem(info, step, wanted) if wanted else ""
         if problem:
             found.append(fielderror.invalid("spec.runtimeRef", spec.runtime_ref, problem))
     return found
 
 
-def _initializer_problem(info: Info, step: str) -> str:
+def _initializer_problem(info: Info, step: str, wanted: InitializerStep) -> str:
     pods = info.pod_set(step)
     if pods is None:
         return f"must have {step} job when trainJob is configured with input {_CONFIGURED[step]}"
     container = pods.container(step)
     if container is None:
         return f"must have container with name - {step} in the {step} job"
+    if (wanted.storage_uri or "").startswith(names.CACHE_SCHEME):
+        return ""  # it is served from memory, not put on a volume
     mounts = container.get("volumeMounts") or ()
     if not any(mount.get("name") == names.INITIALIZER_VOLUME for mount in mounts):
         return (
