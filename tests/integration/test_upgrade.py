@@ -1,7 +1,7 @@
 """A new release takes over what the one before made: nothing restarts, nothing is written without need.
 
-A cluster is stopped and started again on its data, as it is at an upgrade: the second start reads the objects,
-installs its definitions and reconciles. Pods must be the same afterwards, and specs unchanged.
+A cluster is stopped and started again on its data, as it is at an upgrade: the second start reads the
+objects, installs its definitions and reconciles. Pods must be the same afterwards, and specs unchanged.
 """
 
 from __future__ import annotations

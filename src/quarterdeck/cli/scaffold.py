@@ -221,8 +221,8 @@ $$ kubectl apply --server-side -k deploy/production
 $$ helm install $project deploy/chart --namespace $project-system --create-namespace
 ```
 
-Install Quarterdeck first, in the same environment. `quarterdeck new kind KIND`, `quarterdeck new webhook KIND`
-and `quarterdeck new version KIND VERSION` add to it.
+Install Quarterdeck first, in the same environment. `quarterdeck new kind KIND`,
+`quarterdeck new webhook KIND` and `quarterdeck new version KIND VERSION` add to it.
 """
 
 _OPERATOR: Final = """\
