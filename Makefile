@@ -7,7 +7,7 @@ ARGS ?=
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart sbom
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,8 +51,16 @@ mutants: $(STAMP) ## do the unit tests notice? ARGS="runtime --seconds 600 --see
 bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 	@$(BIN)/python -m benchmarks $(ARGS)
 
-docs: $(STAMP) ## rebuild generated pages, run the examples in the docs
+docs: $(STAMP) ## rebuild generated pages, run the examples in the docs, build the site
 	@$(BIN)/python tools/docs.py $(ARGS)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@$(BIN)/python -m mkdocs build --quiet && echo "the site is in build/site"
+
+chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
+	@$(BIN)/python tools/chart.py
+
+sbom: $(STAMP) ## the software bill of materials, into dist/sbom.json
+	@mkdir -p dist && $(BIN)/python tools/sbom.py > dist/sbom.json
 
 cases: $(STAMP) ## run case files over the wire: make cases FILES="a.json b.json" [KUBECONFIG=file]
 	@$(BIN)/python -m tests.harness $(if $(KUBECONFIG),--kubeconfig $(KUBECONFIG)) $(ARGS) $(FILES)

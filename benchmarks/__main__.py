@@ -9,6 +9,7 @@ NAMES = (
     "apiserver",
     "inprocess",
     "responsiveness",
+    "cluster",
     "pages",
     "queue",
     "reconcile",

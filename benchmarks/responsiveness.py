@@ -8,8 +8,10 @@ as often as a quick one). Meanwhile
 - ``gang``: a PodCliqueSet of 5,000 pods comes up under ``quarterdeck up --nodes 60``;
 - ``table``: 10,000 pods are listed as a Table, again and again, by another client.
 
-What is printed are delays from the moment a request was due. Beside ``table`` the same is done to the real
-kube-apiserver, if `make kube` has built it; there is nothing real that plays ``gang`` on one machine.
+What is printed are delays from the moment a request was due: by the clock, and in the server's own work (how
+long its event loop ran meanwhile), which does not grow when other programs keep the machine busy. Beside
+``table`` the same is done to the real kube-apiserver, if `make kube` has built it, by the clock alone: it has
+no loop. There is nothing real that plays ``gang`` on one machine.
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import uvloop
 
 from . import wire
-from .apiserver import Embedded, Real, is_built, pods
+from .apiserver import Embedded, Real, Server, is_built, pods
 from .grove import PER_GROUP, pod_clique_set
 
 PERIOD = 0.01
@@ -39,14 +42,29 @@ _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _PROBE = wire.render("GET", "/api/v1/namespaces/default")
 
 
-async def probe(server: wire.Target, busy: Awaitable[None]) -> list[float]:
-    """Delays in milliseconds of requests that are due every 10 ms, until ``busy`` ends."""
+class Delays(NamedTuple):
+    """What a client saw, in milliseconds, in order of size."""
+
+    by_clock: list[float]
+    in_work: list[float]
+    """Empty where there is no loop to look at."""
+
+
+def worked(pid: int) -> float:
+    """Seconds that the first thread of a process has run."""
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text().split()[0]) / 1e9
+
+
+async def probe(server: wire.Target, pid: int | None, busy: Awaitable[None]) -> Delays:
+    """Delays of requests that are due every 10 ms, until ``busy`` ends."""
     idle: asyncio.LifoQueue[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = asyncio.LifoQueue()
     for _ in range(SPARE_CONNECTIONS):
         idle.put_nowait(await asyncio.open_connection(server.host, server.port, ssl=server.context))
     delays: list[float] = []
+    work: list[float] = []
 
     async def ask(due: float) -> None:
+        before = worked(pid) if pid else 0.0
         reader, writer = await idle.get()
         writer.write(_PROBE)
         head = await reader.readuntil(b"\r\n\r\n")
@@ -54,34 +72,42 @@ async def probe(server: wire.Target, busy: Awaitable[None]) -> list[float]:
             raise wire.RequestError(head.decode(errors="replace"))
         await reader.readexactly(int(head.lower().split(b"content-length: ", 1)[1].split(b"\r\n", 1)[0]))
         delays.append((time.perf_counter() - due) * 1e3)
+        if pid:
+            work.append((worked(pid) - before) * 1e3)
         idle.put_nowait((reader, writer))
 
     async with asyncio.TaskGroup() as group:
-        work = asyncio.ensure_future(busy)
+        load = asyncio.ensure_future(busy)
         due = time.perf_counter()
-        while not work.done():
+        while not load.done():
             due += PERIOD
             await asyncio.sleep(due - time.perf_counter())
             group.create_task(ask(due))
-        await work
+        await load
     while not idle.empty():
         idle.get_nowait()[1].close()
-    return sorted(delays)
+    return Delays(sorted(delays), sorted(work))
 
 
-def report(name: str, delays: list[float]) -> bool:
-    """Print what the client saw; whether it is within the limits."""
-    p50, p99, most = (delays[int(len(delays) * share)] for share in (0.5, 0.99, 0.99999))
-    good = p99 <= P99_LIMIT and most <= MAXIMUM_LIMIT
-    verdict = "ok" if good else f"ABOVE p99 {P99_LIMIT:.0f} ms or maximum {MAXIMUM_LIMIT:.0f} ms"
-    figures = f"p50 {p50:7.2f} ms  p99 {p99:7.2f} ms  maximum {most:7.2f} ms"
-    print(f"  {name:26} {len(delays):>6,} requests  {figures}  {verdict}", flush=True)
+def report(name: str, delays: Delays) -> bool:
+    """Print what the client saw; whether it is within the limits by the clock."""
+    good = False
+    samples = {"by the clock": delays.by_clock, "in its work": delays.in_work}
+    for how, sample in samples.items():
+        if not sample:
+            continue
+        p50, p99, most = (sample[int(len(sample) * share)] for share in (0.5, 0.99, 0.99999))
+        is_within = p99 <= P99_LIMIT and most <= MAXIMUM_LIMIT
+        good = good or (is_within and how == "by the clock")
+        verdict = "ok" if is_within else f"ABOVE p99 {P99_LIMIT:.0f} ms or maximum {MAXIMUM_LIMIT:.0f} ms"
+        figures = f"p50 {p50:7.2f} ms  p99 {p99:7.2f} ms  maximum {most:7.2f} ms"
+        print(f"  {name:20} {how:12} {len(sample):>6,} requests  {figures}  {verdict}", flush=True)
     return good
 
 
 @contextmanager
-def cluster(nodes: int) -> Iterator[wire.Target]:
-    """``quarterdeck up`` as a process of its own."""
+def cluster(nodes: int) -> Iterator[tuple[wire.Target, int]]:
+    """``quarterdeck up`` as processes of its own; where it listens, and the server's process."""
     with tempfile.TemporaryDirectory(prefix="quarterdeck-bench-") as directory:
         kubeconfig = Path(directory, "kubeconfig")
         command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--nodes", str(nodes)]
@@ -91,7 +117,7 @@ def cluster(nodes: int) -> Iterator[wire.Target]:
             assert process.stdout is not None
             if not process.stdout.readline().startswith(b"ready"):
                 raise RuntimeError("the cluster did not start")
-            yield wire.target(kubeconfig)
+            yield wire.target(kubeconfig), process.pid
         finally:
             process.terminate()
             process.wait()
@@ -137,9 +163,9 @@ async def _quiet() -> None:
     await asyncio.sleep(2)
 
 
-async def _probe_tables(server: wire.Target, count: int, name: str) -> bool:
-    await wire.load(server, pods(count, "listed"), 32)
-    return report(name, await probe(server, tables(server)))
+async def _probe_tables(server: Server, pid: int | None, count: int, name: str) -> bool:
+    await wire.load(server.target, pods(count, "listed"), 32)
+    return report(name, await probe(server.target, pid, tables(server.target)))
 
 
 def _run(work: Callable[[], Awaitable[bool]]) -> bool:
@@ -158,18 +184,18 @@ def main(arguments: list[str]) -> int:
     good = True
     if options.only in (None, "gang"):
         print(f"a PodCliqueSet of {options.pods:,} pods comes up on 60 nodes")
-        with cluster(60) as server:
+        with cluster(60) as (server, pid):
 
             async def both() -> bool:
-                report("quiet", await probe(server, _quiet()))
-                return report("while it comes up", await probe(server, gang(server, options.pods)))
+                report("quiet", await probe(server, pid, _quiet()))
+                return report("while it comes up", await probe(server, pid, gang(server, options.pods)))
 
             good = _run(both) and good
     if options.only in (None, "table"):
         print(f"{options.listed:,} pods are listed as a Table by another client")
         with Embedded("memory") as ours:
-            good = _run(lambda: _probe_tables(ours.target, options.listed, "quarterdeck")) and good
+            good = _run(lambda: _probe_tables(ours, ours.pids[0], options.listed, "quarterdeck")) and good
         if is_built():
             with Real(fsync=False) as real:
-                _run(lambda: _probe_tables(real.target, options.listed, "kube-apiserver"))
+                _run(lambda: _probe_tables(real, None, options.listed, "kube-apiserver"))
     return 0 if good else 1

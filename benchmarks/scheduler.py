@@ -1,14 +1,16 @@
 """Gang scheduling: the CPU of one cycle, how it grows, and a naive scheduler on the same cluster.
 
-    python -m benchmarks scheduler [--only cycle|growth|saturated|large|peer] [--nodes N] [--pods N]
+    python -m benchmarks scheduler [--nodes N] [--pods N]
+        [--only cycle|growth|saturated|reclaim|large|look|peer]
 
 `cycle`: nodes with 8 GPUs each, pending pods in gangs of 8 to 64 in 100 queues of 10 departments; with and
 without topology constraints, and again when everything that fits is running. `growth`: twice the nodes and
 twice the pods, several times. `saturated`: no GPU is free, and gangs of other queues, then gangs of higher
-priority, want some: cycles that reclaim and preempt. `peer`: the same small clusters scheduled here and by
+priority, want some: cycles that reclaim and preempt. `reclaim`: the shape of KAI-Scheduler's own benchmark of
+it. `peer`: the same small clusters scheduled here and by
 the scheduler of `benchmarks/naive`, which copies its state at every checkpoint and scores all nodes for
 every pod; the outcomes must be equal. `large`, only if it is asked for: 20,000 nodes with 200,000 pods that
-run, and 10,000 that wait.
+run, and 10,000 that wait; with `look`, what the operator's look at as many objects costs.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from msgspec.structs import replace
 
 from benchmarks import naive
+from benchmarks.clusterlook import bench_look
 from quarterdeck.api import Key
 from quarterdeck.scheduler import Action, CycleResult, Settings, Snapshot, schedule
 from quarterdeck.scheduler.decision import Bind, Evict, Pipeline, Unschedulable
@@ -75,7 +79,7 @@ class Cluster:
         while count > 0:
             size = min(self.random.randint(*GANG), count)
             constraint = CONSTRAINT if near and len(self.groups) % 2 else TopologyConstraint()
-            self._gang(size, leaves, priorities, size, constraint)
+            self.gang(size, leaves, priorities, size, constraint)
             count -= size
 
     def run(self, leaves: list[str]) -> None:
@@ -85,7 +89,7 @@ class Cluster:
             start = len(self.pods)
             size = self.random.randint(*GANG)
             least = size // 2 if len(self.groups) % 3 == 0 else size
-            self._gang(size, leaves, (50,), least, TopologyConstraint())
+            self.gang(size, leaves, (50,), least, TopologyConstraint())
             for index in range(start, len(self.pods)):
                 while at < len(self.nodes) and not self._free[at]:
                     at += 1
@@ -101,15 +105,16 @@ class Cluster:
         while len(self.pods) < count:
             start = len(self.pods)
             size = self.random.randint(*GANG)
-            self._gang(size, self.leaves, (50,), size, TopologyConstraint())
+            self.gang(size, self.leaves, (50,), size, TopologyConstraint())
             for index in range(start, len(self.pods)):
                 node = self.nodes[index % len(self.nodes)].name
                 request = Resources(100, 1 << 20, 0)
                 self.pods[index] = replace(self.pods[index], phase="Running", node=node, request=request)
 
-    def _gang(
+    def gang(
         self, size: int, leaves: list[str], priorities: tuple[int, ...], least: int, near: TopologyConstraint
     ) -> None:
+        """A gang of pending pods."""
         number = len(self.groups)
         name = f"gang-{number:05}"
         self.groups.append(
@@ -281,6 +286,38 @@ def bench_saturated(nodes: int) -> bool:
     return True
 
 
+def bench_reclaim(sizes: list[int]) -> bool:
+    """KAI-Scheduler's own benchmark: every GPU runs a job of one pod, and a gang wants whole nodes."""
+    print("\nreclaim: a job on every GPU, and a gang that is entitled to every tenth node (CPU)")
+    good = True
+    costs: dict[int, float] = {}
+    for nodes in sizes:
+        snapshot = _full_cluster(nodes)
+        result, seconds = timed(partial(schedule, snapshot, Settings(actions=(Action.RECLAIM,))))
+        found = count(result)
+        costs[nodes] = seconds
+        good = good and found[Pipeline] == nodes // 10 and found[Evict] == nodes // 10 * GPUS
+        print(f"  {nodes:>6,} nodes {seconds:6.2f} s   {found[Evict]} evicted, {found[Pipeline]} promised")
+    growth = costs[sizes[-1]] / costs[sizes[0]]
+    print(f"  {sizes[-1] / sizes[0]:.0f}× the nodes, jobs and victims take {growth:.1f}× as long")
+    return good
+
+
+def _full_cluster(nodes: int) -> Snapshot:
+    cluster = Cluster(nodes, 2)
+    busy, entitled = cluster.leaves
+    for index in range(nodes * GPUS):
+        cluster.gang(1, [busy], (50,), 1, TopologyConstraint())
+        node = cluster.nodes[index % nodes].name
+        cluster.pods[-1] = replace(cluster.pods[-1], phase="Running", node=node)
+    cluster.gang(nodes // 10, [entitled], (50,), nodes // 10, TopologyConstraint())
+    whole = Resources(8000, 32 << 30, GPUS)
+    cluster.pods = [pod if pod.node else replace(pod, request=whole) for pod in cluster.pods]
+    shares = {busy: QueueResource(0, -1, 0), entitled: QueueResource(nodes * GPUS, -1, 0)}
+    cluster.queues = [replace(each, gpu=shares.get(each.name, UNLIMITED)) for each in cluster.queues]
+    return cluster.snapshot()
+
+
 def bench_large(nodes: int, running_pods: int, pods: int) -> bool:
     """A big cluster that is in use: a cycle that places pods, and the one after."""
     print(f"\nlarge: {nodes:,} nodes, {running_pods:,} running pods, {pods:,} pending (CPU)")
@@ -328,7 +365,9 @@ def bench_peer(rounds: int) -> bool:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks scheduler", description=__doc__)
-    parser.add_argument("--only", choices=("cycle", "growth", "saturated", "large", "peer"))
+    parser.add_argument(
+        "--only", choices=("cycle", "growth", "saturated", "reclaim", "large", "look", "peer")
+    )
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=10_000)
     parser.add_argument("--rounds", type=int, default=6, help="clusters for the peer")
@@ -341,8 +380,12 @@ def main(arguments: list[str]) -> int:
         good = bench_growth(sizes) and good
     if options.only in (None, "saturated"):
         good = bench_saturated(options.nodes) and good
+    if options.only in (None, "reclaim"):
+        good = bench_reclaim([options.nodes // 10, options.nodes // 5, options.nodes // 2]) and good
     if options.only == "large":
         good = bench_large(20_000, 200_000, 10_000) and good
+    if options.only in ("large", "look"):
+        good = bench_look(20_000, 200_000) and good
     if options.only in (None, "peer"):
         good = bench_peer(options.rounds) and good
     return 0 if good else 1

@@ -6,9 +6,10 @@
     python tools/conformance.py --suite e2e --server real --record
 
 The suites are our own API cases, controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the
-client-go program, built by ``tools/kube/build.sh suites``, and Kubernetes' own Conformance specs (``e2e``),
-built by ``tools/kube/build.sh conformance``. Each gets a fresh, empty server: cases and e2e one with
-controllers, the others one without, because they expect that. A spec that passes on the real server and not
+client-go program, built by ``tools/kube/build.sh suites``, and Kubernetes' own Conformance specs (``e2e``
+those of the API, ``workloads`` all others that need no container), built by ``tools/kube/build.sh
+conformance``. Each gets a fresh, empty server: cases and the specs one with controllers, and the specs nodes,
+the others one without, because they expect that. A spec that passes on the real server and not
 on ours is our failure; the exit code says whether there is one.
 
 The e2e specs take long, and what the real server does with them does not change: unless it is asked for, ours
@@ -43,7 +44,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 _INSIDE: Final = "QUARTERDECK_LOOPBACK_ONLY"
 
 #: Starts a fresh server, with or without controllers, and gives the path of its kubeconfig.
-Server = Callable[[bool], AbstractContextManager[Path]]
+Server = Callable[[str], AbstractContextManager[Path]]
 
 
 @dataclass
@@ -187,34 +188,54 @@ def run_e2e(kubeconfig: Path) -> Result:
     return result
 
 
+def run_workloads(kubeconfig: Path) -> Result:
+    """Kubernetes' Conformance specs beside those of the API that need no container."""
+    result = Result("workloads")
+    started = time.monotonic()
+    try:
+        result.passed, result.failed = e2e_suite.run_workloads(kubeconfig)
+    except (RuntimeError, subprocess.TimeoutExpired, TimeoutError) as error:
+        result.error = str(error)
+    result.seconds = time.monotonic() - started
+    return result
+
+
 SUITES: Final[dict[str, Callable[[Path], Result]]] = {
     "client": lambda kubeconfig: run_controller_runtime("client", kubeconfig),
     "cache": lambda kubeconfig: run_controller_runtime("cache", kubeconfig),
     "clientgo": run_clientgo,
     "cases": run_cases,
     "e2e": run_e2e,
+    "workloads": run_workloads,
 }
-#: suites that need the controllers every cluster has
-WITH_CONTROLLERS: Final = frozenset({"cases", "e2e"})
+#: what a cluster is started with, for suites that need more than a server
+CLUSTERS: Final[dict[str, tuple[str, ...]]] = {
+    "cases": ("--disable-admission-plugins", "ServiceAccount"),
+    "e2e": ("--operators", "none", "--nodes", str(e2e_suite.NODES)),
+    "workloads": ("--operators", "none", "--nodes", str(e2e_suite.NODES)),
+}
 #: suites that run on the real server only when that is asked for
 RECORDED: Final = frozenset({"e2e"})
+#: suites that run on ours alone: the real one's outcome is in the list
+OURS: Final = frozenset({"workloads"})
 
 
 @contextlib.contextmanager
-def real_server(controllers: bool) -> Iterator[Path]:
-    """A fresh kube-apiserver with etcd, and kube-controller-manager where it is asked for."""
-    with RealServer(fsync=False, controllers=controllers) as server:
+def real_server(suite: str) -> Iterator[Path]:
+    """A fresh kube-apiserver with etcd, and kube-controller-manager where the suite needs it."""
+    with RealServer(fsync=False, controllers=suite in CLUSTERS) as server:
         yield server.kubeconfig
 
 
 @contextlib.contextmanager
-def embedded_server(controllers: bool) -> Iterator[Path]:
+def embedded_server(suite: str) -> Iterator[Path]:
     """A fresh embedded server in its own process, as a user starts it."""
     with tempfile.TemporaryDirectory() as directory:
         kubeconfig = Path(directory) / "kubeconfig"
         program = str(Path(sys.executable).parent / "quarterdeck")
-        verb = "up" if controllers else "apiserver"
-        command = [program, verb, "--port", "0", "--kubeconfig", str(kubeconfig)]
+        verb = "up" if suite in CLUSTERS else "apiserver"
+        options = CLUSTERS.get(suite, ())
+        command = [program, verb, "--port", "0", "--kubeconfig", str(kubeconfig), *options]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             deadline = time.monotonic() + START_TIMEOUT
@@ -235,7 +256,7 @@ def embedded_server(controllers: bool) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _existing(kubeconfig: Path, controllers: bool) -> Iterator[Path]:
+def _existing(kubeconfig: Path, suite: str) -> Iterator[Path]:
     yield kubeconfig.absolute()
 
 
@@ -247,10 +268,10 @@ def run_all(servers: dict[str, Server], suites: Sequence[str]) -> dict[str, dict
     results: dict[str, dict[str, Result]] = {}
     for suite in suites:
         for name, server in servers.items():
-            if suite in RECORDED and name == "real" and len(servers) > 1:
+            if name == "real" and (suite in OURS or (suite in RECORDED and len(servers) > 1)):
                 continue
             print(f"{suite} on {name} ...", file=sys.stderr, flush=True)
-            with server(suite in WITH_CONTROLLERS) as kubeconfig:
+            with server(suite) as kubeconfig:
                 results.setdefault(suite, {})[name] = SUITES[suite](kubeconfig)
     return results
 
@@ -293,7 +314,7 @@ def main() -> int:
     options = parser.parse_args()
     servers = {name: SERVERS[name] for name in options.server or SERVERS}
     if options.kubeconfig:
-        servers = {"given": lambda controllers: _existing(options.kubeconfig, controllers)}
+        servers = {"given": lambda suite: _existing(options.kubeconfig, suite)}
     elif _INSIDE not in os.environ:
         netns = str(Path(__file__).parent / "kube" / "netns.sh")
         os.environ[_INSIDE] = "1"
@@ -302,9 +323,9 @@ def main() -> int:
         print("the real server and the suites are not built: run `make kube ARGS=suites` (needs Go)")
         return 0
     suites = options.suite or list(SUITES)
-    if "e2e" in suites and not e2e_suite.program().exists():
+    if {"e2e", "workloads"} & set(suites) and not e2e_suite.program().exists():
         print("Kubernetes' Conformance suite is not built: run `make kube ARGS=conformance` (needs Go)")
-        suites.remove("e2e")
+        suites = [each for each in suites if each not in ("e2e", "workloads")]
     results = run_all(servers, suites)
     for name, result in results.get("e2e", {}).items():
         if name == "real" and options.record:

@@ -2,6 +2,7 @@
 
     python tools/differential.py [--real KUBECONFIG] [--ours KUBECONFIG] [--only GLOB] [PROBES.json ...]
     sh tools/kube/netns.sh python tools/differential.py --controllers
+    sh tools/kube/netns.sh python tools/differential.py --node-authorizer
 
 A probe file is a list of {"id", "given"?: {"fixtures": [...], "hooks": {...}}, "steps": [...]} with the
 steps of the case files (method, path, query, body, ...) and no expectations: the real server is the
@@ -11,7 +12,8 @@ compared. With hooks, the calls they received are compared, too, unless `given.c
 compared after ids, times and revisions were replaced; revisions of objects by numbers in order of
 appearance, so that writes without effect show. Fixtures are those of tests/cases/apiserver.json. Without
 kubeconfigs both servers are started, fresh and alone; with ``--controllers`` they come with the controllers
-every cluster has, and the probes are those of tools/probes/cluster.
+every cluster has, and the probes are those of tools/probes/cluster. With ``--node-authorizer`` both know
+kubelets by their names (Node authorizer and NodeRestriction), and the probes are those of tools/probes/node.
 """
 
 from __future__ import annotations
@@ -288,14 +290,21 @@ def main() -> int:
     parser.add_argument("--ours", type=Path)
     parser.add_argument("--only", default="*")
     parser.add_argument("--controllers", action="store_true")
+    parser.add_argument("--node-authorizer", action="store_true")
     options = parser.parse_args()
     fixtures = json.loads((ROOT / "tests" / "cases" / "apiserver.json").read_text())["fixtures"]
     controllers = options.controllers
-    folder = ROOT / "tools" / "probes" / ("cluster" if controllers else "")
-    files = options.files or sorted(folder.glob("*.json"))
+    folder = "cluster" if controllers else "node" if options.node_authorizer else ""
+    files = options.files or sorted((ROOT / "tools" / "probes" / folder).glob("*.json"))
+    plugin = ["--enable-admission-plugins=NodeRestriction"] if options.node_authorizer else []
+    mode = ["--authorization-mode=Node"] if options.node_authorizer else []
     with ExitStack() as stack:
-        real_config = options.real or stack.enter_context(server.real(controllers=controllers))
-        ours_config = options.ours or stack.enter_context(server.embedded(controllers=controllers)).kubeconfig
+        real_config = options.real or stack.enter_context(
+            server.real([*plugin, *mode], controllers=controllers)
+        )
+        ours_config = (
+            options.ours or stack.enter_context(server.embedded(plugin, controllers=controllers)).kubeconfig
+        )
         hooks = HookServer()
         stack.callback(hooks.close)
         real = Side(load_kubeconfig(real_config).connect(), fixtures, hooks)

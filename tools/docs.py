@@ -20,7 +20,7 @@ _LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)\s]+))?[^)]*\)")
 _CODE = re.compile(r"^```.*?^```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 #: scripts that write a page from code; each knows `--check`
-_GENERATORS = ("tools/metrics_reference.py", "tools/options_reference.py")
+_GENERATORS = ("tools/metrics_reference.py", "tools/options_reference.py", "tools/field_reference.py")
 
 
 def pages() -> list[Path]:

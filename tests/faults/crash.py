@@ -75,7 +75,7 @@ class Connection:
         self._writer.close()
 
 
-class Ledger:
+class KnownWrites:
     """What the server acknowledged, and what may or may not have happened."""
 
     def __init__(self) -> None:
@@ -102,7 +102,7 @@ def start(directory: Path) -> tuple[subprocess.Popen[bytes], wire.Target]:
     return process, wire.target(kubeconfig)
 
 
-async def write(target: wire.Target, ledger: Ledger, who: int, dice: random.Random) -> None:
+async def write(target: wire.Target, writes: KnownWrites, who: int, dice: random.Random) -> None:
     """Write until the server is gone."""
     try:
         connection = await Connection.open(target)
@@ -112,7 +112,7 @@ async def write(target: wire.Target, ledger: Ledger, who: int, dice: random.Rand
     try:
         while True:
             name = f"w{who}-{dice.randrange(12)}"
-            present = ledger.known.get(name)
+            present = writes.known.get(name)
             counter: int | None = dice.randrange(10**9)
             document = {
                 "apiVersion": "v1",
@@ -128,30 +128,30 @@ async def write(target: wire.Target, ledger: Ledger, who: int, dice: random.Rand
                 call = ("DELETE", f"{path}/{name}", None)
             else:
                 call = ("PUT", f"{path}/{name}", document)
-            ledger.open.setdefault(name, []).append(counter)
+            writes.open.setdefault(name, []).append(counter)
             status, answer = await connection.request(*call)
             if status >= 300:
                 raise Lost(f"{call[0]} {name}: {status} {answer.get('message')}")
             rev = int(answer["metadata"].get("resourceVersion", 0))
-            ledger.acknowledge(name, rev, counter)
+            writes.acknowledge(name, rev, counter)
     except (OSError, asyncio.IncompleteReadError):
         return
     finally:
         connection.close()
 
 
-async def verify(target: wire.Target, ledger: Ledger, watch_from: int) -> int:
-    """Compare the stored state with the ledger; returns the revision of the list."""
+async def verify(target: wire.Target, writes: KnownWrites, watch_from: int) -> int:
+    """Compare the stored state with the writes; returns the revision of the list."""
     connection = await Connection.open(target)
     path = "/api/v1/namespaces/default/configmaps"
     status, listing = await connection.request("GET", path)
     assert status == 200
     rev = int(listing["metadata"]["resourceVersion"])
-    if rev < ledger.highest:
-        raise Lost(f"revision {rev} after a restart, {ledger.highest} was acknowledged before")
+    if rev < writes.highest:
+        raise Lost(f"revision {rev} after a restart, {writes.highest} was acknowledged before")
     stored = {item["metadata"]["name"]: item for item in listing["items"]}
-    for name in ledger.known.keys() | ledger.open.keys():
-        check(name, stored.get(name), ledger)
+    for name in writes.known.keys() | writes.open.keys():
+        check(name, stored.get(name), writes)
     newest = max((int(item["metadata"]["resourceVersion"]) for item in stored.values()), default=0)
     events = await connection.stream(f"{path}?watch=1&resourceVersion={watch_from}", newest)
     if events and events[0]["type"] == "ERROR":
@@ -165,18 +165,18 @@ async def verify(target: wire.Target, ledger: Ledger, watch_from: int) -> int:
     return rev
 
 
-def check(name: str, item: dict[str, Any] | None, ledger: Ledger) -> None:
+def check(name: str, item: dict[str, Any] | None, writes: KnownWrites) -> None:
     """The stored state of one object is the acknowledged one or that of a write without an answer."""
     counter = int(item["data"]["counter"]) if item else None
-    expected = ledger.known.get(name)
-    allowed = [expected[1] if expected else None, *ledger.open.get(name, [])]
+    expected = writes.known.get(name)
+    allowed = [expected[1] if expected else None, *writes.open.get(name, [])]
     if counter not in allowed:
-        raise Lost(f"{name}: stored {counter}, acknowledged {expected}, open {ledger.open.get(name)}")
+        raise Lost(f"{name}: stored {counter}, acknowledged {expected}, open {writes.open.get(name)}")
     rev = int(item["metadata"]["resourceVersion"]) if item else 0
     if item and expected and counter == expected[1] and rev != expected[0]:
         raise Lost(f"{name}: the same content at revision {rev}, acknowledged at {expected[0]}")
-    ledger.known[name] = (rev, counter) if counter is not None else None
-    ledger.open.pop(name, None)
+    writes.known[name] = (rev, counter) if counter is not None else None
+    writes.open.pop(name, None)
 
 
 def replay(events: list[dict[str, Any]], stored: dict[str, dict[str, Any]]) -> None:
@@ -187,13 +187,13 @@ def replay(events: list[dict[str, Any]], stored: dict[str, dict[str, Any]]) -> N
             raise Lost(f"{name}: watch says {event['type']}, the list says otherwise")
 
 
-async def one_round(directory: Path, ledger: Ledger, dice: random.Random) -> None:
+async def one_round(directory: Path, writes: KnownWrites, dice: random.Random) -> None:
     process, target = await asyncio.to_thread(start, directory)
     try:
-        before = ledger.highest
-        await verify(target, ledger, max(before - dice.randrange(200), 1))
+        before = writes.highest
+        await verify(target, writes, max(before - dice.randrange(200), 1))
         writers = [
-            asyncio.create_task(write(target, ledger, who, random.Random(dice.random())))
+            asyncio.create_task(write(target, writes, who, random.Random(dice.random())))
             for who in range(WRITERS)
         ]
         await asyncio.sleep(dice.uniform(0.02, 0.4))
@@ -210,19 +210,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
     dice = random.Random(options.seed)
-    ledger = Ledger()
+    writes = KnownWrites()
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="quarterdeck-crash-") as name:
         for number in range(options.rounds):
-            asyncio.run(one_round(Path(name), ledger, dice))
+            asyncio.run(one_round(Path(name), writes, dice))
             if sys.stdout.isatty():
-                print(f"\rround {number + 1}/{options.rounds}, revision {ledger.highest}", end="", flush=True)
+                print(f"\rround {number + 1}/{options.rounds}, revision {writes.highest}", end="", flush=True)
         process, target = start(Path(name))
-        asyncio.run(verify(target, ledger, max(ledger.highest - 50, 1)))
+        asyncio.run(verify(target, writes, max(writes.highest - 50, 1)))
         process.terminate()
         process.wait()
     seconds = time.monotonic() - began
-    print(f"{options.rounds} kills, revision {ledger.highest}, nothing lost, {seconds:.0f} s")
+    print(f"{options.rounds} kills, revision {writes.highest}, nothing lost, {seconds:.0f} s")
     return 0
 
 

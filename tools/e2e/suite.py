@@ -1,9 +1,14 @@
 """Runs specs of Kubernetes' e2e.test, several processes at a time, each with specs of its own.
 
-The specs are those of Conformance that concern the API (``[sig-api-machinery]`` and ``[sig-auth]``), without
-those that need a container, a workload controller, or more than a few minutes: ``skipped.json`` names them
+The specs of ``run`` are those of Conformance that concern the API (``[sig-api-machinery]`` and
+``[sig-auth]``), without those that need a container or more than a few minutes: ``skipped.json`` names them
 all, by reason. A spec that is neither skipped nor in ``reference.json`` is run too: it must not go unnoticed
 when a new version of the suite brings new ones.
+
+The specs of ``run_workloads`` are all others that can pass without a container process. ``conformance.json``
+lists every spec of Conformance with its outcome on both: on kube-apiserver, kube-controller-manager,
+kube-scheduler and KWOK with three nodes, and on ``quarterdeck up --nodes 3``. What passes there must go on
+to pass.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ from kube.server import cache_dir
 FOLDER: Final = Path(__file__).parent
 SKIPPED: Final = FOLDER / "skipped.json"
 REFERENCE: Final = FOLDER / "reference.json"
+CONFORMANCE: Final = FOLDER / "conformance.json"
+NODES: Final = 3
 PROCESSES: Final = 2
 TIMEOUT: Final = 1500.0
 _FOCUS: Final = r"\[sig-(api-machinery|auth)\].*\[Conformance\]"
@@ -49,6 +56,16 @@ def reference() -> list[str]:
     return found
 
 
+def workload_specs() -> list[str]:
+    """Names of the specs beside those of the API that pass on ours."""
+    specs = json.loads(CONFORMANCE.read_text())["specs"]
+    return [each["spec"] for each in specs if each.get("ours") == "passed" and not _is_api(each["spec"])]
+
+
+def _is_api(name: str) -> bool:
+    return name.startswith(("[sig-api-machinery]", "[sig-auth]"))
+
+
 def record(passed: Sequence[str]) -> None:
     """Keep what passed on the real server as the reference."""
     REFERENCE.write_text(json.dumps(sorted(passed), indent=2) + "\n")
@@ -70,10 +87,28 @@ def chosen_specs() -> list[str]:
 
 def run(kubeconfig: Path, *, processes: int = PROCESSES) -> tuple[list[str], dict[str, str]]:
     """Run the specs: names of those that passed, and the messages of those that did not."""
-    shares = share(chosen_specs(), processes)
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(kubelet.running(kubeconfig))
-        pool = stack.enter_context(ThreadPoolExecutor(len(shares)))
+    node = contextlib.nullcontext() if _has_nodes(kubeconfig) else kubelet.running(kubeconfig)
+    with node:
+        return _run_all(kubeconfig, share(chosen_specs(), processes))
+
+
+def _has_nodes(kubeconfig: Path) -> bool:
+    command = [str(cache_dir() / "kubectl"), f"--kubeconfig={kubeconfig}", "get", "nodes", "-o", "name"]
+    return bool(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout.strip())
+
+
+def run_workloads(kubeconfig: Path, *, processes: int = PROCESSES) -> tuple[list[str], dict[str, str]]:
+    """The same of all other specs, on a cluster with nodes; those that want it to themselves come last."""
+    names = workload_specs()
+    alone = [name for name in names if "[Serial]" in name]
+    others = [name for name in names if name not in alone]
+    passed, failed = _run_all(kubeconfig, [others[start::processes] for start in range(processes)])
+    more, worse = _run_all(kubeconfig, [alone])
+    return sorted([*passed, *more]), failed | worse
+
+
+def _run_all(kubeconfig: Path, shares: Sequence[Sequence[str]]) -> tuple[list[str], dict[str, str]]:
+    with ThreadPoolExecutor(len(shares)) as pool:
         outcomes = list(pool.map(lambda names: _run_share(kubeconfig, names), shares))
     passed: list[str] = []
     failed: dict[str, str] = {}
@@ -118,7 +153,7 @@ def _run(
         "--provider=skeleton",
         *where,
         f"--kubectl-path={cache_dir() / 'kubectl'}",
-        "--num-nodes=1",
+        f"--num-nodes={NODES}",
         "--allowed-not-ready-nodes=-1",
         f"--ginkgo.json-report={file}",
         f"--ginkgo.timeout={timeout:.0f}s",

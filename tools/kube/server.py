@@ -209,6 +209,8 @@ class RealServer:
                 "--leader-elect=false",
                 "--use-service-account-credentials=true",
                 f"--root-ca-file={pki.file('ca.crt')}",
+                f"--cluster-signing-cert-file={pki.file('ca.crt')}",
+                f"--cluster-signing-key-file={pki.file('ca.key')}",
                 f"--service-account-private-key-file={pki.file('service-account.key')}",
             )
         # The file's existence tells others that the server is ready, so it appears last and whole.
@@ -264,6 +266,7 @@ class _Pki:
             x509.BasicConstraints(ca=True, path_length=None), critical=True
         )
         self._save("ca.crt", builder.sign(self._key, hashes.SHA256()))
+        self._save("ca.key", self._key)
         self._issue("server", "kube-apiserver", None, ExtendedKeyUsageOID.SERVER_AUTH)
         self._issue("admin", "admin", "system:masters", ExtendedKeyUsageOID.CLIENT_AUTH)
         account = ec.generate_private_key(ec.SECP256R1())

@@ -33,8 +33,12 @@ class Embedded:
 
 @contextlib.contextmanager
 def embedded(args: Sequence[str] = (), *, controllers: bool = False) -> Iterator[Embedded]:
-    """A fresh embedded server as a user starts it; it must end with code 0 on SIGTERM."""
-    verb = ["up", "--operators", ""] if controllers else ["apiserver"]
+    """A fresh embedded server as a user starts it; it must end with code 0 on SIGTERM.
+
+    As the real one's, its pods have no service account.
+    """
+    cluster = ["up", "--operators", "", "--disable-admission-plugins", "ServiceAccount"]
+    verb = cluster if controllers else ["apiserver"]
     program = Path(sys.executable).parent / "quarterdeck"
     with tempfile.TemporaryDirectory(prefix="quarterdeck-") as directory:
         kubeconfig = Path(directory) / "kubeconfig"
@@ -65,9 +69,9 @@ def embedded(args: Sequence[str] = (), *, controllers: bool = False) -> Iterator
 
 
 @contextlib.contextmanager
-def real(*, controllers: bool = False) -> Iterator[Path]:
+def real(args: Sequence[str] = (), *, controllers: bool = False) -> Iterator[Path]:
     """A fresh kube-apiserver with etcd; gives the path of its kubeconfig."""
-    with RealServer(fsync=False, controllers=controllers) as server:
+    with RealServer(fsync=False, controllers=controllers, apiserver_args=tuple(args)) as server:
         yield server.kubeconfig
 
 

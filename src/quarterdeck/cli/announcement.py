@@ -39,6 +39,7 @@ async def announced(
             context_file=str(kubeconfig.absolute()) if kubeconfig is not None else "",
             data_dir=str(data.absolute()) if data is not None else "",
             log=log,
+            node_sockets=str(server.nodes.folder or ""),
             dashboard=dashboard,
         )
 

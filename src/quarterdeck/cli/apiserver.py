@@ -7,6 +7,7 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,10 @@ def salvage(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def server_options(arguments: argparse.Namespace, *, is_cluster: bool = False) -> ServerOptions:
-    """With `is_cluster` controllers run beside the server, and its admission plugins are a cluster's."""
+def server_options(
+    arguments: argparse.Namespace, admission_plugins: Collection[str] | None = None
+) -> ServerOptions:
+    """`admission_plugins` run unless the arguments say otherwise; by default those for tests."""
     from quarterdeck.apiserver import Durability, ServerOptions
     from quarterdeck.apiserver.admission import plugin
 
@@ -114,7 +117,7 @@ def server_options(arguments: argparse.Namespace, *, is_cluster: bool = False) -
         raise CommandError(f"--token-file {arguments.token_file} is no file that can be read")
     try:
         plugins = plugin.choose(
-            plugin.FOR_CLUSTERS if is_cluster else plugin.FOR_TESTS,
+            plugin.FOR_TESTS if admission_plugins is None else admission_plugins,
             _names(arguments.enable_admission_plugins),
             _names(arguments.disable_admission_plugins),
         )

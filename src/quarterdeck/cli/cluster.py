@@ -50,6 +50,7 @@ async def running_cluster(
         with TemporaryDirectory(prefix="quarterdeck-") as directory:  # for this user alone
             socket = Path(directory, "apiserver.sock")
             await server.listen_privately(socket)
+            server.nodes.folder = Path(directory, "nodes")
             assignment = Assignment(
                 socket=str(socket),
                 root_ca=server.credentials.authority.certificate_pem,
@@ -87,8 +88,8 @@ async def _node(
     from .localnode.link import AgentProcess
     from .localnode.start import node_assignment
 
-    server.nodes.folder = private / "nodes"
-    with held_directory(server.options.data_dir) as directory:
+    data = server.options.data_dir
+    with held_directory(data / "nodes" / wanted.name if data is not None else None) as directory:
         assignment = await node_assignment(server, wanted, private, directory, log_level)
         async with AgentProcess(assignment) as process:
             server.add_check("local-node", lambda: process.is_ready)

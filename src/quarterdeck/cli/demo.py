@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from .error import CommandError
+from .localnode.settings import add_local_node_arguments
 from .nodes import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
@@ -39,6 +40,12 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="FILE", help="add the context to this file (default: as kubectl's)"
     )
+    parser.add_argument(
+        "--local",
+        action="store_true",
+        help="the examples for a local node instead: pods run on this machine, and their logs are shown",
+    )
+    add_local_node_arguments(parser)
     add_operator_arguments(parser)
     add_node_arguments(parser)
     parser.set_defaults(run=run, nodes=2, node_capacity="nvidia.com/gpu=8")
@@ -52,6 +59,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     configure(level="ERROR")
     nesting.make_room()
+    if arguments.local:
+        from .localnode.demo import demo
+
+        return uvloop.run(demo(arguments, arguments.examples or _examples()))
     return uvloop.run(_demo(arguments))
 
 
@@ -87,7 +98,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
             try:
                 head, paths = [lines], dict[str, str]()
                 for operator in operators:
-                    head += [line async for line in _apply_all(client, root / operator.name, paths)]
+                    head += [line async for line in apply_all(client, root / operator.name, paths)]
                 if has_screen() and not arguments.once:
                     await _screen(client, lines.splitlines()[0], stopping)
                 else:
@@ -112,7 +123,7 @@ def _manifests(folder: Path) -> Iterator[Json]:
         yield from load_documents(path.read_bytes())
 
 
-async def _apply_all(client: Client, folder: Path, paths: dict[str, str]) -> AsyncIterator[str]:
+async def apply_all(client: Client, folder: Path, paths: dict[str, str]) -> AsyncIterator[str]:
     """Apply an operator's examples; notes in `paths` where their lists are. Yields a line about each."""
     from quarterdeck.errors import ApiError
 

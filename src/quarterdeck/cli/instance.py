@@ -40,6 +40,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     context_file: str = ""
     data_dir: str = ""
     log: str = ""
+    node_sockets: str = ""
+    """Where the server looks for nodes of this machine."""
     dashboard: str = ""
     """The address of the page, with its token."""
 

@@ -22,6 +22,7 @@ from . import (
     apiserver,
     bench,
     check,
+    completion,
     dashboard,
     demo,
     finalizers,
@@ -32,26 +33,31 @@ from . import (
     running,
     scheduler,
     top,
+    uninstall,
     up,
 )
 from .argument import LineParser
+from .localnode import command as node
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
 _OWN: Final = (
     up,
     running,
+    node,
     apiserver,
     run,
     manifests,
     demo,
     dashboard,
     top,
+    uninstall,
     bench,
     new,
     finalizers,
     scheduler,
     check,
     nodecommand,
+    completion,
 )
 """Modules with commands of this package, in the order of the help text."""
 
@@ -95,6 +101,11 @@ def _parser(words: Sequence[str]) -> LineParser:
     if asked not in commands.choices:
         _add_installed(commands)
     return parser
+
+
+def whole_parser() -> LineParser:
+    """Every command there is, those of installed distributions included."""
+    return _parser(())
 
 
 def _add_installed(commands: Any) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 NAME = "quarterdeck"
 PARTS = ("crds", "rbac", "webhooks", "deployment")
-SERVICE = "quarterdeck-webhook"
 PORTS = {"webhooks": 9443, "metrics": 8080, "probes": 8081}
 DESCRIPTION = """\
 Print the objects that run the operators in a cluster: definitions, namespace, permissions (derived from what
@@ -36,6 +35,11 @@ def add_command(commands: Any) -> None:
     )
     add_operator_arguments(parser)
     parser.add_argument("--namespace", default="quarterdeck-system", help="default: %(default)s")
+    parser.add_argument(
+        "--name",
+        default=NAME,
+        help="of the installation: its Deployment, Service, roles and Lease (default: %(default)s)",
+    )
     parser.add_argument("--image", default="quarterdeck:latest", help="image of the Deployment")
     parser.add_argument("--replicas", type=int, default=2, help="default: %(default)s")
     parser.add_argument("--only", choices=PARTS, help="just this part")
@@ -75,11 +79,12 @@ def render(arguments: argparse.Namespace, operators: list[Operator]) -> str:
 
 
 def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list[dict[str, Any]]:
-    program = _program(arguments.namespace, operators, operator_settings(arguments))
+    name = arguments.name
+    program = program_of(arguments.namespace, operators, operator_settings(arguments), name=name)
     parts = {
         "crds": [dict(each) for operator in operators for each in operator.definitions()],
-        "rbac": _permissions(arguments.namespace, program),
-        "webhooks": _webhooks(arguments.namespace, program),
+        "rbac": _permissions(name, arguments.namespace, program),
+        "webhooks": _webhooks(name, arguments.namespace, program),
         "deployment": _deployment(arguments, program),
     }
     if arguments.only:
@@ -90,7 +95,14 @@ def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list
     return [namespace, *(document for part in parts.values() for document in part)]
 
 
-def _program(namespace: str, operators: list[Operator], settings: Mapping[str, Mapping[str, Any]]) -> Program:
+def service_name(name: str) -> str:
+    """The Service of an installation's webhooks."""
+    return f"{name}-webhook"
+
+
+def program_of(
+    namespace: str, operators: list[Operator], settings: Mapping[str, Mapping[str, Any]], *, name: str = NAME
+) -> Program:
     """The program that would run; nothing connects before it does: it is only asked what it needs."""
     from quarterdeck.client import Config
     from quarterdeck.runtime.election import LeaderElection
@@ -99,17 +111,18 @@ def _program(namespace: str, operators: list[Operator], settings: Mapping[str, M
     options = ProgramOptions(
         namespace=namespace,
         settings=settings,
-        account=NAME,
-        leader_election=LeaderElection(name=NAME, namespace=namespace),
+        account=name,
+        name=name,
+        leader_election=LeaderElection(name=name, namespace=namespace),
     )
     return Program(Config(server="https://127.0.0.1"), operators, options)
 
 
-def _webhooks(namespace: str, program: Program) -> list[dict[str, Any]]:
+def _webhooks(name: str, namespace: str, program: Program) -> list[dict[str, Any]]:
     """The webhook configurations, without the bundle of certificates that whoever issues them adds."""
     from quarterdeck.runtime.webhook import ServiceTarget, webhook_configurations
 
-    target = ServiceTarget(SERVICE, namespace)
+    target = ServiceTarget(service_name(name), namespace)
     return [
         made.to_dict()
         for part in program.registrations
@@ -118,16 +131,16 @@ def _webhooks(namespace: str, program: Program) -> list[dict[str, Any]]:
     ]
 
 
-def _permissions(namespace: str, program: Program) -> list[dict[str, Any]]:
+def _permissions(name: str, namespace: str, program: Program) -> list[dict[str, Any]]:
     """Service account, roles and bindings."""
     from quarterdeck.runtime.operator.rbac import roles
 
-    account = {"name": NAME, "namespace": namespace}
+    account = {"name": name, "namespace": namespace}
     documents = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account}]
-    for role in roles(NAME, program.manager.rules()):
+    for role in roles(name, program.manager.rules()):
         document = role.to_dict()
         kind, metadata = document["kind"], document["metadata"]
-        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": NAME}
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
         binding = {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": f"{kind}Binding",
@@ -140,13 +153,18 @@ def _permissions(namespace: str, program: Program) -> list[dict[str, Any]]:
 
 
 def _deployment(arguments: argparse.Namespace, program: Program) -> list[dict[str, Any]]:
-    labels = {"app.kubernetes.io/name": NAME}
-    metadata = {"name": NAME, "namespace": arguments.namespace, "labels": labels}
+    name = arguments.name
+    labels = {
+        "app.kubernetes.io/name": NAME,
+        **({"app.kubernetes.io/instance": name} if name != NAME else {}),
+    }
+    metadata = {"name": name, "namespace": arguments.namespace, "labels": labels}
     command = [
         "quarterdeck",
         "run",
         f"--operators={','.join(operator.name for operator in program.operators)}",
         f"--namespace={arguments.namespace}",
+        *([f"--name={name}"] if name != NAME else []),
         "--webhook-host=0.0.0.0",
         f"--webhook-port={PORTS['webhooks']}",
         f"--metrics-address=:{PORTS['metrics']}",
@@ -181,7 +199,7 @@ def _deployment(arguments: argparse.Namespace, program: Program) -> list[dict[st
             "template": {
                 "metadata": {"labels": labels},
                 "spec": {
-                    "serviceAccountName": NAME,
+                    "serviceAccountName": name,
                     "containers": [container],
                     "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}],
                     "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
@@ -192,7 +210,7 @@ def _deployment(arguments: argparse.Namespace, program: Program) -> list[dict[st
     service = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {**metadata, "name": SERVICE},
+        "metadata": {**metadata, "name": service_name(name)},
         "spec": {"selector": labels, "ports": [{"port": 443, "targetPort": "webhooks"}]},
     }
     return [service, deployment]

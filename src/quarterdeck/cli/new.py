@@ -20,8 +20,15 @@ from .scaffold import Names
 if TYPE_CHECKING:
     from quarterdeck.runtime.operator import Operator
 
+_CHART = {
+    "name": "{{ .Release.Name }}",
+    "namespace": "{{ .Release.Namespace }}",
+    "image": "{{ .Values.image }}",
+}
+"""Names that helm puts in."""
 _PROJECT = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 _KIND = re.compile(r"[A-Z][A-Za-z0-9]*")
+_VERSION = re.compile(r"v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?")
 _ENTRY_POINTS = "quarterdeck.operators"
 
 
@@ -44,6 +51,11 @@ def add_command(commands: Any) -> None:
     webhook.add_argument("kind", metavar="KIND", help="a kind of the project")
     webhook.add_argument("--directory", type=Path, default=Path(), help="the project (default: here)")
     webhook.set_defaults(run=new_webhook)
+    version = things.add_parser("version", help="an older version of a kind, with its conversion")
+    version.add_argument("kind", metavar="KIND", help="a kind of the project")
+    version.add_argument("version", metavar="VERSION", help="such as v1alpha1; not the one that is stored")
+    version.add_argument("--directory", type=Path, default=Path(), help="the project (default: here)")
+    version.set_defaults(run=new_version)
 
 
 def new_project(arguments: argparse.Namespace) -> int:
@@ -81,17 +93,47 @@ def new_kind(arguments: argparse.Namespace) -> int:
 
 def new_webhook(arguments: argparse.Namespace) -> int:
     names = _project_names(arguments.directory, _checked_kind(arguments.kind), "")
-    module = arguments.directory / "src" / names.package / names.part / "__init__.py"
+    module = _module_of(arguments.directory, names)
+    _write(arguments.directory, scaffold.webhook_files(names))
+    _rewrite(module, names, "import webhooks from .webhook there")
+    return 0
+
+
+def new_version(arguments: argparse.Namespace) -> int:
+    if not _VERSION.fullmatch(arguments.version):
+        raise CommandError(f"{arguments.version!r} is no version: write v1, v1beta1 or v2alpha1")
+    names = _project_names(arguments.directory, _checked_kind(arguments.kind), arguments.version)
+    module = _module_of(arguments.directory, names)
+    types = (module.parent / "types.py").read_text()
+    if f'version="{arguments.version}"' in types:
+        raise CommandError(f"{arguments.version} is the stored version of {names.kind}: name another")
+    _write(arguments.directory, scaffold.version_files(names))
+    _rewrite(module, names, f"add {arguments.version}.{names.kind} to VERSIONS there")
+    return 0
+
+
+def _module_of(root: Path, names: Names) -> Path:
+    module = root / "src" / names.package / names.part / "__init__.py"
     if not module.exists():
         raise CommandError(f"the project has no kind {names.kind}: quarterdeck new kind {names.kind}")
-    _write(arguments.directory, scaffold.webhook_files(names))
-    if module.read_text() == scaffold.kind_module(names, has_webhook=False):
-        module.write_text(scaffold.kind_module(names, has_webhook=True))
+    return module
+
+
+def _rewrite(module: Path, names: Names, advice: str) -> None:
+    """Make known what was written, in a module that is still as it was made."""
+    versions = sorted(each.stem for each in module.parent.glob("v*.py") if _VERSION.fullmatch(each.stem))
+    has_webhook = (module.parent / "webhook.py").exists()
+    made = {
+        scaffold.kind_module(names, has_webhook=webhook, versions=some)
+        for webhook in (False, True)
+        for some in [[each for each in versions if each != left] for left in ("", *versions)]
+    }
+    if module.read_text() in made:
+        module.write_text(scaffold.kind_module(names, has_webhook=has_webhook, versions=versions))
         print(f"changed {module}")
     else:
-        print(f"{module} is your own: import webhooks from .webhook there")
+        print(f"{module} is your own: {advice}")
     print("then: make manifests")
-    return 0
 
 
 def _checked_kind(kind: str) -> str:
@@ -126,7 +168,11 @@ def _write(root: Path, files: Mapping[str, str]) -> None:
 def _manifests(root: Path, names: Names) -> dict[str, str]:
     """What the new operator declares, as `make manifests` prints it."""
     arguments = argparse.Namespace(
-        namespace=f"{names.project}-system", image=f"{names.project}:latest", replicas=2, config=None
+        namespace=f"{names.project}-system",
+        name=manifests.NAME,
+        image=f"{names.project}:latest",
+        replicas=2,
+        config=None,
     )
     files = {
         "deploy/base/namespace.yaml": f"apiVersion: v1\nkind: Namespace\n"
@@ -136,6 +182,10 @@ def _manifests(root: Path, names: Names) -> dict[str, str]:
         for part in manifests.PARTS:
             arguments.only = part
             files[f"deploy/base/{part}.yaml"] = manifests.render(arguments, [operator])
+        chart = argparse.Namespace(**{**vars(arguments), **_CHART})
+        for part, folder in (("crds", "crds"), ("rbac", "templates"), ("deployment", "templates")):
+            chart.only = part
+            files[f"deploy/chart/{folder}/{part}.yaml"] = manifests.render(chart, [operator])
     return files
 
 

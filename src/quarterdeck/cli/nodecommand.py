@@ -120,12 +120,12 @@ async def _add(client: Client, arguments: argparse.Namespace) -> None:
         pools=node_pools(arguments.node_profile),
     )
     there = (await client.list(Node)).items
-    for planned in _beside(wanted, [node.metadata.name for node in there], _last_number(there)):
+    for planned in beside(wanted, [node.metadata.name for node in there], last_number(there)):
         await client.create(make_node(planned, time_now(LoopClock())))
         print(f"node/{planned.name} added")
 
 
-def _last_number(nodes: Sequence[Node]) -> int:
+def last_number(nodes: Sequence[Node]) -> int:
     """The highest number that a node took its address from."""
     from quarterdeck.cluster.node.registration import HOSTS
 
@@ -141,7 +141,7 @@ def _last_number(nodes: Sequence[Node]) -> int:
     return max(numbers)
 
 
-def _beside(wanted: NodeSettings, taken: list[str], last: int) -> list[Any]:
+def beside(wanted: NodeSettings, taken: list[str], last: int) -> list[Any]:
     """The nodes to make: those of the usual sort get the next free names, the others must be new."""
     import msgspec
 

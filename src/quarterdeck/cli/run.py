@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .argument import add_log_level, port_number
 from .collector import relax_collector
 from .error import CommandError
+from .manifests import NAME, service_name
 from .operators import add_operator_arguments, chosen_operators, operator_settings
 
 if TYPE_CHECKING:
@@ -32,6 +33,11 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--namespace", default="quarterdeck-system", help="for certificate and Lease (default: %(default)s)"
     )
+    parser.add_argument(
+        "--name",
+        default=NAME,
+        help="of the installation: its Lease, its webhook Service (default: %(default)s)",
+    )
     add_webhook_arguments(parser)
     parser.add_argument("--metrics-address", default="127.0.0.1:8080", help="0 = off (default: %(default)s)")
     parser.add_argument("--health-address", default="127.0.0.1:8081", help="0 = off (default: %(default)s)")
@@ -49,7 +55,7 @@ def add_webhook_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--webhook-url", default="", help="https://host:port the API server calls, instead of the Service"
     )
-    group.add_argument("--webhook-service", default="quarterdeck-webhook", help="default: %(default)s")
+    group.add_argument("--webhook-service", default="", help="default: NAME-webhook")
     group.add_argument(
         "--webhook-certificates",
         default="",
@@ -89,7 +95,7 @@ def _options(arguments: argparse.Namespace) -> ProgramOptions:
     from quarterdeck.runtime.manager.manager import ManagerOptions
     from quarterdeck.runtime.operator.program import ProgramOptions
 
-    election = LeaderElection(name="quarterdeck", namespace=arguments.namespace)
+    election = LeaderElection(name=arguments.name, namespace=arguments.namespace)
     return ProgramOptions(
         namespace=arguments.namespace,
         settings=operator_settings(arguments),
@@ -97,7 +103,8 @@ def _options(arguments: argparse.Namespace) -> ProgramOptions:
         webhook_host=arguments.webhook_host,
         webhook_port=arguments.webhook_port,
         webhook_url=arguments.webhook_url,
-        webhook_service=arguments.webhook_service,
+        name=arguments.name,
+        webhook_service=arguments.webhook_service or service_name(arguments.name),
         certificate_directory=arguments.webhook_certificates,
         leader_election=None if arguments.no_leader_election else election,
         metrics_address=arguments.metrics_address,

@@ -8,6 +8,7 @@ definitions, permissions and manifests follow from the classes.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from string import Template
 from typing import Final
 
@@ -48,6 +49,8 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
 def project_files(names: Names) -> dict[str, str]:
     """A new project with one kind, without the manifests that its operator tells."""
     files = {
+        ".gitignore": _GITIGNORE,
+        ".github/workflows/ci.yaml": _WORKFLOW,
         "pyproject.toml": _PYPROJECT,
         "Makefile": _MAKEFILE,
         "Containerfile": _CONTAINERFILE,
@@ -56,6 +59,8 @@ def project_files(names: Names) -> dict[str, str]:
         "src/$package/operator.py": _OPERATOR,
         "deploy/base/kustomization.yaml": _BASE,
         "deploy/production/kustomization.yaml": _PRODUCTION,
+        "deploy/chart/Chart.yaml": _CHART,
+        "deploy/chart/values.yaml": _VALUES,
     }
     return {names.fill(path): names.fill(text) for path, text in files.items()} | kind_files(names)
 
@@ -78,9 +83,32 @@ def webhook_files(names: Names) -> dict[str, str]:
     return {names.fill(path): names.fill(text) for path, text in files.items()}
 
 
-def kind_module(names: Names, *, has_webhook: bool) -> str:
-    """What a kind shows to the operator module."""
-    return names.fill(_KIND_WITH_WEBHOOK if has_webhook else _KIND)
+def version_files(names: Names) -> dict[str, str]:
+    """An older version of a kind, how it is converted, and the test that nothing is lost on the way."""
+    files = {"src/$package/$part/$version.py": _VERSION, "tests/test_${part}_$version.py": _VERSION_TEST}
+    return {names.fill(path): names.fill(text) for path, text in files.items()}
+
+
+def kind_module(names: Names, *, has_webhook: bool, versions: Sequence[str] = ()) -> str:
+    """What a kind shows to the operator module; ``versions`` are those beside the stored one."""
+    imports = ["from quarterdeck.runtime.webhook import AdmissionWebhook", ""] if not has_webhook else []
+    imports += [f"from . import {', '.join(sorted(versions))}"] if versions else []
+    imports += ["from .controller import controller", "from .types import $kind"]
+    imports += ["from .webhook import webhooks"] if has_webhook else []
+    others = "".join(f", {version}.$kind" for version in versions)
+    lines = [
+        '"""$kind: its versions, its controller, its webhooks."""',
+        "",
+        *imports,
+        "",
+        '__all__ = ["KIND", "VERSIONS", "controller", "webhooks"]',
+        "",
+        "KIND = $kind",
+        f"VERSIONS = ($kind{others or ','})",
+    ]
+    if not has_webhook:
+        lines += ["", "", "def webhooks() -> tuple[AdmissionWebhook, ...]:", "    return ()"]
+    return names.fill("\n".join(lines) + "\n")
 
 
 def with_part(operator: str, part: str) -> str | None:
@@ -137,6 +165,8 @@ IMAGE ?= $project:latest
 NAMESPACE ?= $project-system
 MANIFESTS = quarterdeck manifests --operators $project --namespace $$(NAMESPACE) --image $$(IMAGE)
 PARTS = crds rbac webhooks deployment
+CHART = quarterdeck manifests --operators $project --name '{{ .Release.Name }}' \\
+	--namespace '{{ .Release.Namespace }}' --image '{{ .Values.image }}'
 
 .PHONY: test check run manifests manifests-check image
 
@@ -153,6 +183,9 @@ run: ## a cluster on this machine, with this operator in it
 
 manifests: ## what the classes declare, as YAML
 	for part in $$(PARTS); do $$(MANIFESTS) --only $$$$part > deploy/base/$$$$part.yaml; done
+	mkdir -p deploy/chart/crds deploy/chart/templates
+	$$(MANIFESTS) --only crds > deploy/chart/crds/crds.yaml
+	for part in rbac deployment; do $$(CHART) --only $$$$part > deploy/chart/templates/$$$$part.yaml; done
 
 manifests-check: ## fails if they are out of date
 	for part in $$(PARTS); do $$(MANIFESTS) --only $$$$part --check deploy/base/$$$$part.yaml || exit 1; done
@@ -185,9 +218,11 @@ $$ make run                                  # a cluster on this machine
 $$ kubectl --kubeconfig ./kubeconfig apply -f examples/$part.yaml
 $$ make manifests                            # after a change of the classes
 $$ kubectl apply --server-side -k deploy/production
+$$ helm install $project deploy/chart --namespace $project-system --create-namespace
 ```
 
-`quarterdeck new kind KIND` and `quarterdeck new webhook KIND` add to it.
+Install Quarterdeck first, in the same environment. `quarterdeck new kind KIND`, `quarterdeck new webhook KIND`
+and `quarterdeck new version KIND VERSION` add to it.
 """
 
 _OPERATOR: Final = """\
@@ -199,6 +234,7 @@ from typing import Any
 from quarterdeck.api import Resource, crd
 from quarterdeck.runtime import KindOptions, Manager
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.webhook import Conversion
 
 from . import $part
 
@@ -209,7 +245,7 @@ class ProjectOperator:
     name = "$project"
 
     def definitions(self) -> Sequence[Mapping[str, Any]]:
-        return [crd(part.KIND) for part in PARTS]
+        return [crd(*part.VERSIONS) for part in PARTS]
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
         return {}
@@ -218,40 +254,18 @@ class ProjectOperator:
         for part in PARTS:
             manager.add(part.controller())
         webhooks = tuple(webhook for part in PARTS for webhook in part.webhooks())
-        return OperatorWebhooks(configuration="$project" if webhooks else "", admission=webhooks)
+        converted = [part for part in PARTS if len(part.VERSIONS) > 1]
+        for part in converted:
+            manager.add_conversion(Conversion(*part.VERSIONS))
+        return OperatorWebhooks(
+            configuration="$project" if webhooks or converted else "",
+            admission=webhooks,
+            converted=tuple(crd(part.KIND)["metadata"]["name"] for part in converted),
+        )
 
 
 def operator() -> Operator:
     return ProjectOperator()
-"""
-
-_KIND: Final = """\
-\"\"\"$kind: its type, its controller, its webhooks.\"\"\"
-
-from quarterdeck.runtime.webhook import AdmissionWebhook
-
-from .controller import controller
-from .types import $kind
-
-__all__ = ["KIND", "controller", "webhooks"]
-
-KIND = $kind
-
-
-def webhooks() -> tuple[AdmissionWebhook, ...]:
-    return ()
-"""
-
-_KIND_WITH_WEBHOOK: Final = """\
-\"\"\"$kind: its type, its controller, its webhooks.\"\"\"
-
-from .controller import controller
-from .types import $kind
-from .webhook import webhooks
-
-__all__ = ["KIND", "controller", "webhooks"]
-
-KIND = $kind
 """
 
 _TYPES: Final = """\
@@ -418,4 +432,92 @@ images:
 replicas:
   - name: quarterdeck
     count: 2
+"""
+
+_GITIGNORE: Final = """\
+.venv/
+__pycache__/
+*.egg-info/
+.mypy_cache/
+.ruff_cache/
+.pytest_cache/
+build/
+dist/
+kubeconfig
+"""
+
+_WORKFLOW: Final = """\
+name: ci
+on: [push, pull_request]
+permissions: {contents: read}
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    strategy:
+      matrix:
+        python: ["3.11", "3.14"]
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with: {python-version: "$${{ matrix.python }}"}
+      - run: pip install --editable . --group dev
+      - run: make check
+      - run: make test
+      - run: make manifests-check
+"""
+
+_CHART: Final = """\
+apiVersion: v2
+name: $project
+description: The $project operator
+type: application
+version: 0.1.0
+appVersion: 0.1.0
+"""
+
+_VALUES: Final = """\
+image: $project:latest
+"""
+
+_VERSION: Final = """\
+\"\"\"$kind as $version had it: its clients go on reading and writing it. Make it differ, and convert.\"\"\"
+
+from typing import Annotated
+
+from quarterdeck.api import Ge, Model, Resource, omitempty
+
+from . import types as hub
+
+
+class ${kind}Spec(Model):
+    \"\"\"What is asked for.\"\"\"
+
+    size: Annotated[int, Ge(0)] = 1
+
+
+class $kind(Resource, group="$group", version="$version", storage=False, status=True):
+    \"\"\"An older version.\"\"\"
+
+    spec: ${kind}Spec = ${kind}Spec()
+    status: hub.${kind}Status = omitempty(hub.${kind}Status())
+
+    def to_hub(self) -> hub.$kind:
+        spec = hub.${kind}Spec(size=self.spec.size)
+        return hub.$kind(metadata=self.metadata, spec=spec, status=self.status)
+
+    @classmethod
+    def from_hub(cls, obj: hub.$kind) -> "$kind":
+        return cls(metadata=obj.metadata, spec=${kind}Spec(size=obj.spec.size), status=obj.status)
+"""
+
+_VERSION_TEST: Final = """\
+\"\"\"Nothing is lost between the versions of $kind.\"\"\"
+
+from quarterdeck.runtime.webhook import Conversion, assert_roundtrip
+
+from $package.$part import KIND, $version
+
+
+def test_objects_survive_the_way_there_and_back() -> None:
+    assert_roundtrip(Conversion(KIND, $version.$kind))
 """

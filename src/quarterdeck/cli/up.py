@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +80,20 @@ def run(arguments: argparse.Namespace) -> int:
     return uvloop.run(_up(arguments))
 
 
+def _admission_plugins(controllers: str | None) -> Collection[str]:
+    """Those of a cluster; pods need no service account where nobody makes any."""
+    from quarterdeck.apiserver.admission import plugin
+    from quarterdeck.cluster.choice import ControllerChoice
+
+    if controllers is None or ControllerChoice.parse(controllers).includes("serviceaccount"):
+        return plugin.FOR_CLUSTERS
+    return plugin.FOR_CLUSTERS - {plugin.SERVICE_ACCOUNT}
+
+
 async def _up(arguments: argparse.Namespace) -> int:
     stopping = stop_signal()
     async with running_cluster(
-        server_options(arguments, is_cluster=True),
+        server_options(arguments, _admission_plugins(arguments.controllers)),
         [operator.name for operator in chosen_operators(arguments)],
         operator_settings(arguments),
         stopping,

@@ -25,6 +25,7 @@
     jobset           JobSets
     placement        the default scheduler
     node             nodes without machines
+    agent            this machine as a node: pods that run
     podgc            pods whose node is gone
 
 They run on the controller runtime, against any API server.

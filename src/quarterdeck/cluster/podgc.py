@@ -74,6 +74,14 @@ async def _is_there(ctx: Context[Pod], node: str, *, live: bool) -> bool:
     return True
 
 
+class _Stranded:
+    """Pods whose node is not there: most have one, and are not looked at."""
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        node = context.cache.informer(Node).get("", pod_head(event.entry).node)
+        return (event.entry.key,) if node is None else ()
+
+
 def _pods_on_node(ctx: MapContext, node: Node) -> Iterable[Key]:
     return [pod.key for pod in ctx.cache.lookup(Pod, node_name(node.metadata.name))]
 
@@ -90,6 +98,7 @@ def _was_bound_now(event: ObjectEvent[Any]) -> bool:
 _NEW_ON_A_NODE: Final = Predicate(
     "new_on_a_node", create=_is_bound, update=_was_bound_now, delete=lambda _: False
 )
+_NEVER: Final = Predicate("never", create=lambda _: False, update=lambda _: False, delete=lambda _: False)
 _GONE: Final = Predicate("gone", create=lambda _: False, update=lambda _: False)
 
 
@@ -97,7 +106,8 @@ def pod_gc_controller() -> Controller[Pod]:
     """The controller, for ``manager.add``."""
     return (
         Builder(name=NAME)
-        .for_(Pod, predicates=[_NEW_ON_A_NODE])
+        .for_(Pod, predicates=[_NEVER])
+        .watches(Pod, to=_Stranded(), predicates=[_NEW_ON_A_NODE])
         .watches(Node, to=_pods_on_node, predicates=[_GONE])
         .indexes(Pod, node_name)
         .rbac(

@@ -195,13 +195,29 @@ class CaseCluster:
             self._register_hook(self.operator.hook or {})
 
     def settle(self, limit: float) -> None:
-        """Wait until all controllers are at rest."""
-        deadline, seen = time.monotonic() + limit, None
+        """Wait until all controllers are at rest, and the garbage collector has done its part."""
+        deadline = time.monotonic() + limit
+        self._rest(deadline)
+        while self._has_garbage() and time.monotonic() < deadline:
+            self._rest(deadline)
+
+    def _rest(self, deadline: float) -> None:
+        seen = None
         while time.monotonic() < deadline:
             now = [each.settle(max(0.0, deadline - time.monotonic())) for each in self._operators]
             if now == seen or len(now) == 1:  # one of several may have waited for another
                 return
             seen = now
+
+    def _has_garbage(self) -> bool:
+        """Whether something is left of an owner that is gone: a busy machine collects late."""
+        for namespace in self.namespaces:
+            objects = [each for kind in RESOURCES for each in self.items(kind, namespace)]
+            living = {each["metadata"]["uid"] for each in objects}
+            owners = [each["metadata"].get("ownerReferences") or [] for each in objects]
+            if any(each and living.isdisjoint(owner["uid"] for owner in each) for each in owners):
+                return True
+        return False
 
     def arm(self) -> None:
         """Let the faults happen that wait for the first settle."""

@@ -57,9 +57,11 @@ class LocalCluster:
         root = ["--allow-root"] if os.geteuid() == 0 else []
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "quarterdeck.cli", "up", "--local-node", *root, "--node-name", "box"]
-                + ["--port", "0", "--kubeconfig", str(self.kubeconfig), "--config", str(self._config)]
-                + ["--operators", "none", *self._arguments],
+                [
+                    *(sys.executable, "-m", "quarterdeck.cli", "up", "--local-node", "--node-name", "box"),
+                    *("--port", "0", "--kubeconfig", str(self.kubeconfig), "--config", str(self._config)),
+                    *("--operators", "none", *root, *self._arguments),
+                ],
                 stdout=log,
                 stderr=log,
                 env=self._environment,

@@ -78,7 +78,8 @@ def test_volumes_hold_what_the_objects_say(space: Space, tmp_path: Path) -> None
     mounts[3]["readOnly"] = True  # type: ignore[assignment]
     script = (
         "cat /mnt/config/deep/a /mnt/secret/key /mnt/downward/name /mnt/host/machine /etc/only; echo;"
-        "stat -L -c %a /mnt/secret/key; touch /mnt/host/x || echo read-only; echo y > /mnt/memory/z && cat /mnt/memory/z;"
+        "stat -L -c %a /mnt/secret/key; touch /mnt/host/x || echo read-only;"
+        "echo y > /mnt/memory/z && cat /mnt/memory/z;"
         "cat /var/run/secrets/kubernetes.io/serviceaccount/namespace; echo; touch /usr/x || echo safe"
     )
     space.pod("volumes", script, volumes=volumes, container={"volumeMounts": mounts})
@@ -105,7 +106,7 @@ def test_a_volume_that_cannot_be_had_is_told(space: Space) -> None:
     assert (
         notes["FailedMount"] == 'MountVolume.SetUp failed for volume "lost" : configmap "nowhere" not found'
     )
-    space.apply(config("nowhere", x="y"))
+    space.apply(config("nowhere", x="anything"))
     space.phase("unmounted", "Succeeded")
 
 
@@ -113,9 +114,11 @@ def test_the_token_works_from_inside(space: Space) -> None:
     script = """
 import json, os, ssl, urllib.request
 base = "/var/run/secrets/kubernetes.io/serviceaccount/"
-url = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}/apis/authentication.k8s.io/v1/selfsubjectreviews"
+server = f"https://{os.environ['KUBERNETES_SERVICE_HOST']}:{os.environ['KUBERNETES_SERVICE_PORT']}"
+url = server + "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 context = ssl.create_default_context(cafile=base + "ca.crt")
-request = urllib.request.Request(url, b'{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"}', method="POST")
+body = b'{"kind":"SelfSubjectReview","apiVersion":"authentication.k8s.io/v1"}'
+request = urllib.request.Request(url, body, method="POST")
 request.add_header("Authorization", "Bearer " + open(base + "token").read())
 request.add_header("Content-Type", "application/json")
 print(json.load(urllib.request.urlopen(request, context=context))["status"]["userInfo"]["username"])
@@ -142,7 +145,8 @@ def test_pods_find_each_other_by_name(space: Space) -> None:
     server = (
         "import http.server, os\n"
         "class H(http.server.BaseHTTPRequestHandler):\n"
-        "    def do_GET(self):\n        self.send_response(200); self.end_headers(); self.wfile.write(b'here')\n"
+        "    def do_GET(self):\n"
+        "        self.send_response(200); self.end_headers(); self.wfile.write(b'here')\n"
         "http.server.HTTPServer((os.environ['IP'], 18301), H).serve_forever()"
     )
     env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
@@ -152,7 +156,8 @@ def test_pods_find_each_other_by_name(space: Space) -> None:
     space.until("one", lambda pod: condition(pod, READY) == "True")
     client = (
         "import time, urllib.request\n"
-        f"for url in ('http://one.crew.{space.name}.svc.cluster.local:18301', 'http://one.crew:18301', 'http://front:18300'):\n"
+        f"names = ('one.crew.{space.name}.svc.cluster.local:18301', 'one.crew:18301', 'front:18300')\n"
+        "for url in ('http://' + name for name in names):\n"
         "    for _ in range(100):\n"
         "        try:\n            print(urllib.request.urlopen(url, timeout=5).read().decode()); break\n"
         "        except OSError as error:\n            last = error; time.sleep(0.1)\n"
@@ -216,7 +221,9 @@ def test_files_are_copied_in_and_out(space: Space, tmp_path: Path) -> None:
 def test_ports_are_forwarded(space: Space) -> None:
     env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
     space.pod(
-        "web", 'cd /usr/share && exec python3 -m http.server --bind "$IP" 18400', container={"env": env}
+        "web",
+        'cd /usr/share && exec python3 -m http.server --bind "$IP" 18400',
+        container={"env": env, "readinessProbe": {"tcpSocket": {"port": 18400}, "periodSeconds": 1}},
     )
     space.until("web", lambda pod: condition(pod, READY) == "True")
     command = [

@@ -34,6 +34,11 @@ def documents(project: Path, part: str) -> list[dict[str, object]]:
 def test_a_new_project_passes_its_own_tests_and_checks(project: Path) -> None:
     assert main(["new", "kind", "Harbour", "--directory", str(project)]) == 0
     assert main(["new", "webhook", "Ship", "--directory", str(project)]) == 0
+    assert main(["new", "version", "Ship", "v1beta1", "--directory", str(project)]) == 0
+    assert main(["new", "version", "Harbour", "v1alpha2", "--directory", str(project)]) == 0
+    shown = (project / "src/fleet_ops/ship/__init__.py").read_text()
+    assert "VERSIONS = (Ship, v1beta1.Ship)\n" in shown
+    assert "from .webhook import webhooks\n" in shown
     operator = (project / "src/fleet_ops/operator.py").read_text()
     assert "from . import harbour, ship\n" in operator
     assert "PARTS = (ship, harbour)\n" in operator
@@ -102,3 +107,27 @@ def test_names_that_cannot_be_used_are_refused(
 def test_a_kind_is_listed_once() -> None:
     once = scaffold.with_part("from . import ship\n\nPARTS = (ship,)\n", "ship")
     assert once == "from . import ship\n\nPARTS = (ship,)\n"
+
+
+def test_a_new_project_installs_as_it_is_and_its_chart_renders(project: Path, tmp_path: Path) -> None:
+    names = {each.relative_to(project).as_posix() for each in project.rglob("*") if each.is_file()}
+    assert {
+        ".gitignore",
+        ".github/workflows/ci.yaml",
+        "deploy/chart/Chart.yaml",
+        "deploy/chart/values.yaml",
+    } <= names
+    yaml.safe_load((project / ".github/workflows/ci.yaml").read_text())
+    deployment = (project / "deploy/chart/templates/deployment.yaml").read_text()
+    assert "--name={{ .Release.Name }}" in deployment
+    target = tmp_path / "installed"
+    options = ["--quiet", "--no-index", "--no-build-isolation", "--no-deps", "--target", str(target)]
+    run(project, "pip", "install", *options, ".")
+    assert (target / "fleet_ops" / "operator.py").exists()
+
+
+def test_the_stored_version_is_no_other_version(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["new", "version", "Ship", "v1alpha1", "--directory", str(project)]) == 1
+    assert "v1alpha1 is the stored version of Ship" in capsys.readouterr().err
+    assert main(["new", "version", "Ship", "one", "--directory", str(project)]) == 1
+    assert "'one' is no version" in capsys.readouterr().err

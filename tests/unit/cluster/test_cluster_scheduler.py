@@ -18,6 +18,8 @@ from quarterdeck.testing import EventLog, TestCluster
 
 from .workloadkit import NAMESPACE, behaving, pod
 
+NO_VICTIMS = "preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod."
+NOT_HELPFUL = "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
 CAPACITY = {"cpu": "4", "memory": "8Gi", "pods": "10", "nvidia.com/gpu": "2"}
 
 
@@ -71,7 +73,7 @@ async def test_pods_are_spread_by_what_is_left(client: Client, recorder: EventLo
     assert sorted(found.values()) == ["node-0", "node-0", "node-1", "node-1", "node-2", "node-2"]
     assert found["p0"] == "node-0"
     told = [(each.reason, each.note) for each in recorder.events if each.regarding.metadata.name == "p0"]
-    assert told == [("Scheduled", "Successfully assigned default/p0 to node-0")]
+    assert told[:1] == [("Scheduled", "Successfully assigned default/p0 to node-0")]
     bound = await client.get(Pod, "p0", NAMESPACE)
     assert bound.status.phase == "Running"
     assert any(each.type == "PodScheduled" and each.status == "True" for each in bound.status.conditions)
@@ -80,7 +82,7 @@ async def test_pods_are_spread_by_what_is_left(client: Client, recorder: EventLo
 @pytest.mark.usefixtures("nodes")
 async def test_a_pod_that_is_too_big_waits_and_is_told_why(client: Client, recorder: EventLog) -> None:
     await place(client, waiting("big", {"cpu": "5", "nvidia.com/gpu": "3"}))
-    text = "0/3 nodes are available: 3 Insufficient cpu, 3 Insufficient nvidia.com/gpu."
+    text = f"0/3 nodes are available: 3 Insufficient cpu, 3 Insufficient nvidia.com/gpu. {NO_VICTIMS}"
     assert await refusal(client, "big") == text
     told = [(each.type, each.reason, each.note) for each in recorder.events]
     assert told == [("Warning", "FailedScheduling", text)]
@@ -111,7 +113,7 @@ async def test_a_pod_gets_the_place_of_one_that_is_deleted(client: Client) -> No
 async def test_pod_slots_are_counted(client: Client) -> None:
     found = await place(client, *(waiting(f"p{number:02}") for number in range(31)))
     assert sorted(found.values()).count("") == 1
-    assert await refusal(client, "p30") == "0/3 nodes are available: 3 Too many pods."
+    assert await refusal(client, "p30") == f"0/3 nodes are available: 3 Too many pods. {NO_VICTIMS}"
 
 
 @pytest.mark.usefixtures("nodes")
@@ -176,7 +178,7 @@ async def test_selectors_and_affinity_choose_nodes(client: Client) -> None:
     assert found["ssd"] == "node-2"
     assert found["not"] in ("node-0", "node-1")
     assert await refusal(client, "none") == (
-        "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector."
+        f"0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. {NOT_HELPFUL}"
     )
 
 
@@ -233,3 +235,55 @@ async def test_nodes_may_be_told_to_take_anything(
         waiting("other", schedulerName="kai-scheduler"),
     )
     assert set(found.values()) == {"node-0"}
+
+
+@pytest.mark.usefixtures("nodes")
+async def test_a_more_important_pod_makes_others_go(client: Client, recorder: EventLog) -> None:
+    await client.create(
+        DynamicObject.from_dict(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "high"},
+                "value": 1000,
+            }
+        )
+    )
+    whole = {"cpu": "4"}
+    await place(client, *(waiting(f"p{number}", whole) for number in range(3)))
+    found = await place(client, waiting("vip", whole, priorityClassName="high"), settle=40)
+    assert found["vip"] != ""
+    assert len(found) == 3
+    told = [(each.reason, each.note) for each in recorder.events if each.reason == "Preempted"]
+    vip = await client.get(Pod, "vip", NAMESPACE)
+    assert told == [("Preempted", f"Preempted by pod {vip.metadata.uid} on node {vip.spec.node_name}")]
+
+
+@pytest.mark.usefixtures("nodes")
+async def test_a_pod_that_may_not_preempt_waits(client: Client) -> None:
+    await client.create(
+        DynamicObject.from_dict(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "polite"},
+                "value": 1000,
+                "preemptionPolicy": "Never",
+            }
+        )
+    )
+    whole = {"cpu": "4"}
+    await place(client, *(waiting(f"p{number}", whole) for number in range(3)))
+    await place(client, waiting("vip", whole, priorityClassName="polite"))
+    assert await refusal(client, "vip") == (
+        "0/3 nodes are available: 3 Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
+    )
+
+
+@pytest.mark.usefixtures("nodes")
+async def test_a_pod_waits_for_its_claim(client: Client) -> None:
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
+    await place(client, waiting("p", volumes=[volume]))
+    assert await refusal(client, "p") == (
+        f'0/3 nodes are available: persistentvolumeclaim "data" not found. {NOT_HELPFUL}'
+    )

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import configparser
+import hashlib
+import re
+import tomllib
 import zipfile
 from pathlib import Path, PurePosixPath
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+
+import sbom
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src"
@@ -65,3 +70,30 @@ def test_its_entry_points_are_modules_of_it(wheel: Path, contents: frozenset[Pur
         for name, target in points.items(section):
             module = PurePosixPath(*target.partition(":")[0].split("."))
             assert {module.with_suffix(".py"), module / "__init__.py"} & contents, (section, name, target)
+
+
+def test_the_library_of_the_page_is_the_one_that_was_published(contents: frozenset[PurePosixPath]) -> None:
+    vendor = SOURCE / "quarterdeck" / "dashboard" / "page" / "vendor"
+    digest = hashlib.sha256((vendor / "htm-preact.js").read_bytes()).hexdigest()
+    assert digest in (ROOT / "docs" / "adr" / "0040-htm-preact.md").read_text()
+    for licence in ("LICENSE.htm", "LICENSE.preact"):
+        assert PurePosixPath("quarterdeck/dashboard/page/vendor") / licence in contents
+
+
+def test_the_bill_of_materials_lists_every_dependency() -> None:
+    document = sbom.bill()
+    names = {each["name"].lower() for each in document["components"]}
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
+    assert {re.split(r"[<>=;\[ ]", each)[0].lower() for each in declared} <= names
+    assert {"htm", "preact"} <= names
+    known = {each["bom-ref"] for each in document["components"]}
+    assert all(set(each["dependsOn"]) <= known for each in document["dependencies"])
+
+
+def test_it_says_which_pythons_it_is_for(wheel: Path, contents: frozenset[PurePosixPath]) -> None:
+    (listed,) = (path for path in contents if path.name == "METADATA")
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = archive.read(str(listed)).decode()
+    for version in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"Classifier: Programming Language :: Python :: {version}" in metadata
+    assert "Classifier: Typing :: Typed" in metadata

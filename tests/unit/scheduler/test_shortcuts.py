@@ -7,7 +7,7 @@ import pytest
 
 from quarterdeck.scheduler import Action, Settings, Snapshot, schedule
 from quarterdeck.scheduler.snapshot import GpuShare
-from quarterdeck.scheduler.victim import forecast, protection, reclaim
+from quarterdeck.scheduler.victim import forecast, protection, reclaim, search
 from quarterdeck.scheduler.victim import gpucount as room
 from tests.unit.scheduler.randomcluster import random_cluster, uniform_cluster
 
@@ -66,7 +66,9 @@ def _fraction_pod(scene: Scene, chance: random.Random, group: str, free: dict[st
 def without_shortcuts(patch: pytest.MonkeyPatch) -> None:
     """Look at every scenario."""
     patch.setattr(room.GpuCount, "lacks", lambda *_: 0.0)
-    patch.setattr(room.GpuCount, "has_slots", lambda *_: True)
+    patch.setattr(room.GpusAfter, "has_slots", lambda *_: True)
+    patch.setattr(room.GpusAfter, "may_help", lambda *_: True)
+    patch.setattr(search.VictimSearch, "_steps", search.VictimSearch._ordered)
     patch.setattr(forecast.Forecast, "of", lambda *_: forecast.Prospect(False))
     for rules in (reclaim.ReclaimRules, protection.ConsolidationRules, protection.PreemptionRules):
         patch.setattr(rules, "may_allow", lambda *_: True)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from quarterdeck.apiserver import status
 from quarterdeck.errors import TransportError
 from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response
-from quarterdeck.wire.nodesocket import node_socket
+from quarterdeck.wire.localnode import node_socket
 
 __all__ = ["NodeLink"]
 

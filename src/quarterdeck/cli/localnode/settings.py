@@ -77,14 +77,14 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
 
 
 @contextmanager
-def held_directory(data_dir: Path | None) -> Iterator[Path]:
-    """A folder for a node's pods that nobody else uses: in the data directory, or one of the user's.
+def held_directory(wanted: Path | None) -> Iterator[Path]:
+    """A folder for a node's pods that nobody else uses: the one given, or one of the user's.
 
     What a cluster that was killed left in it is found there by the next one, and ended. Blocking.
     """
     candidates = (
-        [data_dir.absolute() / "node"]
-        if data_dir is not None
+        [wanted.absolute()]
+        if wanted is not None
         else [directory() / "nodes" / str(number) for number in range(100)]
     )
     for path in candidates:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from quarterdeck.cli.instance import directory as instance_directory
 from quarterdeck.cli.kubeconfigfile import default_path
@@ -17,13 +19,7 @@ if TYPE_CHECKING:
 
     from .settings import LocalNode
 
-__all__ = ["node_assignment"]
-
-
-def _hidden(private: Path, data: Path | None) -> tuple[str, ...]:
-    """Where keys of clusters are: containers run as the same user, but need none of them."""
-    places = [private, instance_directory(), default_path().parent, *([data] if data is not None else [])]
-    return tuple(str(path.absolute()) for path in places)
+__all__ = ["make_assignment", "node_assignment"]
 
 
 async def node_assignment(
@@ -31,8 +27,6 @@ async def node_assignment(
 ) -> NodeAssignment:
     """Make the node's credentials and bindings; what its agent is to do."""
     from quarterdeck.client import Client, InProcessTransport
-    from quarterdeck.cluster.agent.agent import AgentSettings
-    from quarterdeck.wire.nodesocket import node_socket
 
     assert server.nodes.folder is not None
     kubeconfig = private / "node.kubeconfig"
@@ -46,19 +40,49 @@ async def node_assignment(
     async with Client.over(InProcessTransport(server.local())) as client:
         await allow_node(client, wanted.name)
     data = server.options.data_dir
+    return make_assignment(
+        wanted,
+        url=server.url,
+        kubeconfig=kubeconfig,
+        sockets=server.nodes.folder,
+        directory=directory,
+        hidden=(private, data) if data is not None else (private,),
+        outlives_server=data is not None,
+        log_level=log_level,
+    )
+
+
+def make_assignment(
+    wanted: LocalNode,
+    *,
+    url: str,
+    kubeconfig: Path,
+    sockets: Path,
+    directory: Path,
+    hidden: Iterable[Path],
+    outlives_server: bool = True,
+    log_level: str,
+) -> NodeAssignment:
+    """What an agent is to do; containers see none of the ``hidden`` folders, nor those with others' keys."""
+    from quarterdeck.cluster.agent.agent import AgentSettings
+    from quarterdeck.wire.localnode import node_socket
+
+    parts = urlsplit(url)
+    # Containers run as the same user, but need none of the keys that are there.
+    places = [*hidden, instance_directory(), default_path().parent]
     settings = AgentSettings(
         name=wanted.name,
         directory=str(directory),
-        server=(server.options.host, server.port),
+        server=(parts.hostname or "127.0.0.1", parts.port or 443),
         images=wanted.images,
-        hidden=_hidden(private, data),
+        hidden=tuple(str(path.absolute()) for path in places),
         is_writable=wanted.is_writable,
         taint=wanted.taint,
     )
     return NodeAssignment(
         kubeconfig=str(kubeconfig),
         settings=settings,
-        socket=str(node_socket(server.nodes.folder, wanted.name)),
-        outlives_server=data is not None,
+        socket=str(node_socket(sockets, wanted.name)),
+        outlives_server=outlives_server,
         log_level=log_level,
     )

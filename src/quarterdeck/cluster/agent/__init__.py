@@ -1,1 +1,16 @@
-"""This machine as a node: pods that run. See docs/node.md."""
+"""This machine as a node: pods that run. See docs/node.md and docs/adr/0040-local-node.md.
+
+    agent          the controller, and what all pods of the node share
+    registration   the Node object, its status and its lease; machine is what it says
+    worker, hand   one pod; one container of it
+    plan, status   what is to be done next, and what a kubelet would report; view is what both look at. Pure
+    backoff, environment, hosts, image, launch, payload, probe   rules, pure
+    cgroup         resource limits where they can be had
+    folder, log    what is on disk
+    volume, handler, grpchealth, proxy, pipe   doing things
+    process        the runtime ``process``; shim is the program beside each container
+    server, stream what the API server asks for: logs, exec, attach, port-forward
+
+Desired state comes from the watch, actual state from the folders: nothing is remembered that cannot be found
+again.
+"""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import os
 import sys
@@ -18,6 +17,7 @@ import msgspec
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client
+from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.folder import pod_folders
 from quarterdeck.cluster.agent.hosts import namespace_names
 from quarterdeck.cluster.agent.image import ImageRule
@@ -38,12 +38,12 @@ from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.wire.localnode import POD_NETWORK
 
 __all__ = ["AgentSettings", "NodeAgent"]
 
 NAME: Final = "kubelet"
 _WORKERS: Final = 16
-_ADDRESSES: Final = ipaddress.ip_network("127.64.0.0/10")
 _NAMES_KEY: Final = Key("", "names")
 _LONGEST_WAIT: Final = 30.0
 _STOP_SECONDS: Final = 5.0
@@ -75,6 +75,7 @@ class NodeAgent(Reconciler[Pod]):
         self._settings: Final = settings
         self._directory: Final = Path(settings.directory)
         self._runtime: Final = ProcessRuntime()
+        self._cgroups: Final = Cgroups(f"{zlib.crc32(settings.directory.encode()):08x}")
         self._workers: Final[dict[str, PodWorker]] = {}
         self._addresses: Final[dict[str, str]] = {}
         self._proxy: Final = ServiceProxy()
@@ -94,6 +95,7 @@ class NodeAgent(Reconciler[Pod]):
             directory=self._directory,
             client=client,
             runtime=self._runtime,
+            cgroups=self._cgroups,
             machine=_machine(settings, namespaces),
             images=settings.images,
             recorder=self.manager.recorder(NAME),
@@ -148,6 +150,8 @@ class NodeAgent(Reconciler[Pod]):
     async def _end_all(self) -> None:
         for folder in await asyncio.to_thread(pod_folders, self._directory):
             await end_folder(self._runtime, folder)
+        await asyncio.to_thread(self._cgroups.remove, "")
+        await asyncio.to_thread(self._cgroups.close)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         async def supervised() -> None:
@@ -176,12 +180,12 @@ class NodeAgent(Reconciler[Pod]):
         if known is not None:
             return known
         taken = set(self._addresses.values())
-        size = _ADDRESSES.num_addresses
+        size = POD_NETWORK.num_addresses
         # Nodes of other clusters on this machine begin elsewhere.
         place = zlib.crc32(str(self._directory.absolute()).encode()) & ~0xFF
         while True:
             place += 1
-            address = str(_ADDRESSES[place % (size - 2) + 1])
+            address = str(POD_NETWORK[place % (size - 2) + 1])
             if address not in taken and not address.endswith((".0", ".255")):
                 self._addresses[pod.metadata.uid] = address
                 return address
@@ -263,6 +267,7 @@ class NodeAgent(Reconciler[Pod]):
         for folder in await asyncio.to_thread(pod_folders, self._directory):
             if folder.uid not in known and folder.uid not in self._workers:
                 await end_folder(self._runtime, folder)
+                await asyncio.to_thread(self._cgroups.remove, folder.uid)
                 self._addresses.pop(folder.uid, None)
 
     def _make_controller(self) -> Controller[Pod]:

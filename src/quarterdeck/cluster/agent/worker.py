@@ -19,6 +19,7 @@ from typing import Final, Literal
 from quarterdeck.api import Quantity, Time, value_or
 from quarterdeck.api.k8s import ConfigMap, Pod, PodStatus, Secret, Service
 from quarterdeck.client import Client
+from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
@@ -56,6 +57,7 @@ class NodeTools:
     directory: Path
     client: Client
     runtime: ProcessRuntime
+    cgroups: Cgroups
     machine: Machine
     images: Sequence[ImageRule]
     recorder: Recorder
@@ -86,6 +88,8 @@ class PodWorker:
         self._stop_deadline = math.inf
         self._refresh_at = 0.0
         self._next_set_up = 0.0
+        self._told_limits = False
+        self._loop: Final = asyncio.get_running_loop()
         self.pod = pod
 
     @property
@@ -240,7 +244,7 @@ class PodWorker:
             image = find_image(self._tools.images, container.image)
             volumes = {each.name: self._volumes.path(each.name) for each in self.pod.spec.volumes}
 
-            def make(run: Path) -> Launch:
+            def make(run: Path, cgroups: Sequence[str] = ()) -> Launch:
                 return make_launch(
                     self.pod,
                     container,
@@ -250,13 +254,17 @@ class PodWorker:
                     environment=environment,
                     image=image,
                     machine=self._tools.machine,
+                    cgroups=cgroups,
                 )
+
+            def make_with_limits(run: Path) -> Launch:
+                return make(run, self._limit(container, restart.number))
 
             # Once for nothing: a run that cannot be made must not count as one.
             await asyncio.to_thread(make, self.folder.run_path(container.name, restart.number))
             note = f'Container image "{container.image}" already present on machine'
             self._tell("Normal", "Pulled", note, container.name)
-            await hand.start(self.pod, restart, make, image_id=container.image)
+            await hand.start(self.pod, restart, make_with_limits, image_id=container.image)
         except UnknownImage as error:
             self._tell("Warning", "ErrImageNeverPull", str(error), container.name)
             return self._fail(hand, "ErrImageNeverPull", str(error))
@@ -268,6 +276,19 @@ class PodWorker:
             return self._fail(hand, "CreateContainerError", str(error))
         self._failures.pop(container.name, None)
         return math.inf
+
+    def _limit(self, container: AnyContainer, number: int) -> list[str]:
+        """Control groups for a run. Blocking."""
+        cgroups, limits = self._tools.cgroups, container.resources.limits
+        prefix = f"{self.uid}-{container.name}-"
+        cgroups.remove(prefix)
+        made = cgroups.make(f"{prefix}{number}", limits)
+        unmet = [name for name in ("cpu", "memory") if name in limits]
+        if cgroups.missing and unmet and not self._told_limits:
+            self._told_limits = True
+            note = f"limits of {' and '.join(unmet)} are not enforced: {cgroups.missing}"
+            self._loop.call_soon_threadsafe(self._tell, "Warning", "LimitsNotEnforced", note)
+        return made
 
     def _fail(self, hand: ContainerHand, reason: str, message: str) -> float:
         count = self._failures[hand.name] = self._failures.get(hand.name, 0) + 1
@@ -403,6 +424,7 @@ class PodWorker:
         """End whatever runs at once, and take everything away."""
         self.release()
         await end_folder(self._tools.runtime, self.folder)
+        await asyncio.to_thread(self._tools.cgroups.remove, self.uid)
         await self._volumes.remove()
 
 

@@ -6,6 +6,7 @@ Names go over as they were asked for, extensions do not. Certificates begin five
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -83,10 +84,11 @@ class Signer:
             .not_valid_before(moment - _BACK)
             .not_valid_after(until)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
         )
+        with suppress(x509.ExtensionNotFound):  # an authority whose key has no name is not named
+            own = self._authority.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+            named = x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+            builder = builder.add_extension(named, critical=False)
         known = [_KEY_USAGES[each] for each in usages if each in _KEY_USAGES]
         purposes = list(dict.fromkeys(_PURPOSES[each] for each in usages if each in _PURPOSES))
         strange = [each for each in usages if each not in _KEY_USAGES and each not in _PURPOSES]
@@ -97,9 +99,7 @@ class Signer:
             builder = builder.add_extension(x509.KeyUsage(**flags), critical=True)
         if purposes:
             builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
-        try:
+        with suppress(x509.ExtensionNotFound):
             names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName)
             builder = builder.add_extension(names.value, critical=names.critical)
-        except x509.ExtensionNotFound:
-            pass
         return to_pem([builder.sign(self._key, hashes.SHA256())])

@@ -159,9 +159,10 @@ class NodeRegistration(Reconciler[Resource]):
                 self._alive.discard(name)
                 await self._renew(ctx, node, _LAST_LEASE)
             return None
+        is_new = name not in self._alive
         self._alive.add(name)
         await self._report(ctx, node)
-        await self._renew(ctx, node, int(self._period * _PERIODS_PER_LEASE))
+        await self._renew(ctx, node, int(self._period * _PERIODS_PER_LEASE), is_new=is_new)
         return Requeue(after=self._period)
 
     async def _register(self, ctx: Context[Resource], planned: PlannedNode) -> Node | None:
@@ -183,7 +184,8 @@ class NodeRegistration(Reconciler[Resource]):
         with ignore_not_found():
             await ctx.client.status.patch(node, StrategicMergePatch(patch))
 
-    async def _renew(self, ctx: Context[Resource], node: Node, seconds: int) -> None:
+    async def _renew(self, ctx: Context[Resource], node: Node, seconds: int, *, is_new: bool = False) -> None:
+        """Renew a lease; that of a node made a moment ago is probably not there yet."""
         now = MicroTime.of_timestamp(self._clock.time())
         lease = Lease(
             metadata=ObjectMeta(
@@ -195,12 +197,19 @@ class NodeRegistration(Reconciler[Resource]):
                 holder_identity=node.metadata.name, lease_duration_seconds=seconds, renew_time=now
             ),
         )
+        if is_new:
+            try:
+                await ctx.client.create(lease)
+            except AlreadyExists:
+                pass
+            else:
+                return
         change = {"spec": {"renewTime": now, "leaseDurationSeconds": seconds}}
         try:
             await ctx.client.patch(lease, MergePatch(change))
         except NotFound:
             with ignore_already_exists():
-                await ctx.create(lease)
+                await ctx.client.create(lease)
 
     async def _all(self, context: SourceContext) -> None:
         for name in self._planned:

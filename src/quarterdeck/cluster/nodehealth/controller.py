@@ -242,7 +242,6 @@ class NodeLifecycle(Reconciler[Resource]):
             Builder[Resource](name=NAME)
             .watches(Node, predicates=[_MATTERS])
             .watches(Lease, predicates=[_NEVER])
-            .watches(Pod, predicates=[_NEVER])
             .source(FunctionSource(_begin, name="monitor"))
             .indexes(Pod, node_name)
             .rbac(

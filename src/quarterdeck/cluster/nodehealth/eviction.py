@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Key, ObjectMeta, value_or
+from quarterdeck.api import Key, ObjectMeta, Resource, value_or
 from quarterdeck.api.k8s import Node, Pod, Toleration
 from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.nodehealth.nodeview import NodeView
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.cluster.toleration import NodeTaint, tolerates
-from quarterdeck.errors import ignore_not_found
+from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Entry, node_name
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
@@ -27,13 +27,14 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.operator.rbac import Rule
-from quarterdeck.runtime.reconcile.context import Context, DeleteContext
+from quarterdeck.runtime.reconcile.context import Context
 
 __all__ = ["NAME", "patience", "taint_eviction_controller"]
 
 NAME: Final = "taint-eviction-controller"
 _NO_EXECUTE: Final = "NoExecute"
 _WORKERS: Final = 8
+_SHORTEST_WAIT: Final = 0.01
 
 
 def patience(taints: Sequence[NodeTaint], tolerations: Sequence[Toleration]) -> float:
@@ -54,20 +55,20 @@ class _Eviction(msgspec.Struct):
     due: float
 
 
-class _Evictor(Reconciler[Pod]):
+class _Evictor(Reconciler[Resource]):
     def __init__(self, recorder: Recorder) -> None:
         self._recorder: Final = recorder
         self._clock: Final = LoopClock()
-        self._planned: dict[Key, _Eviction] = {}
+        self.planned: Final[dict[Key, _Eviction]] = {}
 
-    async def deleted(self, ctx: DeleteContext) -> None:
-        """A pod that went by itself need not be evicted."""
-        self._cancel(ctx.key)
-
-    async def reconcile(self, ctx: Context[Pod]) -> Result | None:
-        pod = ctx.obj
+    async def reconcile(self, ctx: Context[Resource]) -> Result | None:
+        try:
+            pod = await ctx.get(Pod, ctx.key.name, ctx.key.namespace)
+        except NotFound:
+            self._cancel(ctx.key)
+            return None
         now = self._clock.time()
-        plan = self._planned.get(ctx.key)
+        plan = self.planned.get(ctx.key)
         if plan is not None and plan.uid != pod.metadata.uid:
             self._cancel(ctx.key)
             plan = None
@@ -82,30 +83,29 @@ class _Evictor(Reconciler[Pod]):
             return None
         if span == 0:
             self._cancel(ctx.key)
-            await self._evict(ctx)
+            await self._evict(ctx, pod)
             return None
         if plan is None:
-            plan = self._planned[ctx.key] = _Eviction(pod.metadata.uid, now, now + span)
+            plan = self.planned[ctx.key] = _Eviction(pod.metadata.uid, now, now + span)
         elif plan.since + span < plan.due:
             # Another taint came that it tolerates for a shorter time, counted from the first.
             self._cancel(ctx.key)
-            plan = self._planned[ctx.key] = _Eviction(pod.metadata.uid, plan.since, plan.since + span)
+            plan = self.planned[ctx.key] = _Eviction(pod.metadata.uid, plan.since, plan.since + span)
         if plan.due > now:
-            return Requeue(after=plan.due - now)
-        self._planned.pop(ctx.key, None)
-        await self._evict(ctx)
+            return Requeue(after=max(plan.due - now, _SHORTEST_WAIT))
+        self.planned.pop(ctx.key, None)
+        await self._evict(ctx, pod)
         return None
 
     def _cancel(self, key: Key) -> None:
-        if self._planned.pop(key, None) is not None:
+        if self.planned.pop(key, None) is not None:
             self._tell(key, f"Cancelling deletion of Pod {key.namespace}/{key.name}")
 
     def _tell(self, key: Key, text: str) -> None:
         pod = Pod(metadata=ObjectMeta(name=key.name, namespace=key.namespace))
         self._recorder.event(pod, "Normal", "TaintManagerEviction", "Evict", text)
 
-    async def _evict(self, ctx: Context[Pod]) -> None:
-        pod = ctx.obj
+    async def _evict(self, ctx: Context[Resource], pod: Pod) -> None:
         self._tell(ctx.key, f"Marking for deletion Pod {ctx.key.namespace}/{ctx.key.name}")
         condition = {
             "type": "DisruptionTarget",
@@ -158,11 +158,26 @@ def _is_elsewhere(event: ObjectEvent[Any]) -> bool:
 _BOUND: Final = Predicate("bound", create=_is_bound, update=_is_elsewhere)
 
 
-def taint_eviction_controller(recorder: Recorder) -> Controller[Pod]:
+class _OnTaintedNodes:
+    """Pods on nodes with such taints, and those that wait to be evicted: very few of all."""
+
+    def __init__(self, planned: Mapping[Key, object]) -> None:
+        self._planned: Final = planned
+
+    def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
+        key = event.entry.key
+        if key in self._planned:
+            return (key,)
+        node = context.cache.informer(Node).get("", pod_head(event.entry).node)
+        return (key,) if event.new is not None and node is not None and _evicting(node) else ()
+
+
+def taint_eviction_controller(recorder: Recorder) -> Controller[Resource]:
     """The controller, for ``manager.add``; ``recorder`` takes events about pods."""
+    evictor = _Evictor(recorder)
     return (
-        Builder(name=NAME)
-        .for_(Pod, predicates=[_BOUND])
+        Builder[Resource](name=NAME)
+        .watches(Pod, to=_OnTaintedNodes(evictor.planned), predicates=[_BOUND])
         .watches(Node, to=_pods_on_node, predicates=[_TAINTED])
         .indexes(Pod, node_name)
         .rbac(
@@ -170,5 +185,5 @@ def taint_eviction_controller(recorder: Recorder) -> Controller[Pod]:
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
         )
         .options(max_concurrent_reconciles=_WORKERS, field_manager=FIELD_MANAGER)
-        .build(_Evictor(recorder))
+        .build(evictor)
     )

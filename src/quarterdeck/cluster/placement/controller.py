@@ -1,21 +1,37 @@
 """Binds pods of the default scheduler to nodes.
 
 All pods that wait are placed in one round, the most important first. A round takes place a moment after
-something happened that may make a difference: a pod came, one ended or went, a node changed. The runtime
-starts no round before the cache shows the bindings of the last one.
+something happened that may make a difference: a pod came, one ended or went, a node or a claim changed. The
+runtime starts no round before the cache shows the bindings of the last one.
+
+A pod for which there is no room may make less important ones go (``preemption``); until they are gone, its
+place is kept. A pod whose claims wait for a first consumer gets its node when they have their volumes.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from quarterdeck.api import Key, ObjectMeta, Resource, Time
-from quarterdeck.api.k8s import Binding, Namespace, Node, ObjectReference, Pod
-from quarterdeck.client import StrategicMergePatch
+from quarterdeck.api import Key, ObjectMeta, Resource, Selector, Time, value_or
+from quarterdeck.api.k8s import (
+    Binding,
+    Namespace,
+    Node,
+    ObjectReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    StorageClass,
+)
+from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
-from quarterdeck.cluster.placement.state import PlacementState
+from quarterdeck.cluster.placement.preemption import Budget, Occupant, Plan, Preemption
+from quarterdeck.cluster.placement.spread import spread_constraints
+from quarterdeck.cluster.placement.state import Demand, PlacementState
+from quarterdeck.cluster.placement.volume import SELECTED_NODE, VolumeReader, claims_of
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.cache import Cache, Entry
@@ -59,17 +75,39 @@ class _Known(msgspec.Struct):
 
     entry: Entry
     """The state of the object that it is about."""
-    info: PodInfo | None
+    demand: Demand | None = None
     """As ``PlacementState`` wants it; none for pods that do not matter."""
-    priority: int = 0
+    claims: tuple[str, ...] = ()
 
 
 class _Waiting(msgspec.Struct):
     """A pod that has no node."""
 
     entry: Entry
-    info: PodInfo
-    priority: int
+    demand: Demand
+    unbound: tuple[str, ...] = ()
+    """Claims that get their volumes once it has a node."""
+
+    @property
+    def info(self) -> PodInfo:
+        return self.demand.info
+
+
+class _Refused(NamedTuple):
+    """A pod that gets no node in this round."""
+
+    waiting: _Waiting
+    preemption: str = ""
+    """Why others are not made to go for it."""
+    text: str = ""
+    plan: Plan | None = None
+
+    def told(self, state: PlacementState) -> _Refused:
+        """With the text, once all others have their nodes."""
+        if self.text:
+            return self
+        text = state.refusal(self.waiting.demand)
+        return self._replace(text=f"{text} preemption: {self.preemption}" if state.nodes else text)
 
 
 class _Scheduler(Reconciler[Resource]):
@@ -80,72 +118,117 @@ class _Scheduler(Reconciler[Resource]):
         self._told: dict[str, str] = {}
         self._events_left = 0
         self._nodes: dict[str, tuple[str, NodeInfo]] = {}
+        self._nominated: dict[str, str] = {}
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """One round."""
         placed, waiting = self._look(ctx.cache)
         if not waiting:
+            self._nominated = {}
             return None
         waiting.sort(
-            key=lambda each: (-each.priority, each.info.created, each.info.namespace, each.info.name)
+            key=lambda each: (-each.demand.priority, each.info.created, each.info.namespace, each.info.name)
         )
-        everybody = [*placed, *(each.info for each in waiting)]
+        everybody = [*(each.info for each in placed), *(each.info for each in waiting)]
         labels = {each.metadata.name: each.metadata.labels for each in await ctx.list(Namespace)}
         nodes = self._node_infos(ctx.cache)
         state = PlacementState(nodes, everybody, labels, checks_nodes=self._settings.checks_nodes)
-        decisions = [(each, state.place(each.info)) for each in waiting]
+        preemption = Preemption(state, placed, await _budgets(ctx))
+        bindings: list[tuple[_Waiting, str]] = []
+        refused: list[_Refused] = []
+        for each in waiting:
+            node = state.place(each.demand)
+            if not node:
+                refused.append(self._turn_down(each, state, preemption))
+            elif each.unbound:
+                await self._select_node(ctx, each, node)
+            else:
+                bindings.append((each, node))
         self._events_left = _EVENTS_PER_ROUND
-        errors = await attempt_all(
-            [(each, node) for each, node in decisions if node], lambda pair: self._bind(ctx, *pair)
-        )
-        refused = [(each, state.refusal(each.info)) for each, node in decisions if not node]
-        news = [pair for pair in refused if self._told.get(pair[0].info.uid) != pair[1]]
-        errors += await attempt_all(news, lambda pair: self._refuse(ctx, *pair))
+        errors = await attempt_all(bindings, lambda pair: self._bind(ctx, *pair))
+        refused = [each.told(state) for each in refused]
+        news = [each for each in refused if each.plan or self._told.get(each.waiting.info.uid) != each.text]
+        errors += await attempt_all(news, lambda each: self._refuse(ctx, each))
         first = next((error for error in errors if error is not None), None)
         if first is not None:
             # The next round sees what became of it: who has a node by then is asked no more.
             raise first
-        self._told = {each.info.uid: text for each, text in refused}
+        self._told = {each.waiting.info.uid: each.text for each in refused}
+        kept = {each.waiting.info.uid for each in refused}
+        self._nominated = {uid: node for uid, node in self._nominated.items() if uid in kept}
         return None
 
-    def _look(self, cache: Cache) -> tuple[list[PodInfo], list[_Waiting]]:
+    def _turn_down(self, waiting: _Waiting, state: PlacementState, preemption: Preemption) -> _Refused:
+        """There is no node for a pod now: see who could make room, and keep the place that is promised."""
+        demand = waiting.demand
+        uid = demand.info.uid
+        promised = self._nominated.get(uid) or demand.info.nominated_node
+        if promised and preemption.is_under_way(promised, demand.priority):
+            state.reserve(demand.info, promised)
+            return _Refused(waiting, "not eligible due to a terminating pod on the nominated node.")
+        if not demand.preempts:
+            return _Refused(waiting, "not eligible due to preemptionPolicy=Never.")
+        found = preemption.plan(demand)
+        if isinstance(found, str):
+            self._nominated.pop(uid, None)
+            return _Refused(waiting, found)
+        # Said before the place is kept: it counts who is there now.
+        text = state.refusal(demand)
+        state.reserve(demand.info, found.node)
+        self._nominated[uid] = found.node
+        return _Refused(waiting, text=text, plan=found)
+
+    def _look(self, cache: Cache) -> tuple[list[Occupant], list[_Waiting]]:
         """Pods that hold a place on a node, and those that wait for one."""
-        placed: list[PodInfo] = []
+        placed: list[Occupant] = []
         waiting: list[_Waiting] = []
         known: dict[str, _Known] = {}
+        volumes = VolumeReader(cache)
         for entry in cache.informer(Pod).entries():
             found = self._pods.get(entry.uid)
             if found is None or found.entry is not entry:
                 found = self._read(entry, found)
             known[entry.uid] = found
-            if found.info is None:
+            demand = found.demand
+            if demand is None:
                 continue
-            if found.info.node:
-                placed.append(found.info)
+            if demand.info.node:
+                placed.append(Occupant(demand.info, demand.priority))
+            elif found.claims:
+                waiting.append(_Waiting(entry, *volumes.demanded(demand, found.claims)))
             else:
-                waiting.append(_Waiting(entry, found.info, found.priority))
+                waiting.append(_Waiting(entry, demand))
         self._pods = known
         return placed, waiting
 
     def _read(self, entry: Entry, before: _Known | None) -> _Known:
         head = pod_head(entry)
         if head.has_ended:
-            return _Known(entry, None)
+            return _Known(entry)
         is_mine = not self._settings.names or head.scheduler in self._settings.names
         if not head.node and (entry.is_deleting or head.is_gated or not is_mine):
-            return _Known(entry, None)
+            return _Known(entry)
         # What a pod asks for changes with its generation only, or its labels.
         is_same = (
             before is not None
             and before.entry.generation == entry.generation
             and before.entry.labels is entry.labels
         )
-        info = before.info if before is not None and is_same else None
-        if info is None:
-            info = pod_info(_decode(entry.raw))
-        elif (info.node, info.is_deleted) != (head.node, entry.is_deleting):
+        demand = before.demand if before is not None and is_same else None
+        if demand is None or before is None:
+            document = _decode(entry.raw)
+            demand = Demand(
+                pod_info(document),
+                head.priority,
+                spread_constraints(document),
+                document["spec"].get("preemptionPolicy") != "Never",
+            )
+            return _Known(entry, demand, claims_of(document))
+        info = demand.info
+        if (info.node, info.is_deleted) != (head.node, entry.is_deleting):
             info = msgspec.structs.replace(info, node=head.node, is_deleted=entry.is_deleting)
-        return _Known(entry, info, head.priority)
+            demand = msgspec.structs.replace(demand, info=info)
+        return _Known(entry, demand, before.claims)
 
     def batch_period(self, _: Key) -> float:
         """Seconds for which changes are gathered."""
@@ -177,11 +260,45 @@ class _Scheduler(Reconciler[Resource]):
         text = f"Successfully assigned {waiting.info.namespace}/{waiting.info.name} to {node}"
         self._tell(pod, "Normal", "Scheduled", "Binding", text)
 
-    async def _refuse(self, ctx: Context[Resource], waiting: _Waiting, text: str) -> None:
-        """Say why a pod has no node, unless it says so already."""
+    async def _select_node(self, ctx: Context[Resource], waiting: _Waiting, node: str) -> None:
+        """Tell who provides volumes where a pod will run; it is bound when they are there."""
+        patch = MergePatch({"metadata": {"annotations": {SELECTED_NODE: node}}})
+        for name in waiting.unbound:
+            try:
+                await ctx.client.patch(
+                    PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=waiting.info.namespace)),
+                    patch,
+                )
+            except (NotFound, Conflict):
+                return
+
+    async def _evict(self, ctx: Context[Resource], victim: PodInfo, preemptor: PodInfo, node: str) -> None:
+        """Make a pod go for a more important one."""
+        pod = Pod(metadata=ObjectMeta(name=victim.name, namespace=victim.namespace, uid=victim.uid))
+        condition = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "lastTransitionTime": ctx.now(),
+            "reason": "PreemptionByScheduler",
+            "message": f"{NAME}: preempting to accommodate a higher priority pod",
+        }
+        try:
+            await ctx.client.status.patch(pod, StrategicMergePatch({"status": {"conditions": [condition]}}))
+            await ctx.client.delete(pod)
+        except (NotFound, Conflict):
+            return
+        text = f"Preempted by pod {preemptor.uid} on node {node}"
+        self._tell(pod, "Normal", "Preempted", "Preempting", text)
+
+    async def _refuse(self, ctx: Context[Resource], refused: _Refused) -> None:
+        """Say why a pod has no node, unless it says so already; make room for it if that is the plan."""
+        waiting, text, plan = refused.waiting, refused.text, refused.plan
+        if plan is not None:
+            for victim in plan.victims:
+                await self._evict(ctx, victim, waiting.info, plan.node)
         pod = Pod.from_bytes(waiting.entry.raw)
         known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-        if known is not None and (known.status, known.message) == ("False", text):
+        if plan is None and known is not None and (known.status, known.message) == ("False", text):
             return
         since = known.last_transition_time if known is not None and known.status == "False" else ctx.now()
         condition = {
@@ -194,7 +311,10 @@ class _Scheduler(Reconciler[Resource]):
         }
         # Only of this very state: somebody else may have given it a node a moment ago.
         seen = {"uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version}
-        patch = {"metadata": seen, "status": {"conditions": [condition]}}
+        status: dict[str, Any] = {"conditions": [condition]}
+        if plan is not None:
+            status["nominatedNodeName"] = plan.node
+        patch = {"metadata": seen, "status": status}
         try:
             await ctx.client.status.patch(pod, StrategicMergePatch(patch))
         except (NotFound, Conflict):
@@ -207,6 +327,18 @@ class _Scheduler(Reconciler[Resource]):
         if self._events_left > 0:
             self._events_left -= 1
             self._recorder.event(pod, type, reason, action, text)
+
+
+async def _budgets(ctx: Context[Resource]) -> list[Budget]:
+    """The budgets that limit whom others may drive away."""
+    return [
+        Budget(
+            each.metadata.namespace,
+            Selector.of(each.spec.selector or None),
+            value_or(each.status.disruptions_allowed, 0),
+        )
+        for each in await ctx.list(PodDisruptionBudget)
+    ]
 
 
 def _reference(entry: Entry) -> Pod:
@@ -251,10 +383,16 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
     return (
         Builder[Resource](name=NAME)
         .watches(Namespace, predicates=[_NOTHING])
+        .watches(PodDisruptionBudget, predicates=[_NOTHING])
+        .watches(StorageClass, predicates=[_NOTHING])
+        .watches(PersistentVolume, to=mapper, delay=scheduler.batch_period)
+        .watches(PersistentVolumeClaim, to=mapper, delay=scheduler.batch_period)
         .watches(Pod, to=mapper, delay=scheduler.batch_period, predicates=[_POD_MATTERS])
         .watches(Node, to=mapper, delay=scheduler.batch_period)
         .rbac(
             Rule(groups=("",), resources=("pods", "nodes"), verbs=("get", "list", "watch")),
+            Rule(groups=("",), resources=("pods",), verbs=("delete",)),
+            Rule(groups=("",), resources=("persistentvolumeclaims",), verbs=("patch",)),
             Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
         )

@@ -1,20 +1,26 @@
 """Nodes, what is left of them, and who may go where: pure, for one round of the default scheduler.
 
 A pod gets the node that is left with most room: the mean of what is free of its CPU, memory and pod slots.
-Among equals the first by name wins, so the same cluster always gets the same answer.
+What a pod would rather have counts on top of it: nodes it prefers, nodes that do not warn it off, domains
+that have few of its kind. Among equals the first by name wins: the same cluster always gets the same answer.
 
 Pods that are alike ask the same question, and the answer changes only where a pod was placed meanwhile.
-So nodes are ranked once for each shape of pods, and a node is looked at again when its turn comes. Pods
-with affinity or host ports are no such simple case: for them every node is looked at.
+So nodes are ranked once for each shape of pods, and a node is looked at again when its turn comes; for pods
+that are spread over domains, the nodes of each domain are. Pods with affinity or host ports are no such
+simple case: for them every node is looked at.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
+
+from quarterdeck.cluster.placement.spread import Spread, SpreadConstraint
+from quarterdeck.cluster.placement.wish import Wishes
 from quarterdeck.scheduler.decision import PodState
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
@@ -24,16 +30,31 @@ from quarterdeck.scheduler.placement.affinity import PodAffinities, has_pod_affi
 from quarterdeck.scheduler.placement.predicate import Predicates
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
-__all__ = ["PlacementState"]
+__all__ = ["Demand", "PlacementState", "summary"]
 
 _NO_NODES: Final = "no nodes available to schedule pods"
+_AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
+_TAINT: Final = "node(s) had untolerated taint"
 _WORDS: Final = {
     "node is unschedulable": "node(s) were unschedulable",
     "node has NotReady condition": "node(s) were not ready",
 }
 """What the gang scheduler says in other words."""
+_SPREAD_WEIGHT: Final = 2.0
 
 _Ranking = list[tuple[float, int, NodeState]]
+
+
+class Demand(msgspec.Struct, frozen=True):
+    """A pod that wants a node."""
+
+    info: PodInfo
+    priority: int = 0
+    spread: tuple[SpreadConstraint, ...] = ()
+    preempts: bool = True
+    """Whether others may be made to go for it."""
+    problem: str = ""
+    """Why no node will do, whatever it has."""
 
 
 class PlacementState:
@@ -49,61 +70,130 @@ class PlacementState:
     ) -> None:
         """``pods`` are all that have not ended; without ``checks_nodes`` any pod may go anywhere."""
         ordered = sorted(nodes, key=lambda node: node.name)
-        self._nodes: Final = [NodeState(info, rank) for rank, info in enumerate(ordered)]
+        self.nodes: Final = [NodeState(info, rank) for rank, info in enumerate(ordered)]
         self._checks_nodes: Final = checks_nodes
         self._shapes: dict[object, Shape] = {}
-        self._rankings: dict[Shape, _Ranking] = {}
+        self._rankings: dict[tuple[Shape, tuple[str, ...]], list[_Ranking]] = {}
         self._refusals: dict[Shape, str] = {}
         known = list(pods)
         self._affinities: Final = PodAffinities(known, namespaces)
         self._predicates: Final = Predicates(self._affinities)
-        by_name = {node.name: node for node in self._nodes}
+        self._by_name: Final = {node.name: node for node in self.nodes}
+        self._wishes: Final = Wishes(self.nodes)
+        self._spread: Final = Spread(self.nodes, [pod for pod in known if pod.node])
         for pod in known:
-            node = by_name.get(pod.node)
+            node = self._by_name.get(pod.node)
             if node is not None:
                 self._hold(pod, node, Hold.LEAVING if pod.is_deleted else Hold.RUNNING)
 
-    def place(self, pod: PodInfo) -> str:
+    def place(self, demand: Demand) -> str:
         """The node for a pod, which takes its place there; empty if there is none."""
-        node = self._best(pod)
+        node = None if demand.problem else self._best(demand)
         if node is None:
             return ""
-        self._hold(pod, node, Hold.RUNNING)
+        self.reserve(demand.info, node.name)
         return node.name
 
-    def refusal(self, pod: PodInfo) -> str:
+    def reserve(self, pod: PodInfo, name: str) -> None:
+        """A pod takes its place on a node, even where there is no room yet."""
+        node = self._by_name.get(name)
+        if node is not None:
+            self._hold(pod, node, Hold.RUNNING)
+            self._spread.placed(pod, name)
+
+    def take_away(self, pod: PodInfo, node: NodeState) -> None:
+        """Look at a node as if a pod were not there."""
+        self._hold(pod, node, Hold.RUNNING, -1)
+
+    def give_back(self, pod: PodInfo, node: NodeState) -> None:
+        """Undo ``take_away``."""
+        self._hold(pod, node, Hold.RUNNING, 1)
+
+    def refusal(self, demand: Demand) -> str:
         """Why there is no node for a pod; asked when all pods are placed."""
-        if not self._nodes:
+        if not self.nodes:
             return _NO_NODES
-        task = self._task(pod)
+        if demand.problem:
+            return f"0/{len(self.nodes)} nodes are available: {demand.problem}."
+        task = self._task(demand.info)
         known = self._refusals.get(task.shape)
-        if known is not None:
+        if known is not None and not demand.spread:
             return known
-        reasons = Counter(reason for node in self._nodes for reason in self._objections(task, node))
-        texts = sorted(f"{count} {reason}" for reason, count in reasons.items())
-        text = f"0/{len(self._nodes)} nodes are available: {', '.join(texts)}."
-        if not self._predicates.depends_on_pods(task):
+        reasons = Counter(reason for node in self.nodes for reason in self.objections(demand, node))
+        text = summary(len(self.nodes), reasons)
+        if not self._predicates.depends_on_pods(task) and not demand.spread:
             self._refusals[task.shape] = text
         return text
 
-    def _best(self, pod: PodInfo) -> NodeState | None:
-        task = self._task(pod)
-        if not self._predicates.depends_on_pods(task):
-            return self._best_by_ranking(task)
-        fitting = [node for node in self._nodes if self._fits(task, node)]
-        return max(fitting, key=lambda node: (self._score(task.shape, node), -node.rank), default=None)
+    def is_hopeless(self, demand: Demand, node: NodeState) -> bool:
+        """Whether a node will not do whoever is there."""
+        return bool(demand.problem or self._predicates.objections(self._task(demand.info), node))
 
-    def _best_by_ranking(self, task: Task) -> NodeState | None:
-        """The first of the ranking whose place is still what it was."""
-        ranking = self._rankings.get(task.shape)
-        if ranking is None:
-            ranking = [
-                (-self._score(task.shape, node), node.rank, node)
-                for node in self._nodes
-                if self._accepts(task, node)
-            ]
-            heapq.heapify(ranking)
-            self._rankings[task.shape] = ranking
+    def objections(self, demand: Demand, node: NodeState) -> list[str]:
+        """What speaks against a node as it is now, in kube-scheduler's words."""
+        task = self._task(demand.info)
+        found = [_in_words(each) for each in self._predicates.objections(task, node)]
+        if found:
+            return found[:1] if found[0].startswith(_TAINT) else found
+        lacking = _lacking(task.shape, node)
+        if lacking:
+            return lacking
+        conflict = self._predicates.conflict(task, node, is_now=True)
+        if not conflict and demand.spread:
+            conflict = self._spread_judge(demand, task)(node)
+        return [conflict] if conflict else []
+
+    def _best(self, demand: Demand) -> NodeState | None:
+        task = self._task(demand.info)
+        if not demand.spread and not self._predicates.depends_on_pods(task):
+            (ranking,) = self._ranked(task, ())
+            return self._first(task, ranking)
+        problem = self._spread_judge(demand, task)
+        bonus = self._spread.scores(demand.info, demand.spread, task.shape, *self._node_tests(task))
+
+        def worth(node: NodeState) -> tuple[float, int]:
+            return self._score(task.shape, node) + _SPREAD_WEIGHT * bonus(node), -node.rank
+
+        if self._predicates.depends_on_pods(task):
+            fitting = [node for node in self.nodes if self._fits(task, node) and not problem(node)]
+        else:
+            # the nodes of a domain are alike in this
+            keys = tuple(each.topology_key for each in demand.spread)
+            rankings = [each for each in self._ranked(task, keys) if each and not problem(each[0][2])]
+            fitting = [node for each in rankings if (node := self._first(task, each)) is not None]
+        return max(fitting, key=worth, default=None)
+
+    def _spread_judge(self, demand: Demand, task: Task) -> Callable[[NodeState], str]:
+        return self._spread.judge(demand.info, demand.spread, task.shape, *self._node_tests(task))
+
+    def _node_tests(self, task: Task) -> tuple[Callable[[NodeState], bool], Callable[[NodeState], bool]]:
+        """Whether a node is one that a pod asks for, and whether it tolerates its taints."""
+
+        def objections(node: NodeState) -> Sequence[str]:
+            return self._predicates.objections(task, node)
+
+        return (
+            lambda node: _AFFINITY not in objections(node),
+            lambda node: not any(each.startswith(_TAINT) for each in objections(node)),
+        )
+
+    def _ranked(self, task: Task, keys: tuple[str, ...]) -> list[_Ranking]:
+        """The nodes that would do, the best first: a ranking for each domain of these labels."""
+        rankings = self._rankings.get((task.shape, keys))
+        if rankings is None:
+            domains: dict[tuple[str | None, ...], _Ranking] = {} if keys else {(): []}
+            for node in self.nodes:
+                if self._accepts(task, node):
+                    domain = tuple(node.info.labels.get(key) for key in keys)
+                    place = (-self._score(task.shape, node), node.rank, node)
+                    domains.setdefault(domain, []).append(place)
+            rankings = self._rankings[task.shape, keys] = list(domains.values())
+            for ranking in rankings:
+                heapq.heapify(ranking)
+        return rankings
+
+    def _first(self, task: Task, ranking: _Ranking) -> NodeState | None:
+        """The first of a ranking whose place is still what it was."""
         while ranking:
             score, rank, node = ranking[0]
             now = -self._score(task.shape, node)
@@ -134,22 +224,13 @@ class PlacementState:
             _share(idle.cpu - shape.cpu, whole.cpu)
             + _share(idle.memory - shape.memory, whole.memory)
             + _share(idle.pods - 1, node.info.pods)
+            + self._wishes.score(shape, node)
         )
 
-    def _objections(self, task: Task, node: NodeState) -> list[str]:
-        found = [_WORDS.get(each, each) for each in self._predicates.objections(task, node)]
-        if found:
-            return found
-        lacking = _lacking(task.shape, node)
-        if lacking:
-            return lacking
-        conflict = self._predicates.conflict(task, node, is_now=True)
-        return [conflict] if conflict else []
-
-    def _hold(self, pod: PodInfo, node: NodeState, hold: Hold) -> None:
-        node.hold(self._shape(pod), (), hold, 1)
+    def _hold(self, pod: PodInfo, node: NodeState, hold: Hold, sign: int = 1) -> None:
+        node.hold(self._shape(pod), (), hold, sign)
         if self._affinities.is_needed or has_pod_affinity(pod):
-            self._affinities.hold(pod, node, hold, 1)
+            self._affinities.hold(pod, node, hold, sign)
 
     def _task(self, pod: PodInfo) -> Task:
         return Task(pod, self._shape(pod), PodState.PENDING, (0, 0, 0))
@@ -160,6 +241,18 @@ class PlacementState:
         if shape is None:
             shape = self._shapes[key] = Shape(pod.request, None, pod.constraints)
         return shape
+
+
+def summary(nodes: int, reasons: Mapping[str, int]) -> str:
+    """`0/3 nodes are available: 1 Too many pods, 2 Insufficient cpu.`"""
+    texts = sorted(f"{count} {reason}" for reason, count in reasons.items())
+    return f"0/{nodes} nodes are available: {', '.join(texts)}."
+
+
+def _in_words(objection: str) -> str:
+    if objection.startswith(_TAINT):
+        return f"{_TAINT}(s)"
+    return _WORDS.get(objection, objection)
 
 
 def _share(part: float, whole: float) -> float:

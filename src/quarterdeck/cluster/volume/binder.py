@@ -355,7 +355,6 @@ def _volume_of_claim(_: MapContext, claim: PersistentVolumeClaim) -> Iterable[Ke
 
 
 _NOT_GONE: Final = Predicate("not_gone", delete=lambda _: False)
-_NEVER: Final = Predicate("never", create=lambda _: False, update=lambda _: False, delete=lambda _: False)
 
 
 def volume_binder_controller(recorder: Recorder) -> Controller[Resource]:
@@ -365,7 +364,6 @@ def volume_binder_controller(recorder: Recorder) -> Controller[Resource]:
         .watches(PersistentVolumeClaim, to=_volume_of_claim)
         .watches(PersistentVolume, to=_ClaimsOfVolumes())
         .watches(StorageClass, to=_claims_that_wait, predicates=[_NOT_GONE])
-        .watches(Pod, predicates=[_NEVER])
         .rbac(
             Rule(groups=("",), resources=("persistentvolumes",), verbs=("update",)),
             Rule(groups=("",), resources=("persistentvolumes/status",), verbs=("update",)),

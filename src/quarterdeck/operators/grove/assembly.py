@@ -41,6 +41,7 @@ from .controllers import (
 )
 from .initc.gate import StartupGate
 from .metrics import GroveMetrics
+from .profile import PROFILE_PATH, serve_profile
 from .types import definitions
 from .webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, SyncedReader, TopologyGuard
 
@@ -134,6 +135,7 @@ class GroveOperator:
                 OperatorWebhooks(configuration=name, admission=hooks) for name, hooks in others.items()
             ),
             rules=self._rules(environment.namespace),
+            endpoints={PROFILE_PATH: serve_profile} if configuration.debugging.enable_profiling else {},
             open_endpoints={names.STATUS_PATH: _status_handler(status)},
             variables=self._variables(environment),
             init_gate=StartupGate(manager.cache),

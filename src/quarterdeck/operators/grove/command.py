@@ -21,6 +21,11 @@ _FORMATS: dict[str, Literal["json", "console"]] = {"json": "json", "text": "cons
 BACKENDS = """\
 List the scheduler backends that the operator knows: the built-in ones, then those of installed distributions.
 """
+CONVERT = """\
+Print the configuration of upstream's operator as this one reads it, complete and checked. FILE is an
+OperatorConfiguration, values of the chart (their `config`), or the ConfigMap that the chart makes.
+`grove run` takes the same files as they are.
+"""
 RELOAD = """\
 Let a running operator (`quarterdeck grove run`) look for scheduler backends and at its file again.
 """
@@ -53,6 +58,14 @@ def add_command(commands: Any) -> None:
     run.add_argument("--webhook-url", default="", help="https://host:port the API server calls")
     run.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
     run.set_defaults(run=run_operator)
+    convert = actions.add_parser(
+        "convert-config", help="read a configuration of upstream's", description=CONVERT
+    )
+    convert.add_argument("file", type=Path, metavar="FILE", help="YAML or JSON")
+    convert.add_argument(
+        "--settings", action="store_true", help="as the file of `quarterdeck up --config` and `run --config`"
+    )
+    convert.set_defaults(run=convert_configuration)
     backends = actions.add_parser("backends", help="list scheduler backends", description=BACKENDS)
     backends.set_defaults(run=list_backends)
     more = backends.add_subparsers(title="actions", metavar="ACTION", parser_class=_Arguments)
@@ -84,6 +97,19 @@ def run_operator(arguments: argparse.Namespace) -> int:
         return exit_code_of(error)
     configure(level=configuration.log_level.upper(), format=_FORMATS[configuration.log_format])
     return uvloop.run(program.run(configuration))
+
+
+def convert_configuration(arguments: argparse.Namespace) -> int:
+    import yaml
+
+    from quarterdeck.operators.grove.backends import default_registry
+    from quarterdeck.operators.grove.configuration import effective_document, load_file
+
+    document = effective_document(load_file(arguments.file, default_registry))
+    if arguments.settings:
+        document = {"operators": {"grove": document}}
+    print(yaml.safe_dump(document, sort_keys=False), end="")
+    return 0
 
 
 def list_backends(arguments: argparse.Namespace) -> int:

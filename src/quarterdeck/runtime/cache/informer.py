@@ -100,6 +100,7 @@ class Informer:
         self.gvk: Final = gvk
         self.is_metadata_only: Final = metadata_only
         self.is_needed = True
+        self._observers: Final[list[Callable[[Entry | None, Entry | None], None]]] = []
         """Whether somebody cannot do without the kind; see ``Cache.informer``."""
         self._cls: Final = cls
         self._opener: Final = opener
@@ -371,8 +372,14 @@ class Informer:
         for registration in self._registrations:
             registration.push(deltas)
 
+    def observe(self, observer: Callable[[Entry | None, Entry | None], None]) -> None:
+        """Have every entry that leaves and enters a store told in the same moment; it must be quick."""
+        self._observers.append(observer)
+
     def swapped(self, old: Entry | None, new: Entry | None) -> None:
         """Keep indexes and decoded objects in step with the stores."""
+        for observer in self._observers:
+            observer(old, new)
         if old is not None:
             for decoder in self._decoders.values():
                 decoder.forget(old)

@@ -20,8 +20,9 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import GroupVersionKind, Resource, UnsetType
+from quarterdeck.api.k8s import Deployment, Service
 from quarterdeck.client import Client, Config
-from quarterdeck.errors import ConfigError, QuarterdeckError
+from quarterdeck.errors import ConfigError, Forbidden, NotFound, QuarterdeckError
 from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, Settings
 from quarterdeck.runtime.certificate import (
     CertificateSource,
@@ -64,6 +65,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     namespace: str = "quarterdeck-system"
     """Where the program keeps its own objects: certificate, Lease."""
+    name: str = "quarterdeck"
+    """Of the installation: its Deployment has this name."""
     settings: Mapping[str, Mapping[str, Any]] = {}
     """Settings of each operator, by its name."""
     account: str = ""
@@ -228,7 +231,14 @@ class Program:
         registration = Rule(
             groups=("admissionregistration.k8s.io",),
             resources=tuple(sorted({_CONFIGURATIONS[hook.is_mutating] for hook in hooks})),
-            verbs=("create", "get", "patch"),
+            verbs=("create", "delete", "get", "patch"),
+        )
+        deployment = Rule(
+            groups=("apps",),
+            resources=("deployments",),
+            verbs=("get",),
+            resource_names=(self.options.name,),
+            namespace=self.options.namespace,
         )
         converted = tuple(name for webhooks in self.registrations for name in webhooks.converted)
         definition = Rule(
@@ -243,7 +253,7 @@ class Program:
             verbs=("create", "get", "update", "watch"),
             namespace=self.options.namespace,
         )
-        return (*read, registration, secret, *((definition,) if converted else ()))
+        return (*read, registration, deployment, secret, *((definition,) if converted else ()))
 
     @property
     def not_ready(self) -> str:
@@ -267,7 +277,50 @@ class Program:
             return
         client = self.manager.client
         await create_namespace(client, self.options.namespace)
+        await self._refuse_unreachable_webhooks()
         await install_definitions(client, *(d for each in self.operators for d in each.definitions()))
+
+    @property
+    def _registers_webhooks(self) -> bool:
+        return not self.options.certificate_directory and any(part.admission for part in self.registrations)
+
+    async def _refuse_unreachable_webhooks(self) -> None:
+        """Raises ``ConfigError`` where webhooks would be registered that the API server cannot reach."""
+        options = self.options
+        if options.webhook_url or options.is_embedded or not self._registers_webhooks:
+            return
+        try:
+            await self.manager.client.get(Service, options.webhook_service, options.namespace)
+        except NotFound as error:
+            raise ConfigError(
+                f"there is no Service {options.namespace}/{options.webhook_service}: the API server could "
+                "not reach the webhooks, and would refuse whatever they are to be asked about; apply "
+                "`quarterdeck manifests`, or name an address with --webhook-url https://HOST:PORT"
+            ) from error
+        except Forbidden:
+            return
+
+    async def withdraw(self) -> None:
+        """Take the webhooks away if nobody will answer them: at an orderly end of the last replica.
+
+        The address of a URL is this process. Behind a Service there may be others: the webhooks go if the
+        Deployment is gone, is going, or wants no replicas, and stay through updates and evictions.
+        """
+        if self.options.is_embedded or not self._registers_webhooks:
+            return
+        try:
+            if self.options.webhook_url or await self._is_last():
+                for install in self.installers():
+                    await install.withdraw()
+        except (QuarterdeckError, TimeoutError) as error:
+            _log.warning("the webhooks stay registered; quarterdeck uninstall takes them away", error)
+
+    async def _is_last(self) -> bool:
+        try:
+            found = await self.manager.client.get(Deployment, self.options.name, self.options.namespace)
+        except NotFound:
+            return True
+        return found.metadata.is_deleting or found.spec.replicas == 0
 
     async def serve(self) -> None:
         """Run until asked to stop; raises what stopped it."""
@@ -283,7 +336,9 @@ class Program:
             except QuarterdeckError as error:
                 _log.error("cannot prepare the cluster", error, trace=False)
                 return 1
-            return await self.manager.run()
+            code = await self.manager.run()
+            await self.withdraw()
+            return code
 
 
 def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVersionKind, KindOptions]:

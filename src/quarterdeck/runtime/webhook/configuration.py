@@ -174,6 +174,17 @@ class WebhookInstaller:
             await self._apply(configuration)
         return all([await self._convert(name, target) for name in self._definitions])
 
+    async def withdraw(self) -> None:
+        """Delete the configurations, as far as they still point at us. Raises ``ApiError``."""
+        for configuration in webhook_configurations(self._name, self._webhooks, self._target):
+            try:
+                found = await self._client.get(type(configuration), self._name)
+                if _covers(_addresses(found), _addresses(configuration)):
+                    await self._client.delete(found)
+                    _log.info("removed webhook configuration", kind=configuration.kind, name=self._name)
+            except NotFound:
+                continue
+
     async def _apply(self, configuration: Configuration) -> None:
         try:
             found = await self._client.get(type(configuration), configuration.metadata.name)
@@ -196,6 +207,12 @@ class WebhookInstaller:
         await self._client.patch(found, patch, field_manager=self._manager)
         _log.info("wrote conversion stanza", name=name)
         return True
+
+
+def _addresses(configuration: Configuration) -> list[object]:
+    """Where the webhooks of a configuration are, without the bundle."""
+    found = [each["clientConfig"] for each in configuration.to_dict()["webhooks"]]
+    return [{key: value for key, value in each.items() if key != "caBundle"} for each in found]
 
 
 def _covers(found: object, wanted: object) -> bool:

@@ -78,10 +78,10 @@ def _ends(cluster: Cluster, job: Job, start: Start) -> Iterator[Remedy]:
         pods = [task for task in other.tasks if task.state in ACTIVE]
         if pods and other is not job:
             running.append((sum(task.charge[2] for task in pods), len(pods), str(other.key), other.key))
-    for gpus, pods, name, key in sorted(running, reverse=True)[:_ENDS]:
+    for gpus, count, name, key in sorted(running, reverse=True)[:_ENDS]:
         evicts = start(_without(key))
         if evicts is not None:
-            text = f"the end of {name}, which has {pods} pods and {amount_text(gpus)} GPUs"
+            text = f"the end of {name}, which has {count} pods and {amount_text(gpus)} GPUs"
             yield Remedy(kind="end", text=text, evicts=evicts)
 
 
@@ -147,23 +147,23 @@ def _all(*changes: Change) -> Change:
 def _nodes(snapshot: Snapshot, start: Start) -> Iterator[Remedy]:
     """The fewest nodes like one there is."""
     for model in _models(snapshot):
-        count = _fewest(lambda number, like=model.name: start(add_nodes(like, number)))
+        count = _fewest(model.name, start)
         if count is not None:
             evicts = start(add_nodes(model.name, count)) or ()
             text = f"{count} more {'node' if count == 1 else 'nodes'} like {model.name}"
             yield Remedy(kind="nodes", text=text, evicts=evicts)
 
 
-def _fewest(start: Callable[[int], tuple[str, ...] | None]) -> int | None:
+def _fewest(like: str, start: Start) -> int | None:
     enough = 1
-    while start(enough) is None:
+    while start(add_nodes(like, enough)) is None:
         enough *= 2
         if enough > _MOST_NODES:
             return None
     too_few = enough // 2
     while enough - too_few > 1:
         middle = (enough + too_few) // 2
-        if start(middle) is None:
+        if start(add_nodes(like, middle)) is None:
             too_few = middle
         else:
             enough = middle

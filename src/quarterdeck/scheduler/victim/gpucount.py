@@ -13,7 +13,7 @@ from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Task
 from quarterdeck.scheduler.victim.evictionstep import Step
 
-__all__ = ["GpuCount"]
+__all__ = ["GpuCount", "GpusAfter"]
 
 
 class GpuCount:
@@ -41,18 +41,64 @@ class GpuCount:
         """How many GPUs more the first pods need than are free; zero if they need parts of GPUs."""
         return self._needed[count] - self._total if self._needed else 0.0
 
-    def has_slots(self, count: int, steps: Iterable[Step]) -> bool:
-        """Whether the first pods find as many places, with those that victims leave."""
-        if not self._size or self._slots >= count:
+    def after(self, steps: Iterable[Step]) -> GpusAfter:
+        """What is free when some victims are gone."""
+        return GpusAfter(self, steps)
+
+    def slots_of(self, node: NodeState, freed: float, more: float) -> int:
+        """Places that a node has more if victims leave more of it than so much."""
+        before = self._free.get(node, 0) + freed
+        return self._fitting(before + more) - self._fitting(before)
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether places can be counted at all: all pods need as many GPUs."""
+        return self._size > 0
+
+    @property
+    def slots(self) -> int:
+        """Places for pods before anybody leaves."""
+        return self._slots
+
+
+class GpusAfter:
+    """GPUs that are free once some victims are gone; others may follow them."""
+
+    __slots__ = ("_count", "freed", "gpus", "slots")
+
+    def __init__(self, count: GpuCount, steps: Iterable[Step]) -> None:
+        self._count: Final = count
+        self.gpus = 0.0
+        """What the victims leave."""
+        self.freed: dict[NodeState, float] = {}
+        self.slots = count.slots
+        """Places for pods, side by side."""
+        for step in steps:
+            self.gpus += step.gpus
+            for node, gpus in step.freed.items():
+                had = self.freed.get(node, 0)
+                self.slots += count.slots_of(node, had, gpus)
+                self.freed[node] = had + gpus
+
+    def has_slots(self, wanted: int, more: Iterable[Step]) -> bool:
+        """Whether so many pods find places when more victims leave."""
+        count = self._count
+        if not count.is_counted or self.slots >= wanted:
             return True
         freed: dict[NodeState, float] = {}
-        slots = self._slots
-        for step in steps:
+        slots = self.slots
+        for step in more:
             for node, gpus in step.freed.items():
-                more = freed.get(node, 0)
-                before = self._free.get(node, 0) + more
-                freed[node] = more + gpus
-                slots += self._fitting(before + gpus) - self._fitting(before)
-                if slots >= count:
+                had = freed.get(node) or self.freed.get(node, 0)
+                slots += count.slots_of(node, had, gpus)
+                if slots >= wanted:
                     return True
+                freed[node] = had + gpus
         return False
+
+    def may_help(self, wanted: int, node: NodeState, more: float) -> bool:
+        """The same if all that leaves more is on one node."""
+        count = self._count
+        if not count.is_counted or self.slots >= wanted:
+            return True
+        return self.slots + count.slots_of(node, self.freed.get(node, 0), more) >= wanted

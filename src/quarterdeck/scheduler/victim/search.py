@@ -7,8 +7,8 @@ where possible, in the order in which a later cycle would do it: who finds room 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, Protocol
 
 from quarterdeck.scheduler.model.cluster import Cluster
 from quarterdeck.scheduler.model.job import Job, total_wanted
@@ -22,7 +22,7 @@ from quarterdeck.scheduler.placement.jobplacement import Placer
 from quarterdeck.scheduler.transaction import Transaction
 from quarterdeck.scheduler.victim.evictionstep import Step, VictimOutcome, outcome_of
 from quarterdeck.scheduler.victim.forecast import Forecast
-from quarterdeck.scheduler.victim.gpucount import GpuCount
+from quarterdeck.scheduler.victim.gpucount import GpuCount, GpusAfter
 from quarterdeck.scheduler.victim.placementorder import PlacementOrder
 
 __all__ = ["Rules", "VictimSearch", "next_victims"]
@@ -60,37 +60,56 @@ def next_victims(job: Job, active: Sequence[Task]) -> list[Task]:
 class _Considered:
     """The steps of a growing scenario."""
 
-    __slots__ = ("_by_job", "_by_node", "_newest", "_tried")
+    __slots__ = ("_after", "_by_job", "_by_node", "_freed", "_nodes_of", "_spread", "_tried", "_wanted")
 
-    def __init__(self) -> None:
+    def __init__(self, after: GpusAfter, wanted: int, nodes_of: Callable[[Job], Sequence[NodeState]]) -> None:
+        """So many pods are to find places when these victims are gone, ``after`` those that are recorded."""
+        self._after: Final = after
+        self._wanted: Final = wanted
+        self._nodes_of: Final = nodes_of
+        self._freed: dict[NodeState, float] = {}
+        """GPUs that the steps leave."""
+        self._spread: set[NodeState] = set()
+        """Nodes of jobs that are on other nodes as well."""
         self._by_job: dict[Job, list[tuple[int, Step]]] = {}
         """Steps with their numbers."""
         self._by_node: dict[NodeState, set[Job]] = {}
-        self._newest: Job | None = None
         self._tried: dict[frozenset[Job], int] = {}
         """Jobs that were tried together, with the number of their steps."""
 
-    def add(self, step: Step, number: int) -> None:
-        """Add the next step."""
-        self._newest = step.job
-        self._by_job.setdefault(step.job, []).append((number, step))
-        for task in step.tasks:
-            assert task.node is not None
-            self._by_node.setdefault(task.node, set()).add(step.job)
+    def add(self, step: Step, number: int) -> list[NodeState]:
+        """Add the next step; the nodes of its job on which it may have made room enough."""
+        job = step.job
+        steps = self._by_job.get(job)
+        if steps is None:
+            self._by_job[job] = [(number, step)]
+        else:
+            steps.append((number, step))
+        freed, by_node = self._freed, self._by_node
+        for node, gpus in step.freed.items():
+            freed[node] = freed.get(node, 0) + gpus
+            jobs = by_node.get(node)
+            if jobs is None:
+                by_node[node] = {job}
+            else:
+                jobs.add(job)
+        nodes = self._nodes_of(job)
+        if len(nodes) > 1:
+            self._spread.update(nodes)
+        may_help, wanted = self._after.may_help, self._wanted
+        return [node for node in nodes if node in self._spread or may_help(wanted, node, freed.get(node, 0))]
 
-    def by_nodes(self) -> Iterator[list[Step]]:
-        """For each node of the newest victim, all steps of the jobs that have victims there.
+    def at(self, node: NodeState) -> list[Step] | None:
+        """All steps of the jobs that have victims on a node; none if they were tried before.
 
-        What was tried before is left out: the outcome would be the same.
+        The outcome would be the same.
         """
-        assert self._newest is not None
-        nodes = {task.node for task in self._newest.tasks if task.node is not None}
-        for node in sorted(nodes, key=lambda node: node.rank):
-            jobs = frozenset(self._by_node.get(node, ()))
-            numbered = [each for job in jobs for each in self._by_job[job]]
-            if self._tried.get(jobs) != len(numbered):
-                self._tried[jobs] = len(numbered)
-                yield [step for _, step in sorted(numbered, key=_number)]
+        jobs = frozenset(self._by_node.get(node, ()))
+        numbered = [each for job in jobs for each in self._by_job[job]]
+        if self._tried.get(jobs) == len(numbered):
+            return None
+        self._tried[jobs] = len(numbered)
+        return [step for _, step in sorted(numbered, key=_number)]
 
 
 def _number(numbered: tuple[int, Step]) -> int:
@@ -124,6 +143,14 @@ class VictimSearch:
         self._usable = self._usable_nodes()
         self._forecast = Forecast(cluster, placement_order, self._usable, self._gpu_count)
         self._recorded: list[Step] = []
+        self._after: tuple[list[Step], GpusAfter] | None = None
+        """What is free once the recorded victims are gone."""
+        self._order: list[Step] = []
+        """Victims in order as long as none is recorded, as far as it was asked for."""
+        self._rest: Iterator[Step] | None = None
+        self._sizes: Final = {each.job: len(each.tasks) for each in self._candidates}
+        """Pods of each candidate that may be evicted."""
+        self._places: Final[dict[Job, Sequence[NodeState]]] = {}
         self._accepted: tuple[list[Step], bool] = ([], False)
         """The last scenario that was allowed, and whether its victims joined each other."""
         self._kept: set[NodeState] = set()
@@ -191,13 +218,18 @@ class VictimSearch:
         What the pods need beyond the GPUs that are free somebody will lack in the end.
         """
         count = len(tasks)
-        steps = [*self._recorded, *more]
+        after = self._after_recorded()
         must_lose = self._gpu_count.lacks(count)
         return (
-            must_lose <= sum(step.gpus for step in steps)
+            must_lose <= after.gpus + sum(step.gpus for step in more)
+            and after.has_slots(count, more)
             and self._rules.may_allow(tasks, self._recorded, more, must_lose)
-            and self._gpu_count.has_slots(count, steps)
         )
+
+    def _after_recorded(self) -> GpusAfter:
+        if self._after is None or self._after[0] is not self._recorded:
+            self._after = (self._recorded, self._gpu_count.after(self._recorded))
+        return self._after[1]
 
     def _solve(self, tasks: Sequence[Task]) -> bool:
         """Find a scenario for the first pods; the victims it needs are recorded."""
@@ -205,17 +237,51 @@ class VictimSearch:
         recorded = {task for step in self._recorded for task in step.tasks}
         if recorded and self._try(tasks, ()):
             return True
-        considered = _Considered()
-        gpus = sum(step.gpus for step in self._recorded)
+        after = self._after_recorded()
+        considered = _Considered(after, len(tasks), self._nodes_of)
+        gpus = after.gpus
+        must_lose = self._gpu_count.lacks(len(tasks))
         for number, step in enumerate(self._steps(recorded)):
-            considered.add(step, number)
+            nodes = considered.add(step, number)
             gpus += step.gpus
-            if self._gpu_count.lacks(len(tasks)) <= gpus and self._try_nodes(tasks, considered):
+            if nodes and must_lose <= gpus and self._try_nodes(tasks, considered, nodes):
                 return True
         return False
 
+    def _nodes_of(self, job: Job) -> Sequence[NodeState]:
+        """Where a job has pods, in order."""
+        nodes = self._places.get(job)
+        if nodes is None:
+            found = {task.node for task in job.tasks if task.node is not None}
+            nodes = self._places[job] = sorted(found, key=lambda node: node.rank)
+        return nodes
+
     def _steps(self, recorded: set[Task]) -> Iterable[Step]:
-        """Victims in order, one step at a time, without those that are recorded."""
+        """Victims in order, one step at a time, without those that are recorded.
+
+        Where every recorded victim is gone as a whole, the order of the others is what it was without them:
+        it is remembered.
+        """
+        if all(len(step.tasks) == self._sizes[step.job] for step in self._recorded):
+            known = {step.job for step in self._recorded}
+            return (step for step in self._remembered() if step.job not in known)
+        return self._ordered(recorded)
+
+    def _remembered(self) -> Iterator[Step]:
+        """The order without recorded victims, found out as far as it is asked for."""
+        place = 0
+        while True:
+            if place == len(self._order):
+                if self._rest is None:
+                    self._rest = iter(self._ordered(set()))
+                step = next(self._rest, None)
+                if step is None:
+                    return
+                self._order.append(step)
+            yield self._order[place]
+            place += 1
+
+    def _ordered(self, recorded: set[Task]) -> Iterator[Step]:
         order = JobOrder(self._candidates, self._placement_order.keys, is_victims=True)
         while True:
             queued = order.pop()
@@ -230,9 +296,13 @@ class VictimSearch:
             if not is_known:
                 yield Step(queued.job, victims)
 
-    def _try_nodes(self, tasks: Sequence[Task], considered: _Considered) -> bool:
-        """Try the scenario on each node of the newest victim, with all victims that are there."""
-        return any(self._try(tasks, steps) for steps in considered.by_nodes())
+    def _try_nodes(self, tasks: Sequence[Task], considered: _Considered, nodes: Sequence[NodeState]) -> bool:
+        """Try the scenario on some nodes of the newest victim, with all victims that are there."""
+        for node in nodes:
+            steps = considered.at(node)
+            if steps is not None and self._try(tasks, steps):
+                return True
+        return False
 
     def _try(self, tasks: Sequence[Task], more: Sequence[Step]) -> bool:
         """Evict the recorded victims and some more, place everyone again, and ask the action.

@@ -12,7 +12,7 @@ import pytest
 
 from quarterdeck import scheduler as core
 from quarterdeck.api import Key
-from quarterdeck.api.k8s import Pod
+from quarterdeck.api.k8s import Node, Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.kai.controllers import SchedulingEvents, SnapshotTaker, Ticker
 from quarterdeck.operators.kai.controllers import cycle as cycle_module
@@ -81,6 +81,28 @@ async def test_what_did_not_change_is_not_read_again() -> None:
         second = {each.name: each for each in taker.take().pods}
         assert second["g-1"] is first["g-1"]
         assert second["g-0"].labels["a"] == "b"
+
+
+async def test_what_the_scheduler_does_not_look_at_is_no_change() -> None:
+    async with looking() as (found, taker):
+        await found.add_nodes("n1")
+        await found.create(queue("team"), group("g"), pod("g-0", "g"))
+        await found.settle()
+        version = taker.version()
+        beat = [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2030-01-01T00:00:07Z"}]
+        node = await found.client.get(Node, "n1")
+        await found.client.status.patch(node, MergePatch({"status": {"conditions": beat}}))
+        told = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+        await found.client.status.patch(await found.pod("g-0"), MergePatch({"status": {"conditions": told}}))
+        await found.settle()
+        assert taker.version() == version
+        await found.client.patch(node, MergePatch({"spec": {"unschedulable": True}}))
+        await found.settle()
+        assert taker.version() != version
+        assert [each.is_unschedulable for each in taker.take().nodes] == [True]
+        await found.client.delete(Node, "n1")
+        await found.settle()
+        assert taker.take().nodes == ()
 
 
 @pytest.mark.parametrize(

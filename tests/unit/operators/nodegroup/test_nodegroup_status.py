@@ -256,7 +256,13 @@ def test_the_version_of_the_cluster_is_that_of_the_group() -> None:
         ("AWSInstanceClass", {}, False),
         ("YandexInstanceClass", {"cores": 4, "memory": 8192}, True),
         ("YandexInstanceClass", {"cores": 4}, False),
-        ("DVPInstanceClass", {}, True),
+        ("DVPInstanceClass", {"virtualMachine": {"cpu": {"cores": 4}, "memory": {"size": "8Gi"}}}, True),
+        ("DVPInstanceClass", {"virtualMachine": {"cpu": {"cores": 4}}}, False),
+        ("DVPInstanceClass", {"virtualMachine": "large"}, False),
+        ("DynamixInstanceClass", {"numCPUs": 4, "memory": 8192}, True),
+        ("DynamixInstanceClass", {"memory": 8192}, False),
+        ("HuaweiCloudInstanceClass", {"flavorName": "m5.large"}, True),
+        ("HuaweiCloudInstanceClass", {"flavorName": "s6"}, False),
     ],
 )
 def test_machines_of_unknown_size_cannot_be_the_first_of_a_group(

@@ -75,6 +75,26 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
     assert "as=PartialObjectMetadata;" in api.calls[0].headers["accept"]
 
 
+async def test_the_first_of_a_list_is_its_first_object_or_none() -> None:
+    async with running(server("b1", "a1")) as cache:
+        cache.informer(Widget)
+        first = (await cache.list(Widget, namespace="ns")).first()
+        assert first is not None
+        assert first.spec.color in ("a1", "b1")
+        assert (await cache.list(Widget, namespace="elsewhere")).first() is None
+
+
+async def test_a_handler_that_has_handled_everything_is_idle() -> None:
+    api = server("a1")
+    async with running(api) as cache:
+        informer = cache.informer(Widget)
+        handler = Recorder()
+        registration = informer.add_handler(handler)
+        await registration.wait_synced()
+        assert not registration.statistics().is_handling
+        assert registration.statistics().handled == 1
+
+
 async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
     async with running(server("a1")) as cache:
         cache.informer(Widget)
@@ -470,7 +490,9 @@ async def test_dynamic_kind_is_discovered_and_waited_for() -> None:
         assert not informer.has_synced
         served["value"] = True
         await informer.wait_synced()
-        assert (await cache.get(WIDGET, "a1", "ns")).kind == "Widget"
+        found = await cache.get(WIDGET, "a1", "ns")
+        assert found.kind == "Widget"
+    assert not any("PartialObjectMetadata" in call.headers.get("accept", "") for call in api.calls)
 
 
 async def test_statistics_tell_objects_bytes_and_age() -> None:

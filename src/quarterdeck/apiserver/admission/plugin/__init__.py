@@ -1,7 +1,17 @@
 """The admission plugins under upstream's names, one concept a module; `catalog` knows them all."""
 
 from .base import Plugin
-from .catalog import DEFAULT, FOR_CLUSTERS, FOR_TESTS, KNOWN, NODE_RESTRICTION, UnknownPlugin, choose, plugins
+from .catalog import (
+    DEFAULT,
+    FOR_CLUSTERS,
+    FOR_TESTS,
+    KNOWN,
+    NODE_RESTRICTION,
+    SERVICE_ACCOUNT,
+    UnknownPlugin,
+    choose,
+    plugins,
+)
 
 __all__ = [
     "DEFAULT",
@@ -9,6 +19,7 @@ __all__ = [
     "FOR_TESTS",
     "KNOWN",
     "NODE_RESTRICTION",
+    "SERVICE_ACCOUNT",
     "Plugin",
     "UnknownPlugin",
     "choose",

@@ -109,7 +109,7 @@ class NodeRestriction(Plugin):
             yield "node requested token with a pod binding without a uid"
         pod = attributes.context.cluster.get("", "pods", attributes.namespace, name)
         if pod is None:
-            raise status.not_found("pods", "", name)
+            raise status.not_found("pod", "", name)
         if pod["metadata"]["uid"] != uid:
             yield (
                 f"the UID in the bound object reference ({uid}) does not match the UID in record. The object "
@@ -180,7 +180,7 @@ def _pod_problems(node: str, attributes: Attributes) -> Iterator[str]:
         case "eviction":
             pod = attributes.context.cluster.get("", "pods", attributes.namespace, attributes.name)
             if pod is None:
-                raise status.not_found("pods", "", attributes.name)
+                raise status.not_found("pod", "", attributes.name)
             if spec_of(pod).get("nodeName") != node:
                 yield f"node {node} can only evict pods with spec.nodeName set to itself"
         case other:
@@ -206,7 +206,7 @@ def _mirror_problems(node: str, attributes: Attributes) -> Iterator[str]:
         yield f"node {shown} must not set blockOwnerDeletion on an owner reference"
     known = attributes.context.cluster.get("", "nodes", "", node)
     if known is None:
-        raise status.not_found("nodes", "", node)
+        raise status.not_found("node", "", node)
     uid = known["metadata"]["uid"]
     if owner.get("uid") != uid:
         yield f"node {node} UID mismatch: expected {owner.get('uid')} got {uid}"

@@ -91,10 +91,11 @@ class Servers(_Section, frozen=True):
 
 
 class Debugging(_Section, frozen=True):
-    """Accepted, without effect: profiling is up to the interpreter."""
+    """Profiles are served beside the metrics, to those whom the API server allows the path."""
 
     enable_profiling: bool | None = None
     pprof_bind_host: str = "127.0.0.1"
+    """Upstream's; there is no server of its own here, so host and port have no effect."""
     pprof_bind_port: int = 2753
 
 

@@ -17,6 +17,7 @@ from quarterdeck.runtime.log import get_logger
 from quarterdeck.wire.fielderror import joined_text
 
 from .document import OperatorConfiguration, Profile
+from .source import configuration_in
 from .validation import Schedulers, check
 
 __all__ = ["effective_document", "load_configuration", "load_file"]
@@ -25,14 +26,14 @@ _log: Final = get_logger(__name__)
 
 
 def load_file(path: Path, schedulers: Schedulers) -> OperatorConfiguration:
-    """The configuration in a YAML or JSON file; raises ``ConfigError``."""
+    """The configuration in a YAML or JSON file, see ``source``; raises ``ConfigError``."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise ConfigError(f"{path}: {error}") from error
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: expected an {names.CONFIG_KIND}")
-    return load_configuration(document, schedulers)
+    return load_configuration(configuration_in(document), schedulers)
 
 
 def load_configuration(

@@ -48,6 +48,8 @@ def next_step(progress: CliqueUpdate, pods: Sequence[Pod], *, least: int, now: T
     completed: tuple[str, ...] = () if isinstance(selected, UnsetType) else tuple(selected.completed)
     current = "" if isinstance(selected, UnsetType) else selected.current
     if current:
+        # chosen by one who ended before deleting it: nobody else will
+        doomed += [pod for pod in old if pod.metadata.name == current and is_ready(pod)]
         replaced = sum(is_ready(pod) and template_hash(pod) == progress.pod_template_hash for pod in alive)
         if any(pod.metadata.name == current for pod in pods) or replaced <= len(completed):
             return CliqueStep(progress, tuple(doomed))

@@ -50,7 +50,10 @@ def next_step(
         completed = tuple(selected.completed)
         present = next((each for each in replicas if each.index == selected.current), None)
         # a replica that was scaled away is done
-        if present is not None and (present.is_old(hashes) or not present.is_working):
+        if present is not None and present.is_old(hashes):
+            # chosen by one who ended before deleting it: nobody else will
+            return GroupStep(progress, tuple(dict.fromkeys((*doomed, selected.current))))
+        if present is not None and not present.is_working:
             return GroupStep(progress, tuple(doomed))
         completed = (*completed, selected.current)
     if not working:

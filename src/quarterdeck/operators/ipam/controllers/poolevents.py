@@ -74,7 +74,7 @@ class SubnetFeed:
 
     def _take(self, event: ObjectEvent[Any]) -> None:
         shared = self._shared
-        member = shared.take_subnet(event.object)
+        member = shared.take_event(event)
         state = shared.table.state(member.pool_key) if member is not None else None
         if member is not None and state is not None and state.rivals(member):
             # Its claim may be bound to it already, by an allocator that did not know of the others.

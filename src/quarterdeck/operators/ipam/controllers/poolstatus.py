@@ -32,7 +32,7 @@ from quarterdeck.wire.timeslice import TimeSlice
 
 from .audit import Auditor
 from .poolevents import OWN_EVENTS, PoolFeed, SubnetFeed
-from .shared import LOADING_TIMEOUT, PARENT, POOL_REF, SharedState
+from .shared import LOADING_TIMEOUT, PARENT, SharedState
 from .subnet import SUBNET_EVENTS
 
 TIMEOUT: Final = 90.0
@@ -202,7 +202,6 @@ def pool_status_controller(shared: SharedState, reconciler: Reconciler[SubnetPoo
         .source(ChannelSource(shared.trigger, name="external trigger"))
         .source(TimerSource(shared.settings.audit_period, shared.next_audit))
         .source(shared.pools)
-        .indexes(Subnet, POOL_REF)
         .indexes(SubnetPool, PARENT)
         .limiter(pool_status_limiter())
         .options(

@@ -9,7 +9,9 @@ admission hook have it. Before a leader allocates it is brought up to date from 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam import names
@@ -24,6 +26,7 @@ from quarterdeck.operators.ipam.settings import IpamSettings
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 from quarterdeck.runtime.cache import Cache, Entry
 from quarterdeck.runtime.cache.index import Index, field, label, owner_uid
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.source import Channel
 
 from .keysource import KeySource
@@ -31,7 +34,7 @@ from .keysource import KeySource
 LOADING_TIMEOUT: Final = 3600.0
 """Seconds for controllers to have seen everything; a million Subnets take minutes."""
 POOL_REF: Final = field("spec.poolRef")
-"""Subnets, or claims, by their pool."""
+"""Claims by their pool."""
 PARENT: Final[Index[SubnetPool]] = label(names.PARENT_LABEL)
 """Child pools by their parent."""
 OWNER: Final = owner_uid
@@ -73,6 +76,14 @@ class SharedState:
         member = member_of(subnet)
         uid = member.uid if member is not None else subnet.metadata.uid
         self.table.put_subnet(uid, member)
+        return member
+
+    def take_event(self, event: ObjectEvent[Any]) -> Member | None:
+        """Take over a state of a Subnet; what the cache keeps of it is not kept twice."""
+        member = member_of(event.object)
+        if member is not None and event.entry.uid:
+            member = msgspec.structs.replace(member, uid=event.entry.uid, name=event.entry.name)
+        self.table.put_subnet(member.uid if member is not None else event.entry.uid, member)
         return member
 
     def take_pool(self, pool: SubnetPool) -> None:

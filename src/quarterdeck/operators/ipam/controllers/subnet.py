@@ -30,7 +30,7 @@ from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.runtime.reconcile.context import Context
 
-from .shared import LOADING_TIMEOUT, POOL_REF, SharedState
+from .shared import LOADING_TIMEOUT, SharedState
 
 RETRY: Final = Backoff(steps=6, base=0.05, factor=2.0, jitter=0.1)
 INDEXING: Final = 0.2
@@ -116,7 +116,7 @@ def unsettled(shared: SharedState) -> Predicate:
     def is_unsettled(event: ObjectEvent[Any]) -> bool:
         if not event.is_initial:
             return True
-        return not shared.table.is_settled(shared.take_subnet(event.object))
+        return not shared.table.is_settled(shared.take_event(event))
 
     return Predicate("unsettled", create=is_unsettled)
 
@@ -127,7 +127,6 @@ def subnet_controller(shared: SharedState) -> Controller[Subnet]:
         Builder(name=names.SUBNET_CONTROLLER)
         .for_(Subnet, predicates=[SUBNET_EVENTS, unsettled(shared)])
         .source(shared.subnets)
-        .indexes(Subnet, POOL_REF)
         .options(
             max_concurrent_reconciles=shared.settings.subnet_workers,
             cache_sync_timeout=LOADING_TIMEOUT,

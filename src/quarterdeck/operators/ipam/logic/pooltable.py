@@ -151,7 +151,7 @@ class PoolTable:
         key = member.pool_key
         state = self._open(key)
         state.add_member(member)
-        self._pools_of[member.uid] = key
+        self._pools_of[member.uid] = state.key  # one key for all members
         for rival in state.rivals(member):
             self._listener.contested(rival.key)
         self._listener.pool_changed(key)

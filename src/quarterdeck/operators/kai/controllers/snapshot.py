@@ -1,7 +1,8 @@
 """The cluster as a scheduling cycle sees it, taken from the cache.
 
-What was read of an object is kept as long as its version lives: a cycle costs what changed since the last
-one, and a walk over the rest. Pods with claims or ConfigMaps are looked at every time: these may change.
+What was read of objects follows the events: a snapshot costs what changed since the last one. Events that
+change nothing the scheduler looks at (a heartbeat of a node, a condition of a pod) count as none, so that a
+cluster at rest is known to be without looking at all of it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.operator.rbac import watch_rules
 from quarterdeck.scheduler.intake import node_info
-from quarterdeck.scheduler.snapshot import Snapshot
+from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
 
 from .deviceselector import DeviceSelectors
 
@@ -75,28 +76,94 @@ RULES: Final = tuple(rule for kind in (*KINDS, *DEVICE_KINDS) for rule in watch_
 
 
 class _Reading(Generic[T]):
-    """What was read of each object of a kind, as long as the object stays the same."""
+    """What was read of each object of a kind; it follows the events, and tells when something changed."""
 
     def __init__(self, informer: Informer, read: Callable[[Entry], T]) -> None:
-        self._informer: Final = informer
         self._read: Final = read
         self._known: dict[Key, tuple[Entry, T]] = {}
+        self._touched: dict[Key, Entry | None] = {entry.key: entry for entry in informer.entries()}
+        """Objects that changed since they were read, as they are now."""
+        self._version = 0
+        self._values: tuple[T, ...] | None = None
+        informer.observe(self._swapped)
+
+    def _swapped(self, old: Entry | None, new: Entry | None) -> None:
+        entry = new or old
+        assert entry is not None
+        self._touched[entry.key] = new
+
+    def version(self) -> int:
+        """Changes with what is known; a heartbeat and its like change nothing of it."""
+        if self._touched:
+            touched, self._touched = self._touched, {}
+            for key, entry in touched.items():
+                self._version += self._update(key, entry)
+        return self._version
+
+    def _update(self, key: Key, entry: Entry | None) -> bool:
+        """Read an object again; whether it is different."""
+        old = self._known.get(key)
+        if entry is None:
+            self._values = None
+            return self._known.pop(key, None) is not None
+        value = self._read(entry)
+        if old is not None and old[1] == value and old[0].labels == entry.labels:
+            self._known[key] = (entry, old[1])
+            return False
+        self._known[key] = (entry, value)
+        self._values = None
+        return True
 
     def all(self) -> Iterable[tuple[Entry, T]]:
         """Every object, with what is known of it."""
-        old, new = self._known, {}
-        for entry in self._informer.entries():
-            key = entry.key
-            known = old.get(key)
-            if known is None or known[0] is not entry:
-                known = (entry, self._read(entry))
-            new[key] = known
-        self._known = new
-        return new.values()
+        self.version()
+        return self._known.values()
 
     def values(self) -> tuple[T, ...]:
         """What is known of every object."""
-        return tuple(value for _, value in self.all())
+        self.version()
+        if self._values is None:
+            self._values = tuple(value for _, value in self._known.values())
+        return self._values
+
+
+class _Count:
+    """Counts the changes of a kind."""
+
+    def __init__(self, informer: Informer, is_change: Callable[[Entry, Entry], bool]) -> None:
+        """``is_change`` tells whether a change from one version to the next matters."""
+        self._is_change: Final = is_change
+        self.changes = 0
+        informer.observe(self._swapped)
+
+    def _swapped(self, old: Entry | None, new: Entry | None) -> None:
+        if old is None or new is None or self._is_change(old, new):
+            self.changes += 1
+
+
+def _is_any_change(old: Entry, new: Entry) -> bool:
+    return True
+
+
+def _is_relabelled(old: Entry, new: Entry) -> bool:
+    return old.labels != new.labels
+
+
+def _is_no_change(old: Entry, new: Entry) -> bool:
+    return False
+
+
+_COUNTED: Final[Mapping[AnyKind, Callable[[Entry, Entry], bool]]] = {
+    PersistentVolumeClaim: _is_any_change,
+    PersistentVolume: _is_any_change,
+    StorageClass: _is_any_change,
+    ResourceSlice: _is_any_change,
+    DeviceClass: _is_any_change,
+    ResourceClaim: _is_any_change,
+    NAMESPACES: _is_relabelled,
+    CONFIG_MAPS: _is_no_change,  # they only have to be there
+}
+"""Kinds that are not read as a whole, with what matters of their changes."""
 
 
 class SnapshotTaker:
@@ -136,13 +203,22 @@ class SnapshotTaker:
         self._requests: Final = self._typed(BindRequest, bind_request_info)
         self._priorities: Final = self._typed(PriorityClass, priority_class_info)
         self._topologies: Final = self._typed(Topology, topology_info)
+        self._counts: Final = {
+            kind: _Count(self._informers[kind], is_change) for kind, is_change in _COUNTED.items()
+        }
+        self._demanding: tuple[object, tuple[PodInfo, ...]] = (None, ())
+        """Pods with what they demand, of a version."""
 
     def version(self) -> object:
         """Two moments with equal versions have equal snapshots, apart from the time."""
-        return self._version_of(self._informers)
+        readings = (
+            *(self._nodes, self._pods, self._groups, self._queues),
+            *(self._requests, self._priorities, self._topologies),
+        )
+        return (*(each.version() for each in readings), *self._version_of(self._counts))
 
-    def _version_of(self, kinds: Iterable[AnyKind]) -> object:
-        return tuple((shard, shard.store.version) for kind in kinds for shard in self._informers[kind].shards)
+    def _version_of(self, kinds: Iterable[AnyKind]) -> tuple[int, ...]:
+        return tuple(self._counts[kind].changes for kind in kinds)
 
     def devices(self) -> DeviceAccount:
         """Devices and claims; computed when they have changed."""
@@ -171,7 +247,7 @@ class SnapshotTaker:
                 for entry, info in self._nodes.all()
                 if pool.has(entry.labels)
             ),
-            pods=tuple(with_demands(pod, self._around) for _, pod in self._pods.all()),
+            pods=self._pods_with_demands(),
             pod_groups=tuple(info for entry, info in self._groups.all() if pool.has(entry.labels)),
             queues=tuple(info for entry, info in self._queues.all() if pool.has(entry.labels)),
             bind_requests=tuple(
@@ -185,6 +261,13 @@ class SnapshotTaker:
             devices=devices.devices,
             claims=devices.claims,
         )
+
+    def _pods_with_demands(self) -> tuple[PodInfo, ...]:
+        version = (self._pods.version(), self._groups.version(), *self._version_of(self._counts))
+        if self._demanding[0] != version:
+            pods = tuple(with_demands(pod, self._around) for pod in self._pods.values())
+            self._demanding = (version, pods)
+        return self._demanding[1]
 
     def left_over_requests(self) -> list[Key]:
         """Bind requests of pods whose name another pod has by now."""

@@ -12,15 +12,18 @@ from typing import Any, Final
 Document = Mapping[str, Any]
 
 _SIZES: Final[Mapping[str, tuple[str, ...]]] = {
+    "DVPInstanceClass": ("virtualMachine.cpu.cores", "virtualMachine.memory.size"),
+    "DynamixInstanceClass": ("numCPUs", "memory"),
     "VsphereInstanceClass": ("numCPUs", "memory"),
     "YandexInstanceClass": ("cores", "memory"),
     "ZvirtInstanceClass": ("numCPUs", "memory"),
 }
-"""Classes that say how large a machine is."""
+"""Classes that say how large a machine is, and where."""
 _TYPES: Final[Mapping[str, str]] = {
     "AWSInstanceClass": "instanceType",
     "AzureInstanceClass": "machineSize",
     "GCPInstanceClass": "machineType",
+    "HuaweiCloudInstanceClass": "flavorName",
     "OpenStackInstanceClass": "flavorName",
     "VCDInstanceClass": "sizingPolicy",
 }
@@ -36,12 +39,12 @@ def starts_from_zero(group: Document) -> bool:
 def capacity_error(kind: str, name: str, spec: Document, machine_types: Collection[str]) -> str:
     """What is wrong with an instance class whose machines have no known size; empty if nothing.
 
-    Of kinds that are not listed here nothing is known, so nothing is said.
+    Every kind that a group may refer to is known; of others nothing is said.
     """
     if spec.get("capacity"):
         return ""
     if kind in _SIZES:
-        is_known = all(spec.get(field) for field in _SIZES[kind])
+        is_known = all(_at(spec, path) for path in _SIZES[kind])
     elif kind in _TYPES:
         is_known = spec.get(_TYPES[kind]) in machine_types
     else:
@@ -52,3 +55,10 @@ def capacity_error(kind: str, name: str, spec: Document, machine_types: Collecti
         f"{kind} capacity is not set and instance type could not be found in the built-it types. "
         f"ScaleFromZero would not work until you set a capacity spec into the {kind}/{name}"
     )
+
+
+def _at(spec: Document, path: str) -> Any:
+    found: Any = spec
+    for field in path.split("."):
+        found = found.get(field) if isinstance(found, Mapping) else None
+    return found

@@ -35,9 +35,7 @@ from .trainjob import TrainJobSpec
 
 _WORD: Final = Len(1, 64)
 _COUNT: Final = (Int32, Default(1), Ge(1), Le(100))
-_Number = Annotated[
-    str, Required(), Len(1, 64), Pattern(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$")
-]
+_Number = Annotated[str, Required(), Len(1, 64), Pattern(r"^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$")]
 _ORDERED: Final = Cel("double(self.min) < double(self.max)", message="min must be strictly less than max")
 
 

@@ -1,0 +1,18 @@
+"""What the API server and a node of this machine agree on: where they meet, and which addresses pods have."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+from pathlib import Path
+from typing import Final
+
+__all__ = ["POD_NETWORK", "node_socket"]
+
+POD_NETWORK: Final = ipaddress.IPv4Network("127.64.0.0/10")
+"""Addresses of pods without a network of their own; the only loopback addresses that endpoints may have."""
+
+
+def node_socket(folder: Path, node: str) -> Path:
+    """The socket of a node. Its name is a digest: a node's own may be longer than the path of a socket."""
+    return folder / f"{hashlib.sha256(node.encode()).hexdigest()[:16]}.sock"

@@ -1,0 +1,98 @@
+"""Containers that mean no good, or do not know better: contained, said, and gone at the end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from .nodekit import Space, shims_in
+from .test_pod_life import READY, condition, state
+
+V1 = Path("/sys/fs/cgroup/memory").is_dir()
+LIMITED = os.geteuid() == 0 and (V1 or Path("/sys/fs/cgroup/cgroup.controllers").exists())
+limits = pytest.mark.skipif(not LIMITED, reason="no control groups to be had")
+
+
+def processes_named(word: str) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                if word.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+            except OSError:
+                continue
+    return found
+
+
+def test_processes_that_leave_their_parents_end_with_the_pod(space: Space) -> None:
+    word = "hostile-daemon-31415"
+    daemon = f"exec -a {word} sleep 300"
+    script = (
+        f"for i in 1 2 3; do setsid bash -c '(bash -c \"{daemon}\" &) &'; done;"
+        "trap '' TERM; while :; do sleep 0.1; done"
+    )
+    space.pod("forks", script, container={"command": ["bash", "-c", script]})
+    space.until("forks", lambda pod: condition(pod, READY) == "True")
+    space.kubectl("delete", "pod", "forks", "--grace-period=1", "--timeout=30s")
+    assert processes_named(word) == []
+    assert shims_in(space.cluster.folder / "pods") == []
+
+
+def test_a_program_that_ends_takes_its_children_along(space: Space) -> None:
+    word = "hostile-child-27182"
+    script = f"bash -c 'exec -a {word} sleep 300' & sleep 0.3; exit 0"
+    space.pod("parent", script, container={"command": ["bash", "-c", script]})
+    space.phase("parent", "Succeeded")
+    assert processes_named(word) == []
+
+
+@limits
+def test_a_container_beyond_its_memory_is_killed_and_said_so(space: Space) -> None:
+    greedy = "x = []\nwhile True: x.append(bytearray(8 << 20))"
+    container = {"command": ["python3", "-c", greedy], "resources": {"limits": {"memory": "64Mi"}}}
+    space.pod("greedy", container=container)
+    ended = state(space.phase("greedy", "Failed"))["terminated"]
+    assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+@limits
+def test_a_container_that_forks_without_end_harms_itself_alone(space: Space) -> None:
+    bomb = """
+import os, time
+for _ in range(6000):
+    try:
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+    except OSError:
+        print("no more")
+        break
+"""
+    space.pod("bomb", container={"command": ["python3", "-c", bomb]})
+    space.phase("bomb", "Succeeded")
+    assert space.logs("bomb") == "no more\n"
+
+
+def test_a_flood_of_output_does_not_fill_the_disk(space: Space) -> None:
+    space.pod("flood", "head -c 80000000 /dev/zero | tr '\\0' 'x' | fold -w 200")
+    space.phase("flood", "Succeeded")
+    uid = space.get("flood")["metadata"]["uid"]
+    folder = next(space.cluster.folder.glob(f"**/pods/{uid}/c-main/0"))
+    sizes = [each.stat().st_size for each in folder.glob("log*")]
+    assert len(sizes) == 5
+    assert sum(sizes) < 55 * 1024 * 1024
+
+
+def test_keys_of_the_cluster_are_out_of_sight(space: Space) -> None:
+    folder = space.cluster.folder / "quarterdeck"
+    space.pod(
+        "curious",
+        f"ls -A {folder} | wc -l; ls -A {space.cluster.folder}/.kube 2>&1 | wc -l; ls /tmp/quarterdeck-*",
+    )
+    space.until("curious", lambda pod: "terminated" in state(pod))
+    lines = space.logs("curious").splitlines()
+    assert lines[0] == "0" or "No such file" in lines[0]
+    assert any("No such file" in line for line in lines[1:])

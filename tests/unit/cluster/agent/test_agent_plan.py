@@ -1,0 +1,151 @@
+"""What is to be done for a pod, and what its status says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from quarterdeck.api.k8s import Pod
+from quarterdeck.cluster.agent.backoff import next_attempt, restart_delay, span
+from quarterdeck.cluster.agent.plan import Outcome, Plan, make_plan
+from quarterdeck.cluster.agent.status import make_status
+from quarterdeck.cluster.agent.view import ContainerView, PodSight, Run, Trouble
+
+from .podkit import NOW, ended, pod, running, sight
+
+SIDECAR = {"name": "side", "image": "i", "restartPolicy": "Always"}
+FIRST = {"name": "first", "image": "i"}
+
+
+def starts(plan: Plan) -> list[tuple[str, int]]:
+    return [(each.container.name, each.number) for each in plan.start]
+
+
+def test_all_containers_start_together() -> None:
+    assert starts(make_plan(pod("a", "b"), sight())) == [("a", 0), ("b", 0)]
+
+
+def test_init_containers_start_one_after_the_other() -> None:
+    both = pod("a", inits=(FIRST, {"name": "second", "image": "i"}))
+    assert starts(make_plan(both, sight())) == [("first", 0)]
+    assert starts(make_plan(both, sight(first=running()))) == []
+    assert starts(make_plan(both, sight(first=ended()))) == [("second", 0)]
+    assert starts(make_plan(both, sight(first=ended(), second=ended()))) == [("a", 0)]
+
+
+def test_a_sidecar_must_have_started_before_what_follows() -> None:
+    with_side = pod("a", inits=(SIDECAR,))
+    waiting = ContainerView(run=running(), has_started=False)
+    assert starts(make_plan(with_side, sight(side=waiting))) == []
+    assert starts(make_plan(with_side, sight(side=running()))) == [("a", 0)]
+
+
+def test_a_sidecar_that_ends_is_started_again_while_the_pod_works() -> None:
+    with_side = pod("a", inits=(SIDECAR,), restartPolicy="Never")
+    assert starts(make_plan(with_side, sight(side=ended(0), a=running()))) == [("side", 1)]
+    assert make_plan(with_side, sight(side=running(), a=ended(0))).outcome == Outcome("Succeeded")
+
+
+@pytest.mark.parametrize(
+    ("policy", "code", "restarts"),
+    [
+        ("Always", 0, True),
+        ("Always", 1, True),
+        ("OnFailure", 1, True),
+        ("OnFailure", 0, False),
+        ("Never", 1, False),
+    ],
+)
+def test_policies(policy: str, code: int, restarts: bool) -> None:
+    plan = make_plan(pod("a", restartPolicy=policy), sight(a=ended(code)))
+    assert bool(plan.start) is restarts
+    assert (plan.outcome is None) is restarts
+
+
+def test_a_failed_init_container_ends_a_pod_that_never_restarts() -> None:
+    never = pod("a", inits=(FIRST,), restartPolicy="Never")
+    assert make_plan(never, sight(first=ended(1))).outcome == Outcome("Failed")
+    always = pod("a", inits=(FIRST,))
+    assert starts(make_plan(always, sight(first=ended(1)))) == [("first", 1)]
+
+
+def test_the_first_restart_is_at_once_and_the_next_wait() -> None:
+    assert make_plan(pod("a"), sight(a=ended(1, attempt=0))).start
+    later = make_plan(pod("a"), sight(NOW + 3, a=ended(1, number=1, attempt=1)))
+    assert (later.start, later.after) == ((), 7.0)
+
+
+def test_back_off_doubles_up_to_five_minutes() -> None:
+    assert [restart_delay(each) for each in range(1, 9)] == [0, 10, 20, 40, 80, 160, 300, 300]
+    assert next_attempt(5, 30) == 6
+    assert next_attempt(5, 600) == 1
+    assert [span(each) for each in (10, 60, 300)] == ["10s", "1m0s", "5m0s"]
+
+
+def test_a_start_that_was_interrupted_is_made_again_with_its_number() -> None:
+    half = Run(number=3, attempt=2, created=NOW)
+    assert starts(make_plan(pod("a"), sight(a=half))) == [("a", 3)]
+
+
+def test_what_cannot_be_made_is_tried_again_later() -> None:
+    trouble = ContainerView(trouble=Trouble("CreateContainerConfigError", "why", NOW + 4))
+    plan = make_plan(pod("a"), sight(a=trouble))
+    assert (plan.start, plan.after) == ((), 4.0)
+    status = make_status(pod("a"), sight(a=trouble), ip="127.64.0.1", runtime="process")
+    waiting = status.container_statuses[0].state.waiting
+    assert (waiting.reason, waiting.message) == ("CreateContainerConfigError", "why")
+
+
+def phase(made: Pod, seen: PodSight) -> str:
+    return make_status(made, seen, ip="127.64.0.1", runtime="process").phase
+
+
+def test_phases() -> None:
+    assert phase(pod("a"), sight()) == "Pending"
+    assert phase(pod("a", inits=(FIRST,)), sight(first=running())) == "Pending"
+    assert phase(pod("a"), sight(a=running())) == "Running"
+    assert phase(pod("a"), sight(a=ended(1))) == "Running"
+    assert phase(pod("a", restartPolicy="Never"), sight(a=ended(0))) == "Succeeded"
+    assert phase(pod("a", "b", restartPolicy="Never"), sight(a=ended(0), b=ended(2))) == "Failed"
+    assert (
+        phase(pod("a", inits=(SIDECAR,), restartPolicy="Never"), sight(side=running(), a=ended()))
+        == "Running"
+    )
+
+
+def test_the_status_of_a_container_that_backs_off() -> None:
+    crashed = ended(1, number=2, attempt=1)
+    made = make_status(pod("a"), sight(a=crashed), ip="127.64.0.1", runtime="process")
+    status = made.container_statuses[0]
+    assert status.state.waiting.reason == "CrashLoopBackOff"
+    assert status.state.waiting.message == "back-off 10s restarting failed container=a pod=p_n(u)"
+    assert status.last_state.terminated.exit_code == 1
+    assert (status.restart_count, status.ready) == (2, False)
+
+
+def test_reasons_of_ends() -> None:
+    def reason(**more: Any) -> str:
+        made = make_status(
+            pod("a", restartPolicy="Never"), sight(a=ended(137, **more)), ip="", runtime="process"
+        )
+        return made.container_statuses[0].state.terminated.reason
+
+    assert reason() == "Error"
+    assert reason(is_oom=True) == "OOMKilled"
+    assert reason(error="no such program") == "ContainerCannotRun"
+
+
+def test_last_words_of_all_containers_fit() -> None:
+    long = ended(1, message="x" * 12_000)
+    made = make_status(pod("a", "b", restartPolicy="Never"), sight(a=long, b=long), ip="", runtime="process")
+    lengths = [len(each.state.terminated.message) for each in made.container_statuses]
+    assert lengths == [6144, 6144]
+
+
+def test_nothing_is_ready_that_is_being_stopped() -> None:
+    stopping = msgspec.structs.replace(sight(a=running()), is_stopping=True)
+    made = make_status(pod("a"), stopping, ip="127.64.0.1", runtime="process")
+    assert made.container_statuses[0].ready is False
+    assert made.phase == "Running"
