@@ -19,6 +19,7 @@ NAMES = (
     "ipam",
     "ipam_million",
     "scheduler",
+    "placement",
     "trainer",
     "grove",
     "testkit",

@@ -1,11 +1,13 @@
 """Grove: planning the children of a PodCliqueSet, and pods per second until a set runs.
 
-    python -m benchmarks grove [--only plan|settle] [--pods N...]
+    python -m benchmarks grove [--only plan|settle|replicas] [--pods N...]
 
 `plan`: CPU from a set to all its PodCliques, groups, gangs and Services, at growing numbers of replicas.
 `settle`: a set is created on the cluster of `quarterdeck up`, with nodes, scheduler and kubelet in the same
 process, and is waited for until all its pods run: one gang each of a router and of groups of eight pods.
 Most of the time is the cluster's own; beside it, in the same run, as many bare pods that a client creates.
+`replicas`: the same for many gangs of two or four pods: pods a second until all gates are lifted,
+until all are ready, and how long a small request takes meanwhile.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ import argparse
 import asyncio
 import statistics
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import uvloop
 
 from quarterdeck.api import DynamicObject
-from quarterdeck.api.k8s import Pod
+from quarterdeck.api.k8s import Namespace, Pod
 from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.cluster import cluster_in_one_process
 from quarterdeck.client import Client, InProcessTransport
@@ -42,6 +44,11 @@ ROUNDS = 5
 PODS = (100, 400)
 PER_GROUP = 8
 PER_NODE = 110
+MANY = (1000, 5000)
+GOAL = 500
+"""Pods a second."""
+PATIENCE = 0.05
+"""Seconds that a small request may take."""
 Json = dict[str, Any]
 
 
@@ -123,6 +130,73 @@ async def bench_settle(sizes: list[int]) -> bool:
     return growth <= 1.5
 
 
+def many_gangs(replicas: int, pods: int) -> Json:
+    """A set of many replicas, each a gang of one clique."""
+    clique = _clique("worker", pods)
+    template = {"cliques": [clique], "cliqueStartupType": names.ANY_ORDER}
+    made = pod_clique_set(replicas, 1)
+    return {**made, "spec": {"replicas": replicas, "template": template}}
+
+
+async def bench_replicas(sizes: list[int]) -> bool:
+    """Pods a second of sets of many replicas, against the goal, and the API's answers meanwhile."""
+    print("\nsets of many replicas, on the cluster of `quarterdeck up`, in one process")
+    is_good = True
+    for size in sizes:
+        per_gang = 2 if size <= 1000 else 4
+        found = await _race(size, many_gangs(size // per_gang, per_gang))
+        rate = size / found.ready
+        is_good = is_good and rate >= GOAL and found.p99 <= PATIENCE
+        print(
+            f"  {size:>5,} pods of {size // per_gang:,} replicas  gates lifted {size / found.lifted:6.0f}/s  "
+            f"ready {rate:6.0f}/s (≥ {GOAL})  {found.cpu / size * 1e3:5.2f} ms CPU each  "
+            f"p99 of a request {found.p99 * 1e3:6.1f} ms (≤ {PATIENCE * 1e3:.0f})"
+        )
+    return is_good
+
+
+class _Race(NamedTuple):
+    lifted: float
+    ready: float
+    cpu: float
+    p99: float
+
+
+async def _race(count: int, document: Json) -> _Race:
+    """Seconds until all gates are lifted, until all pods are ready, of CPU, and of one request in 100."""
+    nodes = NodeSettings(count=count // PER_NODE + 1, capacity={"cpu": "32", "pods": str(PER_NODE)})
+    async with cluster_in_one_process(
+        ServerOptions(), [GroveOperator()], {}, asyncio.Event(), nodes=nodes
+    ) as server:
+        client = Client.over(InProcessTransport(server.local()))
+        waits: list[float] = []
+        asking = asyncio.create_task(_ask(client, waits))
+        started, cpu = time.perf_counter(), time.process_time()
+        await client.create(DynamicObject(document))
+        lifted = 0.0
+        while True:
+            pods = (await client.list(Pod, namespace="default")).items
+            now = time.perf_counter() - started
+            if not lifted and len(pods) == count and not any(pod.spec.scheduling_gates for pod in pods):
+                lifted = now
+            if sum(pod.status.phase == "Running" for pod in pods) == count:
+                break
+            await asyncio.sleep(0.25)
+        asking.cancel()
+        spent = time.process_time() - cpu
+        await client.aclose()
+    return _Race(lifted, now, spent, statistics.quantiles(waits, n=100)[-1])
+
+
+async def _ask(client: Client, waits: list[float]) -> None:
+    """A small request every few milliseconds."""
+    while True:
+        begun = time.perf_counter()
+        await client.get(Namespace, "default")
+        waits.append(time.perf_counter() - begun)
+        await asyncio.sleep(0.01)
+
+
 async def _run(count: int, begin: Any) -> tuple[float, float]:
     """Time and CPU from ``begin`` until so many pods run."""
     nodes = NodeSettings(count=count // PER_NODE + 1, capacity={"cpu": "32", "pods": str(PER_NODE)})
@@ -157,12 +231,14 @@ async def _set(client: Client, groups: int) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks grove", description=__doc__)
-    parser.add_argument("--only", choices=("plan", "settle"))
-    parser.add_argument("--pods", type=int, nargs="+", default=list(PODS))
+    parser.add_argument("--only", choices=("plan", "settle", "replicas"))
+    parser.add_argument("--pods", type=int, nargs="+", help=f"default: {PODS}, of many replicas {MANY}")
     options, _ = parser.parse_known_args(arguments)
     good = True
     if options.only in (None, "plan"):
         good = bench_plan()
     if options.only in (None, "settle"):
-        good = uvloop.run(bench_settle(options.pods)) and good
+        good = uvloop.run(bench_settle(options.pods or list(PODS))) and good
+    if options.only in (None, "replicas"):
+        good = uvloop.run(bench_replicas(options.pods or list(MANY))) and good
     return 0 if good else 1

@@ -43,7 +43,7 @@ def until(holds: Callable[[], object], complaint: str) -> None:
 
 def template(**spec: Any) -> dict[str, Any]:
     usage = {"quarterdeck.dev/usage-cpu": "200m", "quarterdeck.dev/usage-memory": "64Mi"}
-    container = {"name": "c", "image": "nginx", "args": ["serve", "all of it"]}
+    container: dict[str, Any] = {"name": "c", "image": "nginx", "args": ["serve", "all of it"]}
     container["resources"] = {"requests": {"cpu": "100m"}}
     pod = {"containers": [container], **spec}
     return {"metadata": {"labels": {"app": "web"}, "annotations": usage}, "spec": pod}

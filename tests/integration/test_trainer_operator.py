@@ -18,6 +18,7 @@ from quarterdeck.errors import Forbidden, NotFound
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.types import definition as jobset_definition
 from quarterdeck.operators.trainer import names
+from quarterdeck.operators.trainer.assembly import TrainerOperator
 from quarterdeck.operators.trainer.jobsetkind import HOW_TO_GET_IT
 from quarterdeck.operators.trainer.types import (
     ClusterTrainingRuntime,
@@ -26,6 +27,8 @@ from quarterdeck.operators.trainer.types import (
     TrainJob,
 )
 from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
+from quarterdeck.runtime.cache import CacheOptions
+from quarterdeck.runtime.operator.program import merge_kinds
 from quarterdeck.runtime.operator.rbac import compare, roles
 from quarterdeck.runtime.reconcile.recording import Permission
 from quarterdeck.testing import (
@@ -57,7 +60,8 @@ async def test_nothing_is_written_while_nothing_changes() -> None:
         async with operator.running():
             await cluster.client.create(train_job("running"))
             await cluster.client.create(train_job("suspended", suspend=True))
-            await operator.settle()
+            # the first look after a JobSet was made applies it once more, with its uid
+            await cluster.clock.sleep(120.0)
             before = len(operator.link.writes)
             looked = operator.runs()
             await cluster.clock.sleep(600.0)
@@ -459,3 +463,22 @@ async def test_a_namespace_of_its_own_can_be_had_or_none() -> None:
             each for each in await cluster.client.list(ConfigMap) if each.metadata.name == names.PUBLIC_CONFIG
         ]
         assert [each.metadata.namespace for each in found] == ["elsewhere"]
+
+
+async def test_a_secret_that_is_not_cached_is_not_waited_for() -> None:
+    """Of all Secrets only those with SSH keys are cached; that of Flux is not one of them."""
+    async with trainer_cluster() as cluster:
+        cache = CacheOptions(by_kind=merge_kinds([TrainerOperator()]))
+        operator = Operator(cluster, cache=cache)
+        await cluster.client.create(runtime(policy={"flux": {}}))
+        async with operator.running():
+            await cluster.client.create(train_job(suspend=True))
+            await operator.settle()
+            job = await cluster.client.get(TrainJob, "test-job", SPACE)
+            await edit(cluster, job, spec={"suspend": False})
+
+            async def is_resumed() -> bool:
+                return (await jobset(cluster)).spec.suspend is False
+
+            await eventually(is_resumed, timeout=2.0)
+            assert (await cluster.client.get(Secret, "test-job-flux-curve", SPACE)).data

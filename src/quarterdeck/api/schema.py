@@ -22,6 +22,7 @@ from quarterdeck.api import marker as m
 from quarterdeck.api._docstring import class_doc, field_docs
 from quarterdeck.api.codec import to_dict
 from quarterdeck.api.duration import Duration
+from quarterdeck.api.glossary import GLOSSARY
 from quarterdeck.api.instant import Time
 from quarterdeck.api.meta import ObjectMeta
 from quarterdeck.api.model import UNKNOWN_KEY, JsonField, JsonObjectField, Model
@@ -193,6 +194,8 @@ class _Walk:
             schema = self.schema(hint, (), at)
             if info.name in documented and _last(markers, m.Doc) is None:
                 schema = {**schema, "description": documented[info.name]}
+            elif "description" not in schema and (text := _usual_text(cls, info.encode_name, schema)):
+                schema = {**schema, "description": text}
             default = _default(cls, info.name, markers)
             if default is not msgspec.NODEFAULT:
                 schema["default"] = default
@@ -430,6 +433,14 @@ def _check_list_map(schema: Doc, path: str) -> None:
 
 def _number(value: float) -> int | float:
     return int(value) if float(value).is_integer() else value
+
+
+def _usual_text(cls: type[Any], name: str, schema: Doc) -> str:
+    """What to say of a field that says nothing itself: what its elements are, or what its name means here."""
+    elements = schema.get("items") or schema.get("additionalProperties")
+    if isinstance(elements, dict) and elements.get("properties") and elements.get("description"):
+        return str(elements["description"])
+    return GLOSSARY.get(name, "") if cls.__module__.startswith("quarterdeck.") else ""
 
 
 _ORDER: Final[tuple[str, ...]] = ("description", "type", "format", "nullable", "default", "enum")

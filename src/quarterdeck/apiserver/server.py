@@ -26,6 +26,7 @@ from quarterdeck.wire.http import ByteTransport, HttpServer, Request, Response
 
 from .admission.chain import AdmissionChain
 from .admission.plugin import FOR_TESTS, NODE_RESTRICTION
+from .admission.plugin.podsecurity import PodSecurityConfiguration
 from .app import App, Peer
 from .auth import (
     ADMIN,
@@ -99,6 +100,7 @@ class ServerOptions:
     admission_plugins: the names of those that run; see `admission.plugin.catalog`. With NodeRestriction nodes
         (`system:node:NAME` in system:nodes) also get the access a kubelet needs, by the Node authorizer.
     usage: serve `metrics.k8s.io` about pods of simulated nodes.
+    pod_security: levels where a namespace has no labels, and who is exempt; None demands nothing.
     service_endpoints: (namespace, name) of a Service -> (host, port), for webhooks named by service.
     """
 
@@ -109,6 +111,7 @@ class ServerOptions:
     token_file: Path | None = None
     allow_all: bool = False
     admission_plugins: Collection[str] = FOR_TESTS
+    pod_security: PodSecurityConfiguration | None = None
     usage: bool = False
     service_endpoints: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
 
@@ -231,7 +234,9 @@ class ApiServer:
         self._parts.callback(self._webhooks.close)
         host = AdmissionHost(table, cluster, self.authorizer)
         quotas = StoredQuotas(self.store, table.versions_of("", "resourcequotas")[0])
-        self.admission = AdmissionChain(host, self._webhooks, quotas, options.admission_plugins)
+        self.admission = AdmissionChain(
+            host, self._webhooks, quotas, options.admission_plugins, options.pod_security
+        )
         pool = cluster.service_allocator = AddressPool()
         self._follow("", partial(_service_changed, pool), "services")
         self._follow("rbac.authorization.k8s.io", self.authorizer.apply_change)

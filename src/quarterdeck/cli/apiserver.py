@@ -70,6 +70,12 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
             help=f"admission plugins to have {effect}, as kube-apiserver names them, by commas",
         )
     parser.add_argument(
+        "--admission-control-config-file",
+        type=Path,
+        metavar="FILE",
+        help="an AdmissionConfiguration as kube-apiserver's; of the plugins here, PodSecurity has one",
+    )
+    parser.add_argument(
         "--allow-all", action="store_true", help="development: let every authenticated user do everything"
     )
 
@@ -109,6 +115,7 @@ def server_options(
     """`admission_plugins` run unless the arguments say otherwise; by default those for tests."""
     from quarterdeck.apiserver import Durability, ServerOptions
     from quarterdeck.apiserver.admission import plugin
+    from quarterdeck.apiserver.admission.plugin.podsecurity import ConfigurationError, load_configuration
 
     durability = Durability(arguments.durability)
     if arguments.data_dir is not None and arguments.data_dir.exists() and not arguments.data_dir.is_dir():
@@ -123,6 +130,11 @@ def server_options(
         )
     except plugin.UnknownPlugin as error:
         raise CommandError(f"--{error}") from None
+    file = arguments.admission_control_config_file
+    try:
+        pod_security = None if file is None else load_configuration(file)
+    except ConfigurationError as error:
+        raise CommandError(f"--admission-control-config-file {error}") from None
     return ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
         host=arguments.host,
@@ -131,6 +143,7 @@ def server_options(
         token_file=arguments.token_file,
         allow_all=arguments.allow_all,
         admission_plugins=plugins,
+        pod_security=pod_security,
     )
 
 

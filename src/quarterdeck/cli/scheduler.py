@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -33,6 +35,11 @@ and the shares of queues before and after. Pods that are bound run, evicted ones
 finishes.
 """
 
+RESERVE = """\
+For the pods that reserve GPUs which others share: find out which device the device plugin gave this
+container, write it into the annotation of its pod ($POD_NAMESPACE/$POD_NAME), and hold it until the pod ends.
+"""
+
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
@@ -56,6 +63,14 @@ def add_command(commands: Any) -> None:
     _add_changes(simulate)
     _add_source(simulate)
     simulate.set_defaults(run=run_simulate)
+    _add_reserve(actions)
+
+
+def _add_reserve(actions: Any) -> None:
+    reserve = actions.add_parser("reserve", help="what a GPU reservation pod runs", description=RESERVE)
+    reserve.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
+    reserve.add_argument("--context", default="", help="context of the kubeconfig")
+    reserve.set_defaults(run=run_reserve)
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -103,6 +118,31 @@ def run_snapshot(arguments: argparse.Namespace) -> int:
         sys.stdout.write(data.decode())
     else:
         arguments.file.write_bytes(data)
+    return 0
+
+
+def run_reserve(arguments: argparse.Namespace) -> int:
+    from quarterdeck.client import Client, Config
+    from quarterdeck.errors import QuarterdeckError
+    from quarterdeck.operators.kai.device import device_of, write_device
+
+    async def reserve() -> None:
+        ended = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, ended.set)
+        config = Config.load(arguments.kubeconfig or "", context=arguments.context)
+        async with Client.connect(config) as client:
+            device = await device_of(os.environ)
+            await write_device(client, os.environ["POD_NAMESPACE"], os.environ["POD_NAME"], device)
+        print(f"holding {device}", flush=True)
+        await ended.wait()
+
+    try:
+        asyncio.run(reserve())
+    except KeyError as error:
+        raise CommandError(f"{error.args[0]} is not set: take it from the pod's metadata") from error
+    except QuarterdeckError as error:
+        raise CommandError(str(error)) from error
     return 0
 
 

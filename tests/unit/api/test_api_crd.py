@@ -235,6 +235,7 @@ def test_list_map_of_conditions_has_the_standard_schema() -> None:
     assert conditions["x-kubernetes-list-map-keys"] == ["type"]
     assert conditions["items"]["required"] == ["lastTransitionTime", "message", "reason", "status", "type"]
     assert conditions["items"]["properties"]["lastTransitionTime"] == {
+        "description": "When the status changed last.",
         "type": "string",
         "format": "date-time",
     }

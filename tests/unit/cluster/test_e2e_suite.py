@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from e2e import suite
 
 
@@ -25,3 +27,18 @@ def test_specs_that_disturb_each_other_share_a_process() -> None:
     }
     assert homes == {0}
     assert suite.share(names, 1) == [names]
+
+
+def test_the_list_of_conformance_has_an_outcome_or_a_reason_for_every_spec() -> None:
+    specs = json.loads(suite.CONFORMANCE.read_text())["specs"]
+    names = [each["spec"] for each in specs]
+    assert len(names) == len(set(names))
+    for each in specs:
+        assert ("ours" in each and "reference" in each) != ("leftOut" in each)
+    assert all(each["ours"] == "passed" for each in specs if each.get("reference") == "passed")
+
+
+def test_specs_of_workloads_are_none_of_the_apis() -> None:
+    chosen = suite.workload_specs()
+    assert len(chosen) >= 134
+    assert not set(chosen) & set(suite.reference())

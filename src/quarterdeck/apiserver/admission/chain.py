@@ -31,6 +31,7 @@ from .plugin.catalog import (
     VALIDATING_POLICY,
     VALIDATING_WEBHOOK,
 )
+from .plugin.podsecurity import PodSecurityConfiguration
 from .quota import QuotaAdmission, Quotas
 from .validatingpolicy import ValidatingPolicies
 from .webhooks import Webhooks
@@ -74,9 +75,10 @@ class AdmissionChain:
         client: WebhookClient,
         quotas: Quotas | None = None,
         enabled: Collection[str] = FOR_TESTS,
+        pod_security: PodSecurityConfiguration | None = None,
     ) -> None:
         """`enabled` names the plugins that run. Without `quotas` nothing is limited."""
-        self._plugins = plugins(enabled, host.authorize)
+        self._plugins = plugins(enabled, host.authorize, pod_security)
         self._webhooks = Webhooks(host, client)
         self._mutating_policies = MutatingPolicies(host)
         self._validating_policies = ValidatingPolicies(host)

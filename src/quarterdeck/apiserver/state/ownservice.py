@@ -1,18 +1,19 @@
 """The Service ``default/kubernetes``, and the Endpoints and EndpointSlice that say where this server listens.
 
-Nobody else keeps them: the Service has no selector. They are looked at every ten seconds, as
-kube-apiserver does.
+Nobody else keeps them: the Service has no selector. When one of them has changed, they are looked at within
+ten seconds, as kube-apiserver does, which looks at them all the time.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
+from collections.abc import Sequence
 from typing import Any, Final
 
 from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
-from quarterdeck.apiserver.storage import StorageFull, Store, WriteConflict, encode_value
+from quarterdeck.apiserver.storage import Event, StorageFull, Store, WriteConflict, encode_value
 
 from .bootstrap import Bootstrap, kubernetes_service
 
@@ -20,7 +21,7 @@ Json = dict[str, Any]
 _PERIOD: Final = 10.0
 _NAMESPACE: Final = "default"
 _NAME: Final = "kubernetes"
-_ANY_ADDRESS: Final = ("", "0.0.0.0", "::", "localhost")
+_ANY_ADDRESS: Final = ("", str(ipaddress.IPv4Address(0)), "::", "localhost")
 _USUAL_PORT: Final = 6443
 
 
@@ -39,12 +40,29 @@ class OwnService:
 
     async def run(self) -> None:
         """Keep them until cancelled."""
-        while True:
-            await asyncio.sleep(_PERIOD)
-            try:
-                await self.sync()
-            except StorageFull:
-                await self._store.writable()
+        changed = asyncio.Event()
+
+        def notice(events: Sequence[Event]) -> None:
+            if any(event.entry.name == _NAME and event.entry.namespace == _NAMESPACE for event in events):
+                changed.set()
+
+        resources = (("", "services"), *((group, plural) for group, plural, _, _ in self._objects))
+        buckets = [self._table.versions_of(group, plural)[0].bucket for group, plural in resources]
+        for bucket in buckets:
+            bucket.subscribers[self] = notice
+        try:
+            while True:
+                await changed.wait()
+                await asyncio.sleep(_PERIOD)
+                changed.clear()
+                try:
+                    await self.sync()
+                except StorageFull:
+                    await self._store.writable()
+                    changed.set()
+        finally:
+            for bucket in buckets:
+                bucket.subscribers.pop(self, None)
 
     async def sync(self) -> None:
         """Make what is missing, and put right what is wrong."""

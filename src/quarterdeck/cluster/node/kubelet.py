@@ -49,7 +49,7 @@ EVENT_SOURCE: Final = "kubelet"
 _WORKERS: Final = 8
 _TELLS_AT_ONCE: Final = 100
 """Changes of pods that events are written about at once; more than that only so many a second."""
-_TELLS_PER_SECOND: Final = 20.0
+_TELLS_PER_SECOND: Final = 5.0
 _ADDRESSES: Final = ipaddress.ip_network("10.128.0.0/9")
 _NO_ADDRESS: Final = "127.0.0.1"
 
@@ -61,6 +61,8 @@ class _Memory(msgspec.Struct):
     began: float
     """When its stage began."""
     ip: str = ""
+    settled: str = ""
+    """The version of the pod at which nothing more will happen by itself; empty if something will."""
 
 
 class Kubelet(Reconciler[Pod]):
@@ -83,6 +85,8 @@ class Kubelet(Reconciler[Pod]):
     def behave(self, behavior: Behavior) -> None:
         """How pods behave from now on; those that run follow suit at their next change."""
         self._behavior = behavior
+        for memory in self._pods.values():
+            memory.settled = ""
 
     def override(self, pod: Key, script: Script | None) -> None:
         """Say what a pod of this name does, whatever it says itself; ``None`` takes it back."""
@@ -90,6 +94,8 @@ class Kubelet(Reconciler[Pod]):
             self._overrides.pop(pod, None)
         else:
             self._overrides[pod] = script
+        if pod in self._pods:
+            self._pods[pod].settled = ""
         if self._controller is not None:
             self._controller.queue.add(pod)
 
@@ -101,6 +107,8 @@ class Kubelet(Reconciler[Pod]):
 
     async def reconcile(self, ctx: Context[Pod]) -> Result | None:
         """Take a pod as far as it has got by now."""
+        if self._is_settled(ctx):
+            return None
         pod = ctx.obj
         node = await _simulated_node(ctx, pod.spec.node_name)
         if node is None:
@@ -121,7 +129,20 @@ class Kubelet(Reconciler[Pod]):
                 return None
             if _mark(ctx.obj) != before:
                 memory.began = now
-        return Requeue(after=step.after) if 0 < step.after < math.inf else None
+        after = step.after
+        if step.status is not None and after == 0:
+            following = life.advance(ctx.obj, now - memory.began)
+            after = following.after if following.status is None else 0.0
+        memory.settled = ctx.obj.metadata.resource_version if after == math.inf else ""
+        return Requeue(after=after) if 0 < after < math.inf else None
+
+    def _is_settled(self, ctx: Context[Pod]) -> bool:
+        """Whether this is only the echo of what was written last: most pods change once and then run."""
+        memory = self._pods.get(ctx.key)
+        if memory is None or not memory.settled:
+            return False
+        entry = ctx.cache.informer(Pod).get(ctx.key.namespace, ctx.key.name)
+        return entry is not None and entry.resource_version == memory.settled
 
     async def _stop(self, ctx: Context[Pod], life: Life) -> Result | None:
         """End a pod that is being deleted: its containers stop, then it goes."""

@@ -73,6 +73,8 @@ class Preemption:
         self._budgets: Final = budgets
         self._by_node: Final[dict[str, list[Occupant]]] = defaultdict(list)
         self._lowest = 1 << 40
+        self._in_vain: dict[object, str] = {}
+        """Why nobody goes for pods of a kind: room only gets less during a round."""
         for each in occupants:
             self._by_node[each.info.node].append(each)
             if not each.info.is_deleted:
@@ -84,6 +86,17 @@ class Preemption:
 
     def plan(self, demand: Demand) -> Plan | str:
         """Who has to go, or why that would not help."""
+        info = demand.info
+        kind = (info.request, info.constraints, demand.spread, demand.priority, demand.problem)
+        known = self._in_vain.get(kind)
+        if known is not None:
+            return known
+        found = self._search(demand)
+        if isinstance(found, str):
+            self._in_vain[kind] = found
+        return found
+
+    def _search(self, demand: Demand) -> Plan | str:
         reasons: Counter[str] = Counter()
         found: list[_Candidate] = []
         for node in self._state.nodes:

@@ -12,7 +12,14 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata, Resource, decode
+from quarterdeck.api import (
+    DynamicObject,
+    GroupVersionKind,
+    PartialObjectMetadata,
+    Resource,
+    decode,
+    decode_json,
+)
 from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.client.representation import AnyKind, MetadataKind
@@ -490,11 +497,16 @@ class Informer:
             return None
         return rest
 
-    def shard_holding(self, namespace: str, labels: Mapping[str, str]) -> Shard | None:
-        """The shard in which an object with these labels is going to be seen; ``None`` if in none."""
+    def shard_holding(self, namespace: str, labels: Mapping[str, str], body: bytes) -> Shard | None:
+        """The shard in which an object is going to be seen, by its labels and fields; ``None`` if in none."""
         shard = self.shard_for(namespace)
         if shard is None or not self._plans[shard.namespace].labels.matches(labels):
             return None
+        fields = self._plans[shard.namespace].fields
+        if fields.terms:
+            document = decode_json(body)
+            if not fields.matches(lambda path: _text_at(document, path)):
+                return None
         return shard
 
     def get(self, namespace: str, name: str) -> Entry | None:
@@ -538,3 +550,10 @@ class Informer:
         if isinstance(kind, GroupVersionKind):
             return DynamicObject.from_bytes
         return lambda raw: decode(raw, kind)
+
+
+def _text_at(document: Any, path: str) -> str:
+    """A field as field selectors compare it; empty when it is absent."""
+    for step in path.split("."):
+        document = document.get(step) if isinstance(document, dict) else None
+    return "" if document is None else str(document)

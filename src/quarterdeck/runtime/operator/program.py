@@ -231,7 +231,13 @@ class Program:
         registration = Rule(
             groups=("admissionregistration.k8s.io",),
             resources=tuple(sorted({_CONFIGURATIONS[hook.is_mutating] for hook in hooks})),
-            verbs=("create", "delete", "get", "patch"),
+            verbs=("create", "get", "patch"),
+        )
+        withdrawal = Rule(
+            groups=registration.groups,
+            resources=registration.resources,
+            verbs=("delete",),
+            resource_names=tuple(part.configuration for part in self.registrations if part.configuration),
         )
         deployment = Rule(
             groups=("apps",),
@@ -253,7 +259,7 @@ class Program:
             verbs=("create", "get", "update", "watch"),
             namespace=self.options.namespace,
         )
-        return (*read, registration, deployment, secret, *((definition,) if converted else ()))
+        return (*read, registration, withdrawal, deployment, secret, *((definition,) if converted else ()))
 
     @property
     def not_ready(self) -> str:

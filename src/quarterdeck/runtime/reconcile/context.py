@@ -408,7 +408,7 @@ class Context(Generic[T]):
             self._overlay[slot] = None if gone else response.body
             if tracker is not None and not gone:
                 for informer in self.cache.informers_of(call.gvk):
-                    shard = informer.shard_holding(namespace, metadata.labels or {})
+                    shard = informer.shard_holding(namespace, metadata.labels or {}, response.body)
                     if shard is not None:
                         tracker.wrote(self.key, shard, metadata.resource_version)
                 return

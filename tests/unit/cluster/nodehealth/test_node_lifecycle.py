@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import ObjectMeta, to_dict
 from quarterdeck.api.k8s import Deployment, Lease, Node, Pod
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node import names as simulated
@@ -22,6 +22,7 @@ TOLERANT = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 20}
     for key in ("not-ready", "unreachable")
 ]
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 PATIENT = {"key": "k", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60}
 
 
@@ -185,3 +186,17 @@ async def test_a_node_without_a_kubelet_is_unknown_after_a_minute(client: Client
         for type in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
     }
     assert node.metadata.labels["beta.kubernetes.io/os"] == "linux"
+
+
+async def test_pods_of_a_node_that_is_out_of_service_go_at_once(client: Client) -> None:
+    await client.create(pod("p", tolerations=[{**each, "tolerationSeconds": 10} for each in TOLERANT]))
+    await asyncio.sleep(5)
+    await fail(client)
+    await until_unknown(client)
+    await asyncio.sleep(30)
+    assert (await client.get(Pod, "p", NAMESPACE)).metadata.is_deleting
+    node = await client.get(Node, "node-0")
+    taints = [*to_dict(node)["spec"]["taints"], {"key": OUT_OF_SERVICE, "effect": "NoExecute"}]
+    await client.patch(node, MergePatch({"spec": {"taints": taints}}))
+    await asyncio.sleep(2)
+    assert not (await client.list(Pod, namespace=NAMESPACE)).items

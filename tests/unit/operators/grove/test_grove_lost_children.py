@@ -12,28 +12,48 @@ from quarterdeck.api.k8s import (
     Pod,
     Role,
     RoleBinding,
+    Secret,
     Service,
     ServiceAccount,
+)
+from quarterdeck.api.k8s.resource import (
+    DeviceClaim,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplateSpec,
 )
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.types import (
+    ClaimTemplate,
+    CliqueSharing,
+    GroupSharing,
     PodClique,
     PodCliqueScalingGroup,
     PodCliqueSet,
     PodGang,
+    SetSharing,
 )
 from quarterdeck.operators.grove.types.podclique import AutoScaling
 
 from .grovekit import NS, Grove, clique, group, pcs, running, set_ready
 
+CLAIM = ClaimTemplate(
+    name="t", template_spec=ResourceClaimTemplateSpec(spec=ResourceClaimSpec(devices=DeviceClaim()))
+)
+
 
 def workload() -> PodCliqueSet:
     """A clique of its own, and a group whose minimum is below its replicas."""
+    shared: dict[str, Any] = {"name": "t", "scope": names.ALL_REPLICAS}
     made = pcs(
         clique("router", 1, 1, auto_scaling_config=AutoScaling(min_replicas=1, max_replicas=3)),
-        clique("worker", 2, 1),
-        groups=[group("g", ["worker"], replicas=2, least=1)],
+        clique("worker", 2, 1, resource_sharing=(CliqueSharing(**shared),)),
+        groups=[
+            group("g", ["worker"], replicas=2, least=1, resource_sharing=(GroupSharing(**shared),)),
+        ],
+        resource_claim_templates=(CLAIM,),
+        resource_sharing=(SetSharing(**shared),),
         clique_startup_type="CliqueStartupTypeInOrder",
     )
     return made.evolve(metadata=ObjectMeta(name=made.metadata.name, namespace=NS))
@@ -82,6 +102,8 @@ async def test_pods_of_a_clique_that_was_scaled_are_let_go() -> None:
 
 
 KINDS = [
+    ResourceClaim,
+    Secret,
     PodClique,
     PodCliqueScalingGroup,
     PodGang,

@@ -6,6 +6,7 @@ import pytest
 
 from quarterdeck.api.k8s import Node, Pod, ResourceClaim
 from quarterdeck.client import MergePatch
+from quarterdeck.cluster.resourceclaim.controller import resource_claim_controller
 from quarterdeck.operators.kai.controllers.deviceselector import DeviceSelectors
 from quarterdeck.operators.kai.logic.device import account_of, allocation_document, current_slices, read_slice
 from quarterdeck.scheduler.device import AllocatedDevice, Allocation, DeviceId
@@ -100,6 +101,43 @@ async def test_a_claim_made_from_a_template_is_awaited() -> None:
         await found.client.status.patch(stored, MergePatch({"status": {"resourceClaimStatuses": statuses}}))
         await found.schedule()
         assert (await found.pod("g-0")).spec.node_name == "n1"
+
+
+async def test_a_gang_with_a_template_runs_and_leaves_its_devices_to_the_next() -> None:
+    async with kai() as found:
+        await two_nodes(found)
+        found.manager.add(resource_claim_controller(found.manager.recorder("claims")))
+        template = resource_claim("t")
+        spec = {"metadata": {"labels": {}}, "spec": template["spec"]}
+        await found.create({**template, "kind": "ResourceClaimTemplate", "spec": spec})
+        reference = [{"name": "devices", "resourceClaimTemplateName": "t"}]
+        for name in ("g", "h"):
+            await found.create(
+                group(name, 3), *(pod(f"{name}-{n}", name, 0, resourceClaims=reference) for n in range(3))
+            )
+        await found.schedule()
+        await found.schedule()
+        placed = [(await found.pod(f"g-{n}")).spec.node_name for n in range(3)]
+        assert sorted(placed) == ["n1", "n1", "n2"]
+        assert "cannot allocate all claims" in await message_of(found, "h-2")
+        for n in range(3):
+            await found.set_phase(f"g-{n}", "Succeeded")
+        await found.settle()
+        await found.schedule()
+        placed = [(await found.pod(f"h-{n}")).spec.node_name for n in range(3)]
+        assert sorted(placed) == ["n1", "n1", "n2"]
+
+
+async def test_a_claim_that_turns_out_not_to_be_needed_is_not_waited_for() -> None:
+    async with kai() as found:
+        await two_nodes(found)
+        made = pod("g-0", "g", 0, resourceClaims=[{"name": "devices", "resourceClaimTemplateName": "t"}])
+        await found.create(group("g"), made)
+        stored = await found.client.get(Pod, "g-0", NS)
+        waived = {"status": {"resourceClaimStatuses": [{"name": "devices"}]}}
+        await found.client.status.patch(stored, MergePatch(waived))
+        await found.schedule()
+        assert (await found.pod("g-0")).spec.node_name != ""
 
 
 async def test_the_best_alternative_that_can_be_met_is_taken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import ConfigMap, Pod
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import Forbidden
+from quarterdeck.errors import ConfigError, Forbidden
 from quarterdeck.operators.kai import names
+from quarterdeck.operators.kai.device import device_of, write_device
 from quarterdeck.operators.kai.logic.sharedgpu import (
     ReservationSettings,
     config_maps_of,
@@ -212,6 +214,41 @@ def test_names_are_short_enough_and_tell_containers_apart(annotation: dict[str, 
     once = repr(made)
     prepare_pod(made, "another")
     assert repr(made) == once
+
+
+@pytest.mark.parametrize(
+    ("said", "device"),
+    [
+        ("GPU-1", "GPU-1"),
+        ("k8s.device-plugin.nvidia.com/gpu=GPU-2", "GPU-2"),
+        ("GPU-1,GPU-2", ""),
+        ("all", ""),
+    ],
+)
+async def test_a_reservation_pod_finds_its_device(
+    said: str, device: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # no tool of a driver
+    if device:
+        assert await device_of({"NVIDIA_VISIBLE_DEVICES": said}) == device
+        return
+    with pytest.raises(ConfigError, match=r"2 devices|names no device"):
+        await device_of({"NVIDIA_VISIBLE_DEVICES": said})
+
+
+async def test_a_reservation_pod_writes_its_device() -> None:
+    async with kai(gpu_reservation=RESERVING) as found:
+        await start(found)
+        await found.create(group("g", 1), half("g-0"))
+        await found.schedule()
+        (reservation,) = await reservations(found)
+        await write_device(found.client, SPACE, reservation.metadata.name, "GPU-9")
+        await found.cluster.clock.sleep(3)
+        await found.settle()
+        stored = await found.pod("g-0")
+        assert stored.spec.node_name == "n1"
+        capabilities = await found.client.get(ConfigMap, config_maps_of(stored.to_dict()).capabilities, NS)
+        assert capabilities.data["NVIDIA_VISIBLE_DEVICES"] == "GPU-9"
 
 
 def test_a_reservation_has_one_name() -> None:

@@ -75,6 +75,16 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
     assert "as=PartialObjectMetadata;" in api.calls[0].headers["accept"]
 
 
+async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer() -> None:
+    async with running(server("a1")) as cache:
+        assert not cache.has_informer(Widget)
+        cache.informer(Widget)
+        assert cache.has_informer(Widget)
+        assert cache.has_informer(WIDGET)
+        await cache.remove_informer(Widget)
+        assert not cache.has_informer(Widget)
+
+
 async def test_the_first_of_a_list_is_its_first_object_or_none() -> None:
     async with running(server("b1", "a1")) as cache:
         cache.informer(Widget)

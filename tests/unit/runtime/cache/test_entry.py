@@ -248,3 +248,18 @@ def test_malformed_versions_never_block(odd: str) -> None:
     assert is_at_least(odd, "5")
     assert is_at_least("5", odd)
     assert not is_newer(odd, "5")
+
+
+def test_a_copy_of_the_object_is_dropped_also_where_its_name_stands_twice() -> None:
+    """A pod template may carry kubectl's annotation, too; that one stays."""
+    name = "kubectl.kubernetes.io/last-applied-configuration"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Thing",
+        "metadata": {"name": "a", "annotations": {name: "{}", "b": "c"}},
+        "spec": {"template": {"metadata": {"annotations": {name: "kept"}}}},
+    }
+    entry = EntryFactory(transforms=[strip_last_applied]).make(encode(document))
+    stored = decode(entry.raw)
+    assert stored["metadata"]["annotations"] == {"b": "c"}
+    assert stored["spec"] == document["spec"]

@@ -170,7 +170,7 @@ async def test_one_bad_object_fails_the_whole_review() -> None:
         (b'{"kind":"\xff"}', "failed to unmarshal conversion review"),
         (b"[" * 100_000, "failed to unmarshal conversion review"),
         (
-            json.dumps(review(V1, "@")).encode().replace(b'"@"', b'{"a":' * 5000 + b"1" + b"}" * 5000),
+            json.dumps(review(V1, "@")).encode().replace(b'"@"', b'{"a":' * 20_000 + b"1" + b"}" * 20_000),
             "failed to unmarshal conversion review",
         ),
         ({"apiVersion": "v1", "kind": "Pod"}, "failed to unmarshal conversion review"),

@@ -26,7 +26,7 @@ from .namespace import NamespaceLifecycle
 from .node import NodeDeclaredFeatureValidator, TaintNodesByCondition
 from .noderestriction import NodeRestriction
 from .pod import DefaultTolerationSeconds, PodResizeValidator, PodTopologyLabels, Priority, RuntimeClass
-from .podsecurity import PodSecurity
+from .podsecurity import PodSecurity, PodSecurityConfiguration
 from .serviceaccount import ServiceAccount
 from .storage import DefaultStorageClass, PersistentVolumeClaimResize, StorageObjectInUseProtection
 
@@ -68,7 +68,9 @@ _MISSING: Final = (
 )
 
 
-def _in_order(authorize: Authorize) -> tuple[Plugin, ...]:
+def _in_order(
+    authorize: Authorize, pod_security: PodSecurityConfiguration | None = None
+) -> tuple[Plugin, ...]:
     """Upstream's order; refusals of several plugins are the first one's."""
     return (
         NamespaceLifecycle(),
@@ -76,7 +78,7 @@ def _in_order(authorize: Authorize) -> tuple[Plugin, ...]:
         ServiceAccount(),
         NodeRestriction(authorize),
         TaintNodesByCondition(),
-        PodSecurity(),
+        PodSecurity(pod_security),
         Priority(),
         DefaultTolerationSeconds(),
         DefaultStorageClass(),
@@ -144,6 +146,8 @@ def _checked(names: Iterable[str], option: str) -> frozenset[str]:
     return given & KNOWN
 
 
-def plugins(enabled: Collection[str], authorize: Authorize) -> tuple[Plugin, ...]:
+def plugins(
+    enabled: Collection[str], authorize: Authorize, pod_security: PodSecurityConfiguration | None = None
+) -> tuple[Plugin, ...]:
     """Those of the enabled plugins that live here, in order."""
-    return tuple(each for each in _in_order(authorize) if each.name in enabled)
+    return tuple(each for each in _in_order(authorize, pod_security) if each.name in enabled)

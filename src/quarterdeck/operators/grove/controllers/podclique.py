@@ -7,6 +7,7 @@ from typing import Final
 
 from quarterdeck.api import Key, UnsetType
 from quarterdeck.api.k8s import Pod
+from quarterdeck.api.k8s.resource import ResourceClaim
 from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import (
@@ -38,6 +39,7 @@ from .outcome import Sweep, step, write_status
 from .predicate import (
     GANG_MATTERS_TO_CLIQUE,
     GROUP_MATTERS_TO_CLIQUE,
+    IS_GONE,
     IS_MANAGED,
     POD_MATTERS,
     SCHEDULED_CHANGED,
@@ -177,6 +179,7 @@ def clique_controller(office: Office) -> Controller[PodClique]:
         Builder(name=names.CLIQUE_CONTROLLER)
         .for_(PodClique, predicates=[IS_MANAGED, generation_changed | labels_changed])
         .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS], delay=gathered_news)
+        .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
         .watches(PodGang, to=_of_gang, predicates=[GANG_MATTERS_TO_CLIQUE])
         .watches(PodClique, to=_of_scaled_gangs, predicates=[SCHEDULED_CHANGED])
         .watches(PodCliqueSet, to=_of_set, predicates=[SET_UPDATES])

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from quarterdeck.api import Key, UnsetType
+from quarterdeck.api.k8s.resource import ResourceClaim
 from quarterdeck.errors import AlreadyExists, Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CONTROLLER
@@ -34,7 +35,7 @@ from .claims import sync_claims
 from .cliquewrite import upsert_clique
 from .office import Hashes, Office
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
-from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_MANAGED, SET_UPDATES, gathered_news
+from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_GONE, IS_MANAGED, SET_UPDATES, gathered_news
 from .setreplicas import termination_delay
 
 __all__ = ["group_controller"]
@@ -228,6 +229,7 @@ def group_controller(office: Office, recorder: Recorder) -> Controller[PodClique
         Builder(name=names.GROUP_CONTROLLER)
         .for_(PodCliqueScalingGroup, predicates=[IS_MANAGED, generation_changed])
         .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP], delay=gathered_news)
+        .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
         .watches(PodCliqueSet, to=_groups_of_set, predicates=[SET_UPDATES])
         .indexes(PodClique, CONTROLLER)
         .indexes(PodCliqueScalingGroup, CONTROLLER)

@@ -15,6 +15,7 @@ from quarterdeck.api.k8s import (
     Service,
     ServiceAccount,
 )
+from quarterdeck.api.k8s.resource import ResourceClaim
 from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
@@ -54,6 +55,7 @@ from .predicate import (
     GROUP_CLIQUE_MATTERS_TO_SET,
     GROUP_MATTERS_TO_SET,
     IS_GONE,
+    IS_MANAGED,
     SET_MATTERS,
     gathered,
 )
@@ -231,6 +233,7 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
         .owns(RoleBinding, predicates=[IS_GONE])
         .owns(HorizontalPodAutoscaler, predicates=[IS_GONE])
         .owns(Secret, only_metadata=True)
+        .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
         .indexes(PodClique, CONTROLLER, CLIQUES_OF_GANG, CLIQUES_OF_SET)
         .indexes(PodCliqueScalingGroup, CONTROLLER)
         .indexes(PodGang, CONTROLLER)

@@ -27,7 +27,7 @@ from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
 from .office import Office
-from .outcome import Sweep, step, telling_failure
+from .outcome import Sweep, slow_start, step, telling_failure
 
 __all__ = ["SetGangs"]
 
@@ -78,25 +78,32 @@ class SetGangs:
         """Delete gangs that should not be, make those that are missing, and say that they are empty."""
         present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
         wanted = {plan.name for plan in plans}
-        for name, gang in present.items():
-            if name not in wanted and not gang.metadata.is_deleting:
-                failure = f"Error deleting PodGang {gang.key}"
-                with (
-                    step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"),
-                    telling_failure(ctx, "PodGangDeleteFailed", failure),
-                    ignore_not_found(),
-                ):
-                    await ctx.delete(gang)
-                ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {gang.key}")
+        doomed = [
+            gang for name, gang in present.items() if name not in wanted and not gang.metadata.is_deleting
+        ]
+        await slow_start(doomed, lambda gang: self._delete(ctx, gang))
         scheduler = self._scheduler(ctx.obj, present)
-        for plan in plans:
+
+        async def ensure(plan: GangPlan) -> None:
             known = present.get(plan.name)
             if known is not None and known.metadata.is_deleting:
-                continue  # its end brings us back
+                return  # its end brings us back
             if known is None:
                 known = await self._write(ctx, plan, None, {}, scheduler)
             if find_condition(known.status.conditions, names.INITIALIZED) is None:
                 await self._tell(ctx, known, _PENDING)
+
+        await slow_start(plans, ensure)
+
+    async def _delete(self, ctx: Context[PodCliqueSet], gang: PodGang) -> None:
+        name, failure = gang.metadata.name, f"Error deleting PodGang {gang.key}"
+        with (
+            step("ERR_DELETE_PODGANG", f"failed to delete PodGang {name}", "Delete"),
+            telling_failure(ctx, "PodGangDeleteFailed", failure),
+            ignore_not_found(),
+        ):
+            await ctx.delete(gang)
+        ctx.event("Normal", "PodGangDeleteSuccessful", f"Deleted PodGang {gang.key}")
 
     def _scheduler(self, pcs: PodCliqueSet, present: Mapping[str, PodGang]) -> str:
         """The backend of new gangs: that of the gangs there are, then the template's, then the active one."""
@@ -147,18 +154,19 @@ class SetGangs:
     async def fill(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan], sweep: Sweep) -> None:
         """List the pods of each gang; a gang whose pods are all there is initialized from then on."""
         present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
-        for plan in plans:
+
+        async def fill_one(plan: GangPlan) -> None:
             known = present.get(plan.name)
             if known is None or known.metadata.is_deleting:
                 sweep.come_back(names.RETRY, f"PodGang {plan.name} is not seen yet")
-                continue
+                return
             pods = await self._pods(ctx, plan)
             was_initialized = is_initialized(known)
             if pods is None and not was_initialized:
                 await self._write(ctx, plan, known, _references(known))
                 text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
                 sweep.come_back(self._wait(ctx, plan), text)
-                continue
+                return
             if pods is None:
                 pods = self._present_pods(ctx, plan)
                 text = f"Waiting for all pods to be created for PodGang {plan.name}"
@@ -166,6 +174,8 @@ class SetGangs:
             written = await self._write(ctx, plan, known, pods)
             if not was_initialized:
                 await self._tell(ctx, written, _COMPLETE)
+
+        await slow_start(plans, fill_one)
 
     async def _pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]] | None:
         """The pods of a gang by PodClique; nothing while one is missing or belongs elsewhere."""

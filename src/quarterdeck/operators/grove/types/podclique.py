@@ -32,6 +32,7 @@ class AutoScaling(Model):
     min_replicas: Annotated[Maybe[int], Int32] = UNSET
     """The replicas of what is scaled unless set."""
     max_replicas: Annotated[int, Int32, Required()] = 0
+    """The most it scales to."""
     metrics: Annotated[Seq[MetricSpec], Atomic()] = omitempty(())
 
 
@@ -39,13 +40,17 @@ class PodCliqueSpec(Model):
     """The pods."""
 
     role_name: Annotated[str, Required()] = ""
+    """What the pods do; shown to people."""
     pod_spec: Annotated[PodSpec, Required()] = PodSpec()
+    """The pods, as any PodSpec."""
     replicas: Annotated[int, Int32, Required()] = 0
+    """Pods wanted."""
     min_available: Annotated[Maybe[int], Int32] = UNSET
     """Pods that start together, and below which the gang is terminated; all unless set."""
     starts_after: Seq[str] = omitempty(())
     """Cliques whose pods are to be ready first; in a PodClique the full names."""
     auto_scaling_config: Maybe[AutoScaling] = UNSET
+    """Lets a HorizontalPodAutoscaler scale the clique."""
 
 
 class PodCliqueStatus(Model):
@@ -54,14 +59,22 @@ class PodCliqueStatus(Model):
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     last_errors: Seq[LastError] = omitempty(())
     replicas: Annotated[int, Int32] = 0
+    """Pods there are."""
     ready_replicas: Annotated[int, Int32] = 0
+    """Pods that are ready."""
     updated_replicas: Annotated[int, Int32] = 0
+    """Pods of the newest template."""
     schedule_gated_replicas: Annotated[int, Int32] = 0
+    """Pods that wait for their gang to be complete."""
     scheduled_replicas: Annotated[int, Int32] = 0
+    """Pods that have a node."""
     hpa_pod_selector: Maybe[str] = UNSET
+    """Label selector of the pods, for autoscalers."""
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     current_pod_clique_set_generation_hash: Maybe[str] = UNSET
+    """Template of the set that the clique is at."""
     current_pod_template_hash: Maybe[str] = UNSET
+    """Template of the pods that the clique is at."""
     update_progress: Maybe[CliqueUpdate] = UNSET
 
 

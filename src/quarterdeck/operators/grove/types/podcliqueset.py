@@ -38,18 +38,21 @@ class UpdateStrategy(Model):
     type: Annotated[str, Enum(names.ROLLING_RECREATE, names.ON_DELETE), Default(names.ROLLING_RECREATE)] = (
         omitempty("")
     )
+    """RollingRecreate replaces pods one by one; OnDelete waits for you to delete them."""
 
 
 class HeadlessServiceConfig(Model):
     """The Service of each replica."""
 
     publish_not_ready_addresses: Annotated[Maybe[bool], Default(True)] = UNSET
+    """Whether pods are found by name before they are ready."""
 
 
 class CliqueTemplate(Model):
     """A clique: pods of one role."""
 
     name: Annotated[str, Required()] = ""
+    """Of the clique; part of the names of its pods."""
     labels: Map[str, str] = omitempty(EMPTY_MAP)
     annotations: Map[str, str] = omitempty(EMPTY_MAP)
     topology_constraint: Maybe[TopologyConstraint] = UNSET
@@ -61,11 +64,14 @@ class ScalingGroupConfig(Model):
     """Cliques that are replicated together."""
 
     name: Annotated[str, Required()] = ""
+    """Of the group; part of the names of its pods."""
     clique_names: Annotated[Seq[str], Required()] = ()
+    """The cliques that are replicated together."""
     annotations: Map[str, str] = omitempty(EMPTY_MAP)
     replicas: Annotated[int, Int32] = 1
     """Of a group when it is made; later its own object says how many."""
     min_available: Annotated[int, Int32] = 1
+    """Replicas that start with the base gang, and below which it is terminated."""
     scale_config: Maybe[AutoScaling] = UNSET
     resource_sharing: Seq[GroupSharing] = omitempty(())
     topology_constraint: Maybe[TopologyConstraint] = UNSET
@@ -76,7 +82,9 @@ class PodCliqueSetTemplate(Model):
 
     cliques: Annotated[Seq[CliqueTemplate], ListMap("name"), Required()] = ()
     clique_startup_type: Annotated[str, Enum(*names.STARTUP_TYPES), Default(names.ANY_ORDER)] = omitempty("")
+    """Whether cliques start in any order, in the order of the list, or as startsAfter says."""
     priority_class_name: str = omitempty("")
+    """PriorityClass of the gangs."""
     headless_service_config: Maybe[HeadlessServiceConfig] = UNSET
     topology_constraint: Maybe[TopologyConstraint] = UNSET
     termination_delay: Maybe[Duration] = UNSET
@@ -90,6 +98,7 @@ class PodCliqueSetSpec(Model):
     """Replicas of a template."""
 
     replicas: Annotated[int, Int32] = 0
+    """How often the whole template is run."""
     update_strategy: Maybe[UpdateStrategy] = UNSET
     template: Annotated[PodCliqueSetTemplate, Required()] = PodCliqueSetTemplate()
 
@@ -98,6 +107,7 @@ class PodGangStatusSummary(Model):
     """What became of one gang."""
 
     name: Annotated[str, Required()] = ""
+    """Of the gang."""
     phase: Annotated[str, Enum("Pending", "Starting", "Running", "Failed", "Succeeded")] = omitempty("")
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 
@@ -109,11 +119,16 @@ class PodCliqueSetStatus(Model):
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     last_errors: Seq[LastError] = omitempty(())
     replicas: Annotated[int, Int32] = 0
+    """Replicas there are."""
     updated_replicas: Annotated[int, Int32] = 0
+    """Replicas of the newest template."""
     available_replicas: Annotated[int, Int32] = 0
+    """Replicas of which all cliques have enough pods."""
     hpa_pod_selector: Maybe[str] = UNSET
+    """Label selector of the pods, for autoscalers."""
     pod_gang_statuses: Seq[PodGangStatusSummary] = omitempty(())
     current_generation_hash: Maybe[str] = UNSET
+    """Template that the set is at."""
     update_progress: Maybe[SetUpdate] = UNSET
 
 

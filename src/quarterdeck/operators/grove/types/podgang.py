@@ -33,7 +33,9 @@ class PackConstraint(Model):
     """How near, in keys of node labels."""
 
     required: str = omitempty("")
+    """Topology level that must hold all pods."""
     preferred: str = omitempty("")
+    """Topology level that should hold all pods."""
 
 
 class GangConstraint(Model):
@@ -46,8 +48,10 @@ class GangGroup(Model):
     """The pods of one clique."""
 
     name: Annotated[str, Required()] = ""
+    """Of the group in the gang."""
     pod_references: Annotated[Seq[NamespacedName], Required(), Atomic()] = ()
     min_replicas: Annotated[int, Int32, Required()] = 0
+    """Pods that must be placed for the gang to start."""
     topology_constraint: Maybe[GangConstraint] = UNSET
 
 
@@ -56,6 +60,7 @@ class GroupConstraint(Model):
 
     name: Annotated[str, Required()] = ""
     pod_group_names: Annotated[Seq[str], Required(), Atomic()] = ()
+    """The groups that are kept together."""
     topology_constraint: Maybe[GangConstraint] = UNSET
 
 
@@ -66,6 +71,7 @@ class PodGangSpec(Model):
     topology_constraint: Maybe[GangConstraint] = UNSET
     topology_constraint_group_configs: Annotated[Seq[GroupConstraint], ListMap("name")] = omitempty(())
     priority_class_name: str = omitempty("")
+    """PriorityClass of the gang."""
     reuse_reservation_ref: Maybe[NamespacedName] = UNSET
 
 
@@ -75,6 +81,7 @@ class PodGangStatus(Model):
     phase: Annotated[str, Enum("Pending", "Starting", "Running")] = omitempty("")
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     placement_score: Maybe[float] = UNSET
+    """How good the placement is, 0 to 1, as the scheduler says."""
 
 
 class PodGang(

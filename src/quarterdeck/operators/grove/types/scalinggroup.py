@@ -28,23 +28,31 @@ class PodCliqueScalingGroupSpec(Model):
     """Which cliques, and how often."""
 
     replicas: Annotated[int, Int32] = 1
+    """How often the cliques are run together."""
     min_available: Annotated[int, Int32] = 1
     """Replicas that are part of the base gang; each one beyond is a gang of its own."""
     clique_names: Annotated[Seq[str], Required()] = ()
+    """The cliques, by their names in the set."""
 
 
 class PodCliqueScalingGroupStatus(Model):
     """What became of them."""
 
     replicas: Annotated[int, Int32] = 0
+    """Replicas there are."""
     scheduled_replicas: Annotated[int, Int32] = 0
+    """Replicas whose pods have nodes."""
     available_replicas: Annotated[int, Int32] = 0
+    """Replicas of which all cliques have enough pods."""
     updated_replicas: Annotated[int, Int32] = 0
+    """Replicas of the newest template."""
     selector: Maybe[str] = UNSET
+    """Label selector of the pods, for autoscalers."""
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     last_errors: Seq[LastError] = omitempty(())
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     current_pod_clique_set_generation_hash: Maybe[str] = UNSET
+    """Template of the set that the group is at."""
     update_progress: Maybe[GroupUpdate] = UNSET
 
 

@@ -14,6 +14,7 @@ class ClaimTemplate(Model):
 
     name: Annotated[str, Required()] = ""
     template_spec: Annotated[ResourceClaimTemplateSpec, Required()] = ResourceClaimTemplateSpec()
+    """What each claim asks for, as any ResourceClaimTemplate says it."""
 
 
 class CliqueSharing(Model):
@@ -31,13 +32,16 @@ class SetFilter(Model):
     """Which children of a set share."""
 
     child_clique_names: Seq[str] = omitempty(())
+    """Only these cliques."""
     child_scaling_group_names: Seq[str] = omitempty(())
+    """Only these scaling groups."""
 
 
 class GroupFilter(Model):
     """Which cliques of a group share."""
 
     child_clique_names: Seq[str] = omitempty(())
+    """Only these cliques of the group."""
 
 
 class SetSharing(CliqueSharing):

@@ -28,7 +28,9 @@ class TopologyLevel(Model):
     """A domain and the node label that tells one from another."""
 
     domain: Annotated[str, Required(), *DOMAIN] = ""
+    """What the level is called: zone, rack, host and so on."""
     key: Annotated[str, Required(), Len(1, 63), Pattern(names.LEVEL_KEY_PATTERN)] = ""
+    """Node label whose value names the domain."""
 
 
 class SchedulerTopologyBinding(Model):
@@ -36,6 +38,7 @@ class SchedulerTopologyBinding(Model):
 
     scheduler_name: Annotated[str, Required()] = ""
     topology_reference: Annotated[str, Required()] = ""
+    """Name of the scheduler's own topology object."""
 
 
 class ClusterTopologySpec(Model):
@@ -50,8 +53,11 @@ class SchedulerTopologyStatus(Model):
 
     scheduler_name: Annotated[str, Required()] = ""
     topology_reference: str = omitempty("")
+    """Name of the scheduler's own topology object."""
     in_sync: Annotated[bool, Required()] = False
+    """Whether the scheduler's object has the same levels."""
     scheduler_backend_topology_observed_generation: Annotated[Maybe[int], Int64] = UNSET
+    """Generation of the scheduler's object that was compared."""
     message: str = omitempty("")
 
 

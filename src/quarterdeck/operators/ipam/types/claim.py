@@ -40,6 +40,7 @@ class SubnetClaimStatus(ClaimStatus):
     """What became of the claim."""
 
     allocated_cidr: str = omitempty("")
+    """The block that the claim got."""
 
 
 class SubnetClaim(

@@ -14,4 +14,5 @@ class ClaimStatus(Model):
     phase: str = omitempty("")
     """Pending, Bound or Error; empty until the claim was looked at."""
     message: str = omitempty("")
+    """Why the claim is in this phase."""
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())

@@ -24,6 +24,7 @@ class SubnetPoolClaimStatus(ClaimStatus):
     """What became of the claim."""
 
     bound_pool_name: str = omitempty("")
+    """The pool that was made for the claim."""
 
 
 class SubnetPoolClaim(

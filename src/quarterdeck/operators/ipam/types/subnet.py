@@ -33,7 +33,9 @@ class SubnetSpec(Model):
     pool_ref: Annotated[str, Required(), Len(1)] = omitempty("")
     """Pool in the same namespace."""
     cidr: Annotated[str, CIDR, Required()] = omitempty("")
+    """The block."""
     cluster_id: Annotated[str, Required(), Len(1), CLUSTER_ID] = omitempty("")
+    """The cluster that the block belongs to."""
     claim_ref: Maybe[ClaimReference] = UNSET
     """Claim that the allocator made this Subnet for."""
 

@@ -43,6 +43,7 @@ class DependsOn(Model):
     """An earlier ReplicatedJob, and how far it has to be."""
 
     name: Annotated[str, Required()] = omitempty("")
+    """Of the replicated job that must come first."""
     status: Annotated[str, Enum(names.READY, names.COMPLETE), Required()] = omitempty("")
     """Ready counts Jobs that are ready, succeeded or failed; Complete those that succeeded."""
 
@@ -51,6 +52,7 @@ class ReplicatedJob(Model):
     """Jobs of one template, named ``<jobset>-<name>-<index>``."""
 
     name: Annotated[str, Required()] = omitempty("")
+    """Of the replicated job; part of the names of its Jobs."""
     group_name: Annotated[str, Default("default")] = omitempty("")
     """Group whose members are counted together."""
     template: Annotated[JobTemplateSpec, Required()] = omitempty(JobTemplateSpec())
@@ -96,6 +98,7 @@ class FailurePolicyRule(Model):
         ),
         Required(),
     ] = omitempty("")
+    """What happens: FailJobSet, RestartJobSet or what else the type allows."""
     on_job_failure_reasons: Seq[str] = omitempty(())
     """Reasons of the Job's condition Failed; any when empty."""
     on_job_failure_message_patterns: Seq[str] = omitempty(())
@@ -123,20 +126,25 @@ class StartupPolicy(Model):
     """In which order ReplicatedJobs start (``dependsOn`` says more)."""
 
     startup_policy_order: Annotated[str, Enum(names.ANY_ORDER, names.IN_ORDER), Required()] = omitempty("")
+    """AnyOrder, or InOrder of the list."""
 
 
 class Coordinator(Model):
     """The pod whose address all Jobs and pods get as an annotation."""
 
     replicated_job: Annotated[str, Required()] = omitempty("")
+    """The replicated job that the coordinator belongs to."""
     job_index: Maybe[int] = UNSET
+    """Number of its Job."""
     pod_index: Maybe[int] = UNSET
+    """Number of its pod."""
 
 
 class VolumeRetentionPolicy(Model):
     """What happens to claims when the JobSet goes."""
 
     when_deleted: Annotated[Maybe[str], Enum(names.DELETE, names.RETAIN), Default(names.DELETE)] = UNSET
+    """What becomes of the volumes when the JobSet is deleted: Delete or Retain."""
 
 
 class VolumeClaimTemplate(Model):
@@ -197,13 +205,17 @@ class ReplicatedJobStatus(Model):
     """Child Jobs of one ReplicatedJob, counted."""
 
     name: Annotated[str, Required()] = omitempty("")
+    """Of the replicated job."""
     ready: Annotated[int, Int32, Required()] = 0
     """Jobs with as many ready and succeeded pods as they want to run at once."""
     succeeded: Annotated[int, Int32, Required()] = 0
+    """Jobs that succeeded."""
     failed: Annotated[int, Int32, Required()] = 0
+    """Jobs that failed."""
     active: Annotated[int, Int32, Required()] = 0
     """Jobs with a pod that is pending or running."""
     suspended: Annotated[int, Int32, Required()] = 0
+    """Jobs that are suspended."""
     job_restarts: Annotated[Seq[Annotated[int, Int32]], Atomic(), Len(max=1024)] = omitempty(())
     """Restarts of single Jobs, by index."""
     job_restarts_count_towards_max: Annotated[Seq[Annotated[int, Int32]], Atomic(), Len(max=1024)] = (

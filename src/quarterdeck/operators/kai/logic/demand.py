@@ -56,7 +56,7 @@ def read_pod(document: Document, scheduler: str) -> WaitingPod:
     """A pod; what those of other schedulers refer to, or those with a node, does not matter."""
     info = pod_info(document)
     is_waiting = info.scheduler_name == scheduler and not info.node
-    references = (document.get("spec") or {}).get("resourceClaims") or ()
+    references = _references(document)
     return WaitingPod(
         info,
         tuple(claims_of(document)) if is_waiting else (),
@@ -65,6 +65,14 @@ def read_pod(document: Document, scheduler: str) -> WaitingPod:
         tuple(each["name"] for each in references),
         frozenset(each["name"] for each in references if each.get("resourceClaimTemplateName")),
     )
+
+
+def _references(pod: Document) -> list[Document]:
+    """The resource claims of a pod, without those that turned out not to be needed."""
+    made = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    waived = {each["name"] for each in made if not each.get("resourceClaimName")}
+    references = (pod.get("spec") or {}).get("resourceClaims") or ()
+    return [each for each in references if each["name"] not in waived]
 
 
 def with_demands(pod: WaitingPod, around: Surroundings) -> PodInfo:

@@ -29,6 +29,7 @@ class BindRequestSpec(Model):
     pod_name: str = omitempty("")
     """Pod in the same namespace."""
     selected_node: str = omitempty("")
+    """The node that was chosen."""
     received_resource_type: str = omitempty("")
     """Regular, Fraction or MigInstance."""
     received_gpu: Maybe[ReceivedGPU] = UNSET
@@ -46,6 +47,7 @@ class BindRequestStatus(Model):
     """Pending, Succeeded or Failed."""
     reason: str = omitempty("")
     failed_attempts: Annotated[int, Int32] = omitempty(0)
+    """How often binding failed."""
 
 
 class BindRequest(Resource, group=names.GROUP, version="v1alpha2", status=True):

@@ -47,8 +47,11 @@ class PodGroupSpec(Model):
     preemptibility: Annotated[Maybe[str], Enum(names.PREEMPTIBLE, names.NON_PREEMPTIBLE)] = UNSET
     """Whether running pods may be evicted for others; unset means that priorities below 100 may."""
     parallelism: Annotated[Maybe[int], Int32] = UNSET
+    """Kept for readers; not used."""
     completions: Annotated[Maybe[int], Int32] = UNSET
+    """Kept for readers; not used."""
     backoff_limit: Annotated[Maybe[int], Int32] = UNSET
+    """Kept for readers; not used."""
     mark_unschedulable: Maybe[bool] = UNSET
     """False keeps the PodScheduled condition off pods that do not fit; events are written all the same."""
     scheduling_backoff: Annotated[Maybe[int], Int32] = UNSET

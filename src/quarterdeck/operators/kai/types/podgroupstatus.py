@@ -15,6 +15,7 @@ class PodGroupCondition(Model):
     type: str = omitempty("")
     status: str = omitempty("")
     transition_id: str = omitempty("")
+    """A number that grows with every change, as text."""
     last_transition_time: OptionalTime = UNSET
     reason: str = omitempty("")
     message: str = omitempty("")
@@ -24,13 +25,21 @@ class QueueDetails(Model):
     """The numbers of the queue that stopped a group."""
 
     name: str = omitempty("")
+    """Of the queue."""
     queue_requested_resources: ResourceList = omitempty(EMPTY_MAP)
+    """What all groups of the queue ask for."""
     queue_deserved_resources: ResourceList = omitempty(EMPTY_MAP)
+    """The quota of the queue."""
     queue_allocated_resources: ResourceList = omitempty(EMPTY_MAP)
+    """What groups of the queue have."""
     queue_allocated_non_preemptible_resources: ResourceList = omitempty(EMPTY_MAP)
+    """What groups of the queue have that may not be evicted."""
     queue_resource_limits: ResourceList = omitempty(EMPTY_MAP)
+    """What the queue never exceeds."""
     pod_group_requested_resources: ResourceList = omitempty(EMPTY_MAP)
+    """What this group asks for."""
     pod_group_requested_non_preemptible_resources: ResourceList = omitempty(EMPTY_MAP)
+    """What this group asks for, if it may not be evicted."""
 
 
 class UnschedulableDetails(Model):
@@ -53,6 +62,7 @@ class SchedulingCondition(Model):
     type: str = omitempty("")
     """UnschedulableOnNodePool."""
     node_pool: str = omitempty("")
+    """The node pool whose scheduler speaks."""
     status: str = omitempty("")
     reason: str = omitempty("")
     """Unschedulable; see reasons."""
@@ -81,8 +91,12 @@ class PodGroupStatus(Model):
     """Pending, Running, Succeeded or Failed."""
     conditions: Seq[PodGroupCondition] = omitempty(())
     running: Annotated[Maybe[int], Int32] = UNSET
+    """Pods that run."""
     succeeded: Annotated[Maybe[int], Int32] = UNSET
+    """Pods that succeeded."""
     failed: Annotated[Maybe[int], Int32] = UNSET
+    """Pods that failed."""
     pending: Annotated[Maybe[int], Int32] = UNSET
+    """Pods that wait."""
     scheduling_conditions: Seq[SchedulingCondition] = omitempty(())
     resources_status: PodGroupResourcesStatus = omitempty(PodGroupResourcesStatus())

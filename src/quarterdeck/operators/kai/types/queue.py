@@ -37,8 +37,11 @@ class QueueResources(Model):
     """Shares: GPUs in devices, CPU in thousandths of a core, memory in megabytes (10^6 bytes)."""
 
     gpu: QueueResource = omitempty(QueueResource())
+    """Share of GPUs, in devices."""
     cpu: QueueResource = omitempty(QueueResource())
+    """Share of CPU, in thousandths of a core."""
     memory: QueueResource = omitempty(QueueResource())
+    """Share of memory, in megabytes."""
 
 
 class QueueSpec(Model):
@@ -47,7 +50,9 @@ class QueueSpec(Model):
     display_name: str = omitempty("")
     """Stands for the name in messages."""
     parent_queue: str = omitempty("")
+    """The queue that this one is a part of; unset for a root."""
     resources: Maybe[QueueResources] = UNSET
+    """Shares of GPUs, CPU and memory."""
     priority: Maybe[int] = UNSET
     """Queues of higher priority get what is over quota first; 100 unless set."""
     preempt_min_runtime: Maybe[Duration] = UNSET
@@ -73,9 +78,13 @@ class QueueStatus(Model):
 
     conditions: Annotated[Seq[QueueCondition], ListMap("type")] = omitempty(())
     child_queues: Seq[str] = omitempty(())
+    """Queues whose parent this one is."""
     allocated: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    """Requests of pods of the queue that have a node."""
     allocated_non_preemptible: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    """The same, of groups that may not be evicted."""
     requested: Map[str, Quantity] = omitempty(EMPTY_MAP)
+    """Requests of all pods of the queue that have not ended."""
 
 
 class Queue(

@@ -27,14 +27,18 @@ class PlacementStrategy(Model):
     """``binpack`` or ``spread``."""
 
     gpu: str = omitempty("")
+    """binpack fills nodes up, spread uses many; for pods that ask for GPUs."""
     cpu: str = omitempty("")
+    """The same, for pods that do not."""
 
 
 class MinRuntime(Model):
     """Protection of running gangs where no queue says otherwise."""
 
     preempt_min_runtime: str = omitempty("")
+    """How long a group runs before one of higher priority in its queue may evict it."""
     reclaim_min_runtime: str = omitempty("")
+    """How long a group runs before another queue may evict it."""
 
 
 class ActionConfig(Model):
@@ -50,6 +54,7 @@ class PluginConfig(Model):
     enabled: Maybe[bool] = UNSET
     priority: Annotated[Maybe[int], Int32] = UNSET
     arguments: Map[str, str] = omitempty(EMPTY_MAP)
+    """Arguments of the plugin, by name."""
 
 
 class UsageParams(Model):
@@ -62,11 +67,17 @@ class UsageParams(Model):
     window_type: str = omitempty("")
     """``sliding`` unless set; or ``tumbling``."""
     tumbling_window_start_time: Maybe[Time] = UNSET
+    """When the first window began."""
     cron_string: str = omitempty("")
+    """When a new window begins."""
     fetch_interval: Maybe[Duration] = UNSET
+    """How often past use is read."""
     staleness_period: Maybe[Duration] = UNSET
+    """How old it may be."""
     wait_timeout: Maybe[Duration] = UNSET
+    """How long an answer is waited for."""
     extra_params: Map[str, str] = omitempty(EMPTY_MAP)
+    """Further parameters of the source."""
 
 
 class UsageDBConfig(Model):
@@ -75,7 +86,9 @@ class UsageDBConfig(Model):
     client_type: str = omitempty("")
     """``prometheus``, or ``memory``: what the scheduler itself has seen since it started."""
     connection_string: str = omitempty("")
+    """Where past use is read from."""
     connection_string_env_var: str = omitempty("")
+    """Environment variable that holds the connection string."""
     usage_params: Maybe[UsageParams] = UNSET
 
 
@@ -88,8 +101,10 @@ class SchedulingShardSpec(Model):
     partition_label_value: str = omitempty("")
     """Value of the node pool label; empty: what has no such label."""
     queue_depth_per_action: Map[str, int] = omitempty(EMPTY_MAP)
+    """How many jobs of a queue each action looks at, by action."""
     min_runtime: Maybe[MinRuntime] = UNSET
     k_value: Maybe[float] = UNSET
+    """How much past use counts against a queue."""
     usage_db_config: Maybe[UsageDBConfig] = field(name="usageDBConfig", default=UNSET)
     plugins: Map[str, PluginConfig] = omitempty(EMPTY_MAP)
     actions: Map[str, ActionConfig] = omitempty(EMPTY_MAP)

@@ -18,6 +18,7 @@ class TopologyLevel(Model):
     """One level: the nodes with the same value of a label, and of those above, are a domain."""
 
     node_label: Annotated[str, Len(min=1, max=316), Pattern(_LABEL_KEY)]
+    """The label."""
 
 
 class TopologySpec(Model):

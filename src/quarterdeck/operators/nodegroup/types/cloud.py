@@ -21,9 +21,11 @@ class NotHeldResources(Model):
     """Resources of a standby node that the placeholder leaves free."""
 
     cpu: Annotated[Maybe[IntOrString], Pattern(r"^[0-9]+m?$")] = UNSET
+    """CPU that is left free on a standby node."""
     memory: Annotated[Maybe[IntOrString], Pattern(r"^[0-9]+(\.[0-9]+)?(E|P|T|G|M|K|Ei|Pi|Ti|Gi|Mi|Ki)?$")] = (
         UNSET
     )
+    """Memory that is left free on a standby node."""
 
 
 class OldStandbyHolder(Model):

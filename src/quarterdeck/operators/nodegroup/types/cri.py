@@ -31,12 +31,14 @@ class NotManaged(Model):
     """A runtime that somebody else takes care of."""
 
     cri_socket_path: Maybe[str] = UNSET
+    """Socket of a runtime that somebody else looks after."""
 
 
 class CriV1Alpha1(Model):
     """The container runtime."""
 
     type: Annotated[Maybe[str], Enum(*OLD_CRI_TYPES)] = UNSET
+    """The container runtime."""
     containerd: Maybe[Containerd] = UNSET
 
 
@@ -44,6 +46,7 @@ class CriV1Alpha2(Model, rules=[_EXACTLY_ONE_TYPE]):
     """The container runtime."""
 
     type: Annotated[Maybe[str], Enum(*OLD_CRI_TYPES)] = UNSET
+    """The container runtime."""
     containerd: Maybe[Containerd] = UNSET
     docker: Maybe[Docker] = UNSET
     not_managed: Maybe[NotManaged] = UNSET
@@ -53,6 +56,7 @@ class Cri(Model, rules=[_EXACTLY_ONE_TYPE]):
     """The container runtime; the cluster's default unless set."""
 
     type: Annotated[Maybe[str], Enum(*CRI_TYPES)] = UNSET
+    """The container runtime: Docker, Containerd, ContainerdV2 or NotManaged."""
     containerd: Maybe[Containerd] = UNSET
     containerd_v2: Maybe[Containerd] = UNSET
     docker: Maybe[Docker] = UNSET

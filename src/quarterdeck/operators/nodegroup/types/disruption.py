@@ -12,7 +12,9 @@ class Window(Model):
     """A daily time window, in UTC."""
 
     from_: Annotated[str, Pattern(WINDOW_TIME)]
+    """When it opens, HH:MM."""
     to: Annotated[str, Pattern(WINDOW_TIME)]
+    """When it closes, HH:MM."""
     days: Maybe[Seq[Annotated[str, Enum(*DAYS)]]] = UNSET
     """Days of the week; every day unless set."""
 
@@ -56,6 +58,7 @@ class Disruptions(
     """Who approves disruptive updates, and when they may happen."""
 
     approval_mode: Annotated[Maybe[str], Enum(*APPROVAL_MODES)] = UNSET
+    """Who approves disruptive updates: Manual, Automatic or RollingUpdate."""
     automatic: Maybe[AutomaticApproval] = UNSET
     rolling_update: Maybe[RollingUpdate] = UNSET
 
@@ -72,5 +75,6 @@ class Chaos(Model):
     """Deliberate removal of nodes, to prove that the cluster survives it."""
 
     mode: Annotated[Maybe[str], Enum("Disabled", "DrainAndDelete")] = UNSET
+    """Disabled, or DrainAndDelete to lose a node from time to time."""
     period: Annotated[Maybe[str], Pattern(r"^([0-9]+h([0-9]+m)?|[0-9]+m)$")] = UNSET
     """Interval; 6h unless set."""

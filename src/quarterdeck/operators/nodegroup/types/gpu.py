@@ -22,13 +22,16 @@ class MigSlice(Model):
     """Instances of one profile."""
 
     profile: Annotated[str, Pattern(r"^[0-9]+g\.[0-9]+gb(\.me)?$")]
+    """MIG profile, such as 1g.10gb."""
     count: Annotated[int, Ge(1), Le(7)]
+    """How many slices of the profile."""
 
 
 class MigConfig(Model):
     """How one GPU is cut."""
 
     index: Annotated[int, Ge(0)]
+    """Number of the GPU."""
     slices: Seq[MigSlice]
 
 
@@ -69,6 +72,7 @@ class Gpu(
     """How GPUs of a node are shared."""
 
     sharing: Annotated[Maybe[str], Enum("TimeSlicing", "MIG", "Exclusive")] = UNSET
+    """Exclusive, TimeSlicing or MIG."""
     time_slicing: Maybe[TimeSlicing] = UNSET
     exclusive: Maybe[Exclusive] = UNSET
     mig: Maybe[Mig] = UNSET

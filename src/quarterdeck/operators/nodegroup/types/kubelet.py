@@ -33,8 +33,11 @@ class StaticReservation(
     """What is reserved, in numbers."""
 
     cpu: Annotated[Maybe[IntOrString], Pattern(r"\d+[m]")] = UNSET
+    """CPU that is kept from pods."""
     memory: Annotated[Maybe[IntOrString], _SIZE] = UNSET
+    """Memory that is kept from pods."""
     ephemeral_storage: Annotated[Maybe[IntOrString], _SIZE] = UNSET
+    """Disk that is kept from pods."""
 
 
 class ResourceReservation(
@@ -58,15 +61,18 @@ class TopologyManager(Model):
 
     enabled: Annotated[Maybe[bool], Default(False)] = UNSET
     scope: Annotated[Maybe[str], Default("Container"), Enum("Container", "Pod")] = UNSET
+    """Whether containers or whole pods are aligned."""
     policy: Annotated[
         Maybe[str], Default("None"), Enum("None", "BestEffort", "Restricted", "SingleNumaNode")
     ] = UNSET
+    """How strictly resources must be of one NUMA node."""
 
 
 class LimitedSwap(Model):
     """A limited amount of swap."""
 
     size: Annotated[str, Pattern(r"^\d+G$")]
+    """How much may be swapped."""
 
 
 class MemorySwap(
@@ -84,7 +90,9 @@ class MemorySwap(
     """Whether pods may swap; needs cgroup v2."""
 
     swap_behavior: Annotated[Maybe[str], Enum("NoSwap", "LimitedSwap")] = UNSET
+    """Whether pods may swap."""
     swappiness: Annotated[Maybe[int], Default(60), Ge(0), Le(100)] = UNSET
+    """How eager the kernel is to swap, 0 to 100."""
     limited_swap: Maybe[LimitedSwap] = UNSET
 
 

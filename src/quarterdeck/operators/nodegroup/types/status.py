@@ -12,7 +12,9 @@ class LastOperation(Model):
 
     description: Maybe[str] = UNSET
     last_update_time: Maybe[str] = UNSET
+    """When that was."""
     state: Maybe[str] = UNSET
+    """How it went."""
     type: Maybe[str] = UNSET
 
 
@@ -21,7 +23,9 @@ class MachineFailure(Model):
 
     name: Maybe[str] = UNSET
     provider_id: Maybe[str] = UNSET
+    """The machine, as its cloud calls it."""
     owner_ref: Maybe[str] = UNSET
+    """Who ordered it."""
     last_operation: Maybe[LastOperation] = UNSET
 
 
@@ -29,7 +33,9 @@ class ConditionSummary(Model):
     """The conditions in one line."""
 
     status_message: Maybe[str] = UNSET
+    """What is wrong, if anything is."""
     ready: Annotated[Maybe[str], Enum("True", "False")] = UNSET
+    """True if the group is as wanted."""
 
 
 class OldStatus(Model):
@@ -56,6 +62,7 @@ class OldStatus(Model):
     error: Maybe[str] = UNSET
     """Why the group cannot be served."""
     kubernetes_version: Maybe[str] = UNSET
+    """Version of the kubelets."""
     last_machine_failures: Maybe[Seq[MachineFailure]] = UNSET
     condition_summary: Maybe[ConditionSummary] = UNSET
 
@@ -73,13 +80,16 @@ class Checkpoint(Model):
     """Which configuration was seen, and when."""
 
     last_timestamp: Maybe[str] = UNSET
+    """When."""
     check_sum: Maybe[str] = UNSET
+    """Which configuration, as a checksum."""
 
 
 class Deckhouse(Model):
     """How far the module has processed the group."""
 
     synced: Maybe[str] = UNSET
+    """Whether the newest configuration was processed."""
     observed: Maybe[Checkpoint] = UNSET
     processed: Maybe[Checkpoint] = UNSET
 

@@ -47,12 +47,14 @@ class Watchdog(Model):
     """A hardware or software watchdog."""
 
     timeout: Annotated[Maybe[str], Required(), Default("60s"), Pattern(r"^[0-9]+[smh]{1}$")] = UNSET
+    """How long the cluster may be out of reach."""
 
 
 class Fencing(Model):
     """What a node does to itself when it loses the cluster."""
 
     mode: Annotated[str, Enum("Watchdog")]
+    """Watchdog: the node restarts itself."""
     watchdog: Maybe[Watchdog] = UNSET
 
 

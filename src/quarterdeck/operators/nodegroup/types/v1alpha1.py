@@ -27,6 +27,7 @@ class StaticNetwork(Model):
     """Networks of static nodes."""
 
     internal_network_cidrs: Maybe[Seq[str]] = UNSET
+    """Networks that nodes reach each other by."""
 
 
 class Spec(Model):
@@ -35,6 +36,7 @@ class Spec(Model):
     node_type: Annotated[str, Enum(*OLD_NODE_TYPES)]
     """Where nodes come from."""
     kubernetes_version: Annotated[Maybe[str], Enum(*KUBERNETES_VERSIONS)] = UNSET
+    """Version of the kubelets."""
     static: Maybe[StaticNetwork] = UNSET
     docker: Maybe[Docker] = UNSET
     cri: Maybe[CriV1Alpha1] = UNSET

@@ -22,7 +22,7 @@ from quarterdeck.operators.trainer.types.runtimeclass import RuntimeClass
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.handler import MapContext, for_owner
-from quarterdeck.runtime.controller.predicate import generation_changed
+from quarterdeck.runtime.controller.predicate import Predicate, generation_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.operator.rbac import Rule
@@ -37,6 +37,8 @@ __all__ = ["TrainJobReconciler", "train_job_controller"]
 
 _LONGEST_RETRY: Final = 60.0
 """Seconds; a TrainJob whose runtime is missing goes on by itself when the runtime is there."""
+_NOT_NEW: Final = Predicate("not-new", create=lambda event: event.is_initial)
+"""What the operator has just made is no news to it; what was there before is."""
 _WRITES: Final = (
     Rule(groups=("",), resources=("secrets", "configmaps"), verbs=("create", "patch")),
     Rule(
@@ -157,7 +159,7 @@ def train_job_controller(
     builder = (
         Builder(name=names.TRAIN_JOB_CONTROLLER)
         .for_(TrainJob, predicates=[generation_changed])
-        .watches(JobSet, to=_same_name, optional=True)
+        .watches(JobSet, to=_same_name, optional=True, predicates=[_NOT_NEW])
         .watches(LimitRange, to=_suspended_in_namespace, only_metadata=True)
         .watches(RuntimeClass, to=_suspended_with_class, only_metadata=True)
         .rbac(*_WRITES)
@@ -173,6 +175,7 @@ def train_job_controller(
             to=for_owner(TrainJob),
             optional=watch.is_optional,
             only_metadata=watch.is_metadata_enough,
+            predicates=[_NOT_NEW],
         )
     return builder.build(TrainJobReconciler(framework, settings, reporter, rng))
 

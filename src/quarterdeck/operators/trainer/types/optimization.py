@@ -54,12 +54,14 @@ class Objective(Model):
     metric: Annotated[str, Required(), _WORD] = omitempty("")
     """A metric that the trainings report."""
     direction: Annotated[Maybe[str], Enum("Maximize", "Minimize"), Default("Minimize")] = UNSET
+    """Whether the metric is to be as large or as small as possible."""
 
 
 class RandomAlgorithm(Model):
     """Values drawn at random."""
 
     seed: Annotated[Maybe[int], Int64] = UNSET
+    """Number that makes the draws repeatable."""
 
 
 class GridAlgorithm(Model):
@@ -77,7 +79,9 @@ class UniformSpace(Model, rules=[_ORDERED]):
     """Numbers of a range."""
 
     min: _Number = omitempty("")
+    """The smallest value."""
     max: _Number = omitempty("")
+    """The largest value."""
     type: Annotated[Maybe[str], Enum("Int", "Float"), Default("Float")] = UNSET
 
 
@@ -87,7 +91,9 @@ class LogUniformSpace(
     """Numbers of a range, small ones as often as large ones."""
 
     min: _Number = omitempty("")
+    """The smallest value."""
     max: _Number = omitempty("")
+    """The largest value."""
     type: Annotated[Maybe[str], Enum("Int", "Float"), Default("Float")] = UNSET
 
 
@@ -95,6 +101,7 @@ class CategoricalSpace(Model):
     """One of some words."""
 
     choices: Annotated[Seq[Annotated[str, Len(max=64)]], Required(), ListSet(), Len(1, 100)] = omitempty(())
+    """The values to choose from."""
 
 
 class SearchSpace(Model, rules=[_exactly_one("uniform", "logUniform", "categorical")]):
@@ -146,7 +153,9 @@ class OptimizationJobSpec(
     search_algorithm: Annotated[Maybe[SearchAlgorithm], Default({"random": {}})] = UNSET
     parameters: Annotated[Seq[Parameter], Required(), ListMap("name"), Len(1, 100)] = omitempty(())
     num_trials: Annotated[Maybe[int], *_COUNT] = UNSET
+    """TrainJobs to run in all."""
     parallel_trials: Annotated[Maybe[int], *_COUNT] = UNSET
+    """TrainJobs to run at once."""
     train_job_template: Annotated[TrainJobTemplate, Required()] = omitempty(TrainJobTemplate())
 
 
@@ -161,6 +170,7 @@ class OptimizationResult(Model):
     """The best trial."""
 
     train_job_name: Annotated[str, Required(), Len(1, 63)] = omitempty("")
+    """The TrainJob that did best."""
     parameters: Annotated[Seq[ParameterAssignment], ListMap("name"), Len(max=100)] = omitempty(())
 
 

@@ -43,6 +43,7 @@ class TargetJob(Model):
     """A replicated job of the runtime."""
 
     name: Annotated[str, Required(), NAME] = omitempty("")
+    """Of a replicated job of the runtime."""
 
 
 class PullSecret(Model):

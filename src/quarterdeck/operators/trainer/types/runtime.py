@@ -34,8 +34,11 @@ class ElasticPolicy(Model):
     """Accepted, without effect."""
 
     max_restarts: Annotated[Maybe[int], Int32] = UNSET
+    """Restarts of the workers before the training fails."""
     min_nodes: Annotated[Maybe[int], Int32] = UNSET
+    """The fewest nodes it trains on."""
     max_nodes: Annotated[Maybe[int], Int32] = UNSET
+    """The most nodes it trains on."""
     metrics: Annotated[Seq[MetricSpec], Atomic()] = omitempty(())
 
 
@@ -43,6 +46,7 @@ class EnvInjectionTarget(Model):
     """More containers that get the variables of the policy."""
 
     job_name: Annotated[str, Required(), LABEL] = omitempty("")
+    """A replicated job."""
     container_names: Annotated[
         Seq[Annotated[str, Len(max=63)]],
         Required(),
@@ -54,6 +58,7 @@ class EnvInjectionTarget(Model):
             "always injected into it",
         ),
     ] = omitempty(())
+    """Containers of it that get the variables."""
 
 
 class EnvInjection(Model):
@@ -73,6 +78,7 @@ class TorchPolicy(Model):
             message="NumProcPerNode must be equal to auto, cpu, gpu, or int value",
         ),
     ] = UNSET
+    """Processes on each node: a number, auto, cpu or gpu."""
     elastic_policy: Maybe[ElasticPolicy] = UNSET
     env_injection: Maybe[EnvInjection] = UNSET
 
@@ -86,8 +92,11 @@ class MpiPolicy(Model):
         Default(1),
         Cel("self >= 1", message="NumProcPerNode in mpiPolicy must be >= 1"),
     ] = UNSET
+    """Processes on each node."""
     mpi_implementation: Annotated[Maybe[str], Enum(names.OPEN_MPI, ""), Default(names.OPEN_MPI)] = UNSET
+    """OpenMPI; there is no other yet."""
     ssh_auth_mount_path: Annotated[Maybe[str], Default("/root/.ssh"), Len(max=4096)] = UNSET
+    """Where the key pair is mounted."""
     run_launcher_as_node: Annotated[Maybe[bool], Default(False)] = UNSET
     """Train on the launcher, too."""
 
@@ -109,6 +118,7 @@ class FluxPolicy(Model):
         Default(1),
         Cel("self >= 1", message="NumProcPerNode in fluxPolicy must be >= 1"),
     ] = UNSET
+    """Processes on each node."""
 
 
 class MLPolicy(
@@ -140,13 +150,16 @@ class CoschedulingPolicy(Model):
     """A PodGroup of the coscheduling plugin."""
 
     schedule_timeout_seconds: Annotated[Maybe[int], Int32, Default(60)] = UNSET
+    """Seconds after which the gang is given up."""
 
 
 class NetworkTopology(Model):
     """How near the pods must be to each other."""
 
     mode: Annotated[Maybe[str], Enum("hard", "soft"), Default("hard")] = UNSET
+    """hard requires the tier, soft prefers it."""
     highest_tier_allowed: Annotated[Maybe[int], Default(1)] = UNSET
+    """The widest tier that may hold the gang."""
 
 
 class VolcanoPolicy(Model):

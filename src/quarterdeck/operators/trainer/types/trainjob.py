@@ -52,8 +52,11 @@ class RuntimeRef(Model):
     """The runtime, by kind and name; a TrainingRuntime is looked for in the TrainJob's namespace."""
 
     name: Annotated[str, Required(), LABEL] = omitempty("")
+    """Of the runtime."""
     api_group: Annotated[Maybe[str], Default(names.GROUP), Len(max=253)] = UNSET
+    """API group of the runtime."""
     kind: Annotated[Maybe[str], Default(names.CLUSTER_TRAINING_RUNTIME), Len(max=253)] = UNSET
+    """TrainingRuntime or ClusterTrainingRuntime."""
 
     @property
     def key(self) -> str:
@@ -67,6 +70,7 @@ class InitializerStep(Model):
     """What a job fetches before training begins."""
 
     storage_uri: Annotated[Maybe[str], _STORAGE_URI, Len(max=2048)] = field(name="storageUri", default=UNSET)
+    """Where it is fetched from: scheme://path."""
     env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
     secret_ref: Maybe[LocalObjectReference] = UNSET
     """Secret whose keys become variables of the container."""
@@ -83,11 +87,17 @@ class Trainer(Model):
     """The container that trains, and how often it runs."""
 
     image: Annotated[Maybe[str], Len(max=500)] = UNSET
+    """Image instead of the runtime's."""
     command: Annotated[Seq[_Word], Atomic(), FEW] = omitempty(())
+    """Command instead of the runtime's."""
     args: Annotated[Seq[_Word], Atomic(), FEW] = omitempty(())
+    """Arguments instead of the runtime's."""
     env: Annotated[Seq[EnvVar], ListMap("name"), FEW] = omitempty(())
+    """Variables that are added to the runtime's."""
     num_nodes: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """Nodes to train on."""
     resources_per_node: Maybe[ResourceRequirements] = UNSET
+    """Resources of each node."""
     num_proc_per_node: Annotated[Maybe[IntOrString], _PROCESSES] = UNSET
     """Processes on each node: a number or, for Torch, auto, cpu or gpu."""
 
@@ -109,6 +119,7 @@ class TrainJobSpec(Model):
     runtime_patches: Annotated[Seq[RuntimePatch], ListMap("manager"), Len(max=16)] = omitempty(())
     """The same by manager, as newer releases have it; applied after podTemplateOverrides."""
     suspend: Annotated[Maybe[bool], Default(False)] = UNSET
+    """Whether the training waits; resources are given back."""
     active_deadline_seconds: Annotated[Maybe[int], Int64, Ge(1), IMMUTABLE] = UNSET
     """Seconds the TrainJob may run before it is ended; time spent suspended does not count."""
     managed_by: Annotated[
@@ -120,33 +131,45 @@ class TrainJobSpec(Model):
         ),
         Cel("self == oldSelf", message="ManagedBy value is immutable"),
     ] = UNSET
+    """Which controller looks after it."""
 
 
 class JobStatus(Model):
     """Jobs of one replicated job, counted."""
 
     name: Annotated[str, Required(), LABEL] = omitempty("")
+    """Of the replicated job."""
     ready: Annotated[int, Int32, Required(), _COUNTER] = 0
+    """Jobs whose pods are ready."""
     succeeded: Annotated[int, Int32, Required(), _COUNTER] = 0
+    """Jobs that succeeded."""
     failed: Annotated[int, Int32, Required(), _COUNTER] = 0
+    """Jobs that failed."""
     active: Annotated[int, Int32, Required(), _COUNTER] = 0
+    """Jobs that run."""
     suspended: Annotated[int, Int32, Required(), _COUNTER] = 0
+    """Jobs that wait."""
 
 
 class TrainerMetric(Model):
     """A number that the training reports."""
 
     name: Annotated[str, Required(), Len(1, 64)] = omitempty("")
+    """Of the metric."""
     value: Annotated[str, Required(), Len(1, 64)] = omitempty("")
+    """Its value, as the training wrote it."""
 
 
 class TrainerStatus(Model):
     """What the training reports about itself."""
 
     progress_percentage: Annotated[Maybe[int], Int32, Ge(0), Le(100)] = UNSET
+    """How much is done, 0 to 100."""
     estimated_remaining_seconds: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """Seconds until it is done, as the training estimates."""
     metrics: Annotated[Seq[TrainerMetric], Atomic(), Len(max=256)] = omitempty(())
     last_updated_time: OptionalTime = UNSET
+    """When the training reported last."""
 
 
 class TrainJobStatus(Model):

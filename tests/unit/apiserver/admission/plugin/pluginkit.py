@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
+from quarterdeck.apiserver.admission.plugin.podsecurity import PodSecurityConfiguration
 from quarterdeck.apiserver.auth import UserInfo
 
 Json = dict[str, Any]
@@ -85,9 +86,15 @@ def node_user(name: str) -> UserInfo:
     return UserInfo(f"system:node:{name}", groups=("system:nodes", "system:authenticated"))
 
 
-def run(scenario: Callable[[Api], Awaitable[None]], plugins: Collection[str] = FOR_CLUSTERS) -> None:
+def run(
+    scenario: Callable[[Api], Awaitable[None]],
+    plugins: Collection[str] = FOR_CLUSTERS,
+    pod_security: PodSecurityConfiguration | None = None,
+) -> None:
+    options = ServerOptions(port=0, admission_plugins=plugins, pod_security=pod_security)
+
     async def serve() -> None:
-        async with ApiServer(ServerOptions(port=0, admission_plugins=plugins)) as server:
+        async with ApiServer(options) as server:
             await scenario(Api(server))
 
     asyncio.run(serve())

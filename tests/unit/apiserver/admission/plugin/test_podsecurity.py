@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from quarterdeck.apiserver.admission.plugin.podsecurity import ConfigurationError, load_configuration
 from quarterdeck.apiserver.admission.plugin.podsecurity.catalog import detail_of, violations
 from quarterdeck.apiserver.admission.plugin.podsecurity.level import LATEST, LevelVersion, policy_of
+from quarterdeck.apiserver.auth import UserInfo
 
 from .pluginkit import MERGE, Api, pod, run
 
@@ -232,3 +235,66 @@ def test_only_images_and_containers_of_a_pod_are_looked_at_again() -> None:
         assert answer.why == 'violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)'
 
     run(scenario)
+
+
+CONFIGURATION = """\
+apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: PodSecurity
+  configuration:
+    apiVersion: pod-security.admission.config.k8s.io/v1
+    kind: PodSecurityConfiguration
+    defaults: {enforce: baseline, enforce-version: v1.30}
+    exemptions: {usernames: [robot], namespaces: [trusted], runtimeClasses: [gvisor]}
+"""
+
+
+def test_a_file_sets_default_levels_and_exemptions(tmp_path: Path) -> None:
+    file = tmp_path / "admission.yaml"
+    file.write_text(CONFIGURATION)
+    robot = UserInfo("robot", groups=("system:masters",))
+
+    async def scenario(api: Api) -> None:
+        await api.account()
+        await api.create(NAMESPACES, {"metadata": {"name": "trusted"}})
+        await api.account(namespace="trusted")
+        bad = pod(hostNetwork=True)
+        answer = await api.call("POST", f"{NAMESPACES}/default/pods", bad)
+        assert answer.why == 'violates PodSecurity "baseline:v1.30": host namespaces (hostNetwork=true)'
+        assert (await api.call("POST", f"{NAMESPACES}/default/pods", bad, as_user=robot)).code == 201
+        assert (await api.call("POST", f"{NAMESPACES}/trusted/pods", bad)).code == 201
+        answer = await api.call(
+            "POST", NAMESPACES, {"metadata": {"name": "n", "labels": labels(enforce="privileged")}}
+        )
+        assert answer.code == 201
+        await api.account(namespace="n")
+        assert (await api.call("POST", f"{NAMESPACES}/n/pods", bad)).code == 201
+        patch = {"metadata": {"labels": labels(enforce="restricted")}}
+        answer = await api.call("PATCH", f"{NAMESPACES}/trusted", patch, media=MERGE)
+        assert answer.warnings == [
+            (
+                'namespace "trusted" is exempt from Pod Security, and the policy (enforce=restricted:v1.30) '
+                "will be ignored"
+            )
+        ]
+
+    run(scenario, pod_security=load_configuration(file))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("enforce: baseline", "enforce: strict"), "Invalid enum value 'strict'"),
+        (("v1.30", "v2.0"), 'defaults.enforce-version: "v2.0" must be "latest" or "v1.x"'),
+        (("name: PodSecurity", "name: EventRateLimit"), "plugin EventRateLimit has no configuration here"),
+        (("usernames", "users"), "unknown field `users`"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_told(tmp_path: Path, change: tuple[str, str], problem: str) -> None:
+    file = tmp_path / "admission.yaml"
+    file.write_text(CONFIGURATION.replace(*change))
+    with pytest.raises(ConfigurationError) as caught:
+        load_configuration(file)
+    assert str(file) in str(caught.value)
+    assert problem in str(caught.value)

@@ -1,9 +1,16 @@
 """PodSecurity: the Pod Security Standards, by labels of the namespace.
 
-`level` reads the labels, `check` holds the single checks, `catalog` says which count for which level and
-version, `plugin` is the admission plugin.
+`level` reads the labels, `configuration` what is set for the server, `check` holds the single checks,
+`catalog` says which count for which level and version, `plugin` is the admission plugin.
 """
 
-from .plugin import Exemptions, PodSecurity
+from .configuration import ConfigurationError, Exemptions, PodSecurityConfiguration, load_configuration
+from .plugin import PodSecurity
 
-__all__ = ["Exemptions", "PodSecurity"]
+__all__ = [
+    "ConfigurationError",
+    "Exemptions",
+    "PodSecurity",
+    "PodSecurityConfiguration",
+    "load_configuration",
+]

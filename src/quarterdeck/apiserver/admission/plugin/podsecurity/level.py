@@ -45,15 +45,24 @@ class Policy(NamedTuple):
         return self.enforce.level == self.audit.level == self.warn.level == PRIVILEGED
 
 
-def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[FieldError]]:
-    """The policy that labels ask for, and what is wrong with them.
+NO_DEMANDS: Final = Policy()
+
+
+def minor_of(version: str) -> int | None:
+    """x of `v1.x`; None for any other text."""
+    found = _VERSION.fullmatch(version)
+    return None if found is None else int(found[1])
+
+
+def policy_of(labels: Mapping[str, str], defaults: Policy = NO_DEMANDS) -> tuple[Policy, list[FieldError]]:
+    """The policy that labels ask for, the defaults where they are silent, and what is wrong with them.
 
     A level that cannot be read is the strictest for enforce and none for audit and warn.
     """
     errors: list[FieldError] = []
     read: dict[str, LevelVersion] = {}
-    for mode in ("enforce", "audit", "warn"):
-        level, minor = PRIVILEGED, LATEST
+    for mode, default in zip(("enforce", "audit", "warn"), defaults, strict=True):
+        level, minor = default
         level_label, version_label = f"{PREFIX}{mode}", f"{PREFIX}{mode}-version"
         if (given := labels.get(level_label)) is not None:
             level = given
@@ -61,13 +70,12 @@ def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[FieldError]]:
                 level = RESTRICTED if mode == "enforce" else PRIVILEGED
                 why = f"must be one of {', '.join(_LEVELS)}"
                 errors.append(invalid(f"metadata.labels[{level_label}]", given, why))
-        if (given := labels.get(version_label)) is not None and given != "latest":
-            found = _VERSION.fullmatch(given)
+        if (given := labels.get(version_label)) is not None:
+            found = LATEST if given == "latest" else minor_of(given)
+            minor = LATEST if found is None else found
             if found is None:
                 why = 'must be "latest" or "v1.x"'
                 errors.append(invalid(f"metadata.labels[{version_label}]", given, why))
-            else:
-                minor = int(found[1])
         read[mode] = LevelVersion(level, minor)
     enforce, warn = read["enforce"], read["warn"]
     is_enforced = labels.get(f"{PREFIX}enforce") in _LEVELS

@@ -7,8 +7,8 @@ stricter level is told which of its pods would not be let in again.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes, labels_of
@@ -16,6 +16,7 @@ from quarterdeck.apiserver.admission.plugin.base import CREATE, UPDATE, Json, Pl
 from quarterdeck.wire import gostyle
 
 from .catalog import detail_of, reason_of, violations
+from .configuration import PodSecurityConfiguration
 from .level import PREFIX, PRIVILEGED, LevelVersion, Policy, policy_of
 
 _TEMPLATES: Final = (
@@ -25,14 +26,6 @@ _TEMPLATES: Final = (
 )
 _MAX_PODS: Final = 3000
 _MAX_SECONDS: Final = 1.0
-
-
-class Exemptions(NamedTuple):
-    """Who is not looked at, as in upstream's configuration of the plugin."""
-
-    usernames: Collection[str] = ()
-    namespaces: Collection[str] = ()
-    runtime_classes: Collection[str] = ()
 
 
 class PodSecurity(Plugin):
@@ -46,8 +39,10 @@ class PodSecurity(Plugin):
         | _TEMPLATES
     )
 
-    def __init__(self, exempt: Exemptions | None = None) -> None:
-        self._exempt = exempt or Exemptions()
+    def __init__(self, configuration: PodSecurityConfiguration | None = None) -> None:
+        configured = configuration or PodSecurityConfiguration()
+        self._exempt = configured.exemptions
+        self._defaults = configured.policy()
 
     def validate(self, attributes: Attributes) -> None:
         if attributes.is_namespace:
@@ -82,7 +77,7 @@ class PodSecurity(Plugin):
         if attributes.namespace in exempt.namespaces or attributes.user.name in exempt.usernames:
             return None
         namespace = attributes.context.cluster.get("", "namespaces", "", attributes.namespace)
-        return policy_of(labels_of(namespace))[0]
+        return policy_of(labels_of(namespace), self._defaults)[0]
 
     def _evaluate(
         self, attributes: Attributes, policy: Policy, metadata: Json, spec: Json, *, enforce: bool
@@ -103,9 +98,9 @@ class PodSecurity(Plugin):
 
     def _check_namespace(self, attributes: Attributes) -> None:
         labels = labels_of(attributes.object)
-        policy, errors = policy_of(labels)
+        policy, errors = policy_of(labels, self._defaults)
         if attributes.operation == UPDATE:
-            before, known = policy_of(labels_of(attributes.old_object))
+            before, known = policy_of(labels_of(attributes.old_object), self._defaults)
             errors = [] if errors == known else errors
         else:
             before = policy
@@ -119,7 +114,7 @@ class PodSecurity(Plugin):
         if not is_new and (policy.enforce.level == PRIVILEGED or is_relaxed):
             return
         if name in self._exempt.namespaces:
-            if not policy.is_privileged:
+            if not policy.is_privileged and policy != self._defaults:
                 attributes.warn(_ignored(name, policy, labels))
         elif not is_new:
             pods = attributes.context.cluster.list("", "pods", name)
