@@ -54,8 +54,8 @@ class Up:
 
     def settled_pods(self) -> dict[str, Json]:
         """The pods once all of them run and none is new for a while."""
-        found: dict[str, Json] = {}
         deadline, calm = time.monotonic() + 180, 0
+        found: dict[str, Json] = {}
         while calm < 8:
             assert time.monotonic() < deadline, found
             time.sleep(0.25)
