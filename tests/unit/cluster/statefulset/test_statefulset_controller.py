@@ -20,7 +20,9 @@ from tests.unit.cluster.workloadkit import NAMESPACE, behaving
 
 @pytest.fixture(autouse=True)
 async def cluster_at_work(cluster: TestCluster, manager: Manager) -> None:
-    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=3)))
+    add_controllers(
+        manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=3), storage_class="standard")
+    )
     await cluster.start(manager)
 
 
