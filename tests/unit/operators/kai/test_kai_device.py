@@ -8,8 +8,16 @@ from quarterdeck.api.k8s import Node, Pod, ResourceClaim
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.resourceclaim.controller import resource_claim_controller
 from quarterdeck.operators.kai.controllers.deviceselector import DeviceSelectors
-from quarterdeck.operators.kai.logic.device import account_of, allocation_document, current_slices, read_slice
+from quarterdeck.operators.kai.logic.device import (
+    account_of,
+    allocation_document,
+    current_slices,
+    read_slice,
+    with_claimable_gpus,
+)
 from quarterdeck.scheduler.device import AllocatedDevice, Allocation, DeviceId
+from quarterdeck.scheduler.model.resource import Resources
+from quarterdeck.scheduler.snapshot import NodeInfo
 from quarterdeck.testing import FaultPlan, Refuse
 
 from .devicekit import DRIVER, device, device_class, exactly, resource_claim, slice_of, user
@@ -239,6 +247,12 @@ async def test_devices_of_a_pod_that_is_not_bound_after_all_are_given_back() -> 
         await found.schedule()
         assert await claim_of(found) == {}
         assert (await found.pod("g-0")).spec.node_name == ""
+
+
+@pytest.mark.parametrize(("gpus", "claimable"), [(0, 8), (8, 0)])
+def test_gpus_that_a_device_plugin_offers_too_count_once(gpus: int, claimable: int) -> None:
+    node = NodeInfo(name="n", allocatable=Resources(gpu=gpus))
+    assert with_claimable_gpus(node, {"n": 8}).claimable_gpus == claimable
 
 
 def test_a_pool_counts_when_its_newest_generation_is_complete() -> None:

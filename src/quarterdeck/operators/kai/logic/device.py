@@ -182,8 +182,11 @@ def account_of(
 
 
 def with_claimable_gpus(node: NodeInfo, gpus: Mapping[str, int]) -> NodeInfo:
-    """A node with its GPUs that are claimed rather than requested."""
-    count = gpus.get(node.name, 0)
+    """A node with its GPUs that are claimed rather than requested.
+
+    Where a device plugin offers GPUs too, they are the same ones: they count once, as what it offers.
+    """
+    count = gpus.get(node.name, 0) if not node.allocatable.gpu else 0
     return replace(node, claimable_gpus=count) if count else node
 
 
