@@ -1,4 +1,4 @@
-"""This machine as a node: pods that run. See docs/node.md and docs/adr/0040-local-node.md.
+"""This machine as a node: pods that run. See docs/node.md and docs/adr/0032-local-node.md.
 
     agent          the controller, and what all pods of the node share
     registration   the Node object, its status and its lease; machine is what it says

@@ -150,7 +150,7 @@ def validate_endpoint_ip(text: str, field: str) -> list[FieldError]:
     errors: list[FieldError] = []
     if address.is_unspecified:
         errors.append(invalid(field, text, f"may not be unspecified ({text})"))
-    if address.is_loopback and address not in POD_NETWORK:  # a deviation: see docs/adr/0040-local-node.md
+    if address.is_loopback and address not in POD_NETWORK:  # a deviation: see docs/adr/0032-local-node.md
         errors.append(invalid(field, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)"))
     if address.is_link_local:
         errors.append(invalid(field, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)"))

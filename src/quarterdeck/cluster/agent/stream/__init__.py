@@ -1,4 +1,4 @@
-"""Streams into containers as kubectl and the Python clients speak them. See docs/adr/0041-streams.md.
+"""Streams into containers as kubectl and the Python clients speak them. See docs/adr/0033-streams.md.
 
 websocket    messages of RFC 6455 over a connection that has been upgraded
 spdy         SPDY/3.1, plain or inside a WebSocket
