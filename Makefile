@@ -24,7 +24,7 @@ $(STAMP): pyproject.toml
 demo: $(STAMP) ## run the main job on the embedded server (ARGS=--once ends by itself)
 	@$(BIN)/quarterdeck demo $(ARGS)
 
-up: $(STAMP) ## embedded server, controllers and operators in one process
+up: $(STAMP) ## embedded server, controllers and operators, by one command
 	@$(BIN)/quarterdeck up $(ARGS)
 
 # files in the order of their folders: those with few, long tests come first and do not wait for each other
