@@ -12,7 +12,7 @@ from tests.harness.case import Case
 from tests.harness.words import words
 
 from .caseobjects import CaseObjects, Outcome
-from .guard import make_office, make_webhooks
+from .guard import make_shared, make_webhooks
 from .kind import GroveKind, Json, Lines
 from .match import contains, differs
 from .server import GroveServer
@@ -28,8 +28,8 @@ class AdmissionKind(GroveKind):
     is_private = False
 
     async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
-        office = await make_office(server.client, case.given.get("config") or {})
-        server.answer_with(make_webhooks(office, server.client))
+        shared = await make_shared(server.client, case.given.get("config") or {})
+        server.answer_with(make_webhooks(shared, server.client))
         for document in case.given.get("objects") or ():
             await objects.make(document)
         if "update" in case.when:
@@ -71,9 +71,9 @@ class AuthorizerKind(GroveKind):
 
     async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         given, when, then = case.given, case.when, case.then
-        office = await make_office(server.client, given.get("config") or {})
-        exempt = office.configuration.authorizer.exempt_service_account_user_names
-        server.answer_with(make_webhooks(office, server.client, (given["operatorUser"], *exempt)))
+        shared = await make_shared(server.client, given.get("config") or {})
+        exempt = shared.configuration.authorizer.exempt_service_account_user_names
+        server.answer_with(make_webhooks(shared, server.client, (given["operatorUser"], *exempt)))
         for document in given.get("objects") or ():
             await objects.make(document)
         response = await _ask(server, names.AUTHORIZER_PATH, _review(when))

@@ -18,7 +18,7 @@ from tests.harness.case import Case
 from tests.harness.words import words
 
 from .caseobjects import CaseObjects
-from .guard import empty_registry, make_office, make_webhooks
+from .guard import empty_registry, make_shared, make_webhooks
 from .kind import GroveKind, Json, Lines
 from .match import contains, controller_of, differs, split_ref
 from .recordcheck import check_event
@@ -42,10 +42,10 @@ class PrepareKind(GroveKind):
         config, registry = case.given.get("config") or {}, empty_registry()
         if case.given.get("exampleBackend"):
             registry.register(config["schedulerName"], ExampleBackend)
-        office = await make_office(server.client, config, registry)
+        shared = await make_shared(server.client, config, registry)
         then = case.then
         try:
-            pod = office.backends.prepare_pod(Pod.from_dict(case.when["pod"])).to_dict()
+            pod = shared.backends.prepare_pod(Pod.from_dict(case.when["pod"])).to_dict()
         except QuarterdeckError as error:
             wanted = then.get("errorContains")
             return [] if wanted and wanted in str(error) else differs("the error", wanted, str(error))
@@ -83,16 +83,16 @@ class SyncKind(GroveKind):
 
     async def check(self, case: Case, server: GroveServer, objects: CaseObjects) -> Lines:
         self._events = EventLog()
-        office = await make_office(server.client, case.given.get("config") or {}, recorder=self._events)
-        server.answer_with(make_webhooks(office, server.client))
+        shared = await make_shared(server.client, case.given.get("config") or {}, recorder=self._events)
+        server.answer_with(make_webhooks(shared, server.client))
         for document in case.given.get("objects") or ():
             await objects.make(document)
         gang = await objects.make(await _owned(case.when["syncPodGang"], objects))
         name = gang["metadata"]["name"]
         if case.when.get("thenDeletePodGang"):
-            return await self._delete(case, server, objects, office, name)
+            return await self._delete(case, server, objects, shared, name)
         link = server.cluster.link(name="backend")
-        backend = office.backends.get()
+        backend = shared.backends.get()
         assert backend is not None
         hook = HookContext(guarded_client(link.client, backend.name), get_logger(__name__))
         error, versions = "", []
@@ -115,15 +115,15 @@ class SyncKind(GroveKind):
         return ""
 
     async def _delete(
-        self, case: Case, server: GroveServer, objects: CaseObjects, office: Any, name: str
+        self, case: Case, server: GroveServer, objects: CaseObjects, shared: Any, name: str
     ) -> Lines:
         key, error = Key(_NAMESPACE, name), ""
         try:
-            await server.cluster.reconcile_once(gang_controller(office), key)
+            await server.cluster.reconcile_once(gang_controller(shared), key)
             if case.when.get("deletePodGroupFirst"):
                 await objects.remove(objects.path("PodGroup", name))
             await objects.request("DELETE", objects.path("PodGang", name))
-            await server.cluster.reconcile_once(gang_controller(office), key)
+            await server.cluster.reconcile_once(gang_controller(shared), key)
         except QuarterdeckError as failure:
             error = str(failure)
         return await self._judge(case.then, objects, name, error, [], 0)

@@ -11,7 +11,7 @@ from quarterdeck.operators.grove.backends import BackendManager, BackendRegistry
 from quarterdeck.operators.grove.backends.guard import guarded_client
 from quarterdeck.operators.grove.backends.report import BackendReport
 from quarterdeck.operators.grove.configuration import load_configuration
-from quarterdeck.operators.grove.controllers import Office
+from quarterdeck.operators.grove.controllers import SharedState
 from quarterdeck.operators.grove.metrics import GroveMetrics
 from quarterdeck.operators.grove.webhooks import Authorizer, GroupGuard, LiveReader, SetGuard, TopologyGuard
 from quarterdeck.runtime.contract import NoRecorder, Recorder
@@ -20,7 +20,7 @@ from quarterdeck.runtime.loop.clock import LoopClock, time_now
 from quarterdeck.runtime.metrics import Registry
 from quarterdeck.runtime.webhook import AdmissionWebhook
 
-__all__ = ["make_office", "make_webhooks", "model_webhooks"]
+__all__ = ["make_shared", "make_webhooks", "model_webhooks"]
 
 Json = dict[str, Any]
 
@@ -30,12 +30,12 @@ def empty_registry() -> BackendRegistry:
     return BackendRegistry(find=tuple)
 
 
-async def make_office(
+async def make_shared(
     client: Client,
     config: Mapping[str, Any],
     registry: BackendRegistry | None = None,
     recorder: Recorder | None = None,
-) -> Office:
+) -> SharedState:
     """What the webhooks and hooks of a configuration work with; raises what keeps it from starting."""
     chosen = registry if registry is not None else empty_registry()
     configuration = load_configuration(config, chosen)
@@ -51,18 +51,18 @@ async def make_office(
         config=configuration.options_of(configuration.scheduler_name),
         profiles={profile.name: profile.config for profile in others},
     )
-    return Office(configuration, backends, report)
+    return SharedState(configuration, backends, report)
 
 
 def make_webhooks(
-    office: Office, client: Client, trusted: Sequence[str] = ()
+    shared: SharedState, client: Client, trusted: Sequence[str] = ()
 ) -> tuple[AdmissionWebhook, ...]:
     """All webhooks of the operator, the authorizer included."""
     reader = LiveReader(client)
     hook = HookContext(guarded_client(client, "validation"), get_logger(__name__))
     return (
-        *SetGuard(office, reader, hook).webhooks(),
-        *TopologyGuard(office).webhooks(),
+        *SetGuard(shared, reader, hook).webhooks(),
+        *TopologyGuard(shared).webhooks(),
         *GroupGuard(reader).webhooks(),
         *Authorizer(reader, trusted).webhooks(),
     )
@@ -70,4 +70,4 @@ def make_webhooks(
 
 async def model_webhooks(client: Client) -> tuple[AdmissionWebhook, ...]:
     """The webhooks of an operator that nobody has configured."""
-    return make_webhooks(await make_office(client, {}), client)
+    return make_webhooks(await make_shared(client, {}), client)

@@ -30,8 +30,8 @@ from .backends.report import BackendReport
 from .configuration import OperatorConfiguration, load_configuration
 from .configwatch import ConfigurationWatch
 from .controllers import (
-    Office,
     OperatorStatus,
+    SharedState,
     Startup,
     clique_controller,
     gang_controller,
@@ -96,33 +96,33 @@ class GroveOperator:
         report = BackendReport(
             GroveMetrics(registry), recorder, now=lambda: time_now(clock), clock=clock.monotonic
         )
-        office = Office(
+        shared = SharedState(
             configuration,
             BackendManager(self._registry, report),
             report,
             init_image=self._init_image(is_embedded=environment.is_embedded),
         )
         status = OperatorStatus(manager.client, environment.namespace, report, recorder)
-        startup = Startup(office, manager.client, status, recorder)
+        startup = Startup(shared, manager.client, status, recorder)
         manager.add(startup)
         if self._watch is not None:
             self._watch.apply_with(startup.switch)
             manager.add(self._watch)
-        manager.add(set_controller(office))
-        manager.add(group_controller(office, recorder))
-        manager.add(clique_controller(office))
-        manager.add(gang_controller(office))
-        if office.has_topology:
-            manager.add(topology_controller(office))
+        manager.add(set_controller(shared))
+        manager.add(group_controller(shared, recorder))
+        manager.add(clique_controller(shared))
+        manager.add(gang_controller(shared))
+        if shared.has_topology:
+            manager.add(topology_controller(shared))
         live = LiveReader(manager.api_reader)
         reader = SyncedReader(manager.cache, live)
         hook = HookContext(
             guarded_client(manager.client, "validation"), get_logger("quarterdeck.operators.grove")
         )
-        defaulting, validating = SetGuard(office, reader, hook).webhooks()
+        defaulting, validating = SetGuard(shared, reader, hook).webhooks()
         others = {
             names.VALIDATING_CONFIGURATION: (validating,),
-            names.TOPOLOGY_CONFIGURATION: TopologyGuard(office).webhooks(),
+            names.TOPOLOGY_CONFIGURATION: TopologyGuard(shared).webhooks(),
             names.GROUP_CONFIGURATION: GroupGuard(reader).webhooks(),
         }
         if configuration.authorizer.enabled:

@@ -250,8 +250,8 @@ async def test_a_gang_without_a_label_belongs_to_the_scheduler_of_its_pods() -> 
             await grove.settle()
         gang = await cluster.client.get(PodGang, "old-0", NS)
         await cluster.client.patch(gang, MergePatch({"metadata": {"labels": {names.SCHEDULER_NAME: None}}}))
-        office = await make_office(cluster.client, {}, known.registry)
-        await cluster.reconcile_once(set_controller(office), Key(NS, "old"))
+        shared = await make_office(cluster.client, {}, known.registry)
+        await cluster.reconcile_once(set_controller(shared), Key(NS, "old"))
         untold = await cluster.client.get(PodGang, "old-0", NS)
         assert names.SCHEDULER_NAME not in untold.metadata.labels
         async with running(registry=known.registry, cluster=cluster) as grove:

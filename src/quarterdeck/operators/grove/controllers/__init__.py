@@ -1,17 +1,17 @@
 """The controllers: sets, groups, cliques, gangs, topologies, and the start of the operator."""
 
-from .office import Office
 from .operatorstatus import OperatorStatus
 from .podclique import clique_controller
 from .podcliquescalinggroup import group_controller
 from .podcliqueset import set_controller
 from .podgang import gang_controller
+from .shared import SharedState
 from .startup import StartError, Startup
 from .topology import topology_controller
 
 __all__ = [
-    "Office",
     "OperatorStatus",
+    "SharedState",
     "StartError",
     "Startup",
     "clique_controller",

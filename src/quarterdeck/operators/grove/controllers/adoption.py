@@ -12,8 +12,8 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, 
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-from .office import Hashes
 from .outcome import slow_start, write_status
+from .shared import Hashes
 
 __all__ = ["adopt"]
 

@@ -27,8 +27,8 @@ from quarterdeck.runtime.reconcile.context import Context
 
 from .claims import sync_claims
 from .expectation import PodExpectations
-from .office import Office
 from .outcome import NotYet, StepError, Sweep, slow_start, step, write_status
+from .shared import SharedState
 
 __all__ = ["CliquePods"]
 
@@ -38,9 +38,9 @@ _NO_IMAGE = f"environment variable {names.INIT_IMAGE_ENV} specifying the init-co
 class CliquePods:
     """Makes and deletes pods."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
-        self._expected: Final = PodExpectations(office.clock.monotonic)
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
+        self._expected: Final = PodExpectations(shared.clock.monotonic)
 
     def forget(self, uid: str) -> None:
         """A PodClique is gone."""
@@ -123,7 +123,7 @@ class CliquePods:
             raise StepError("ERR_BUILD_POD_RESOURCE", "Create", "failed to build pod", error)
         pod = gated_pod(pclq, around, index)
         try:
-            pod = self._office.backends.prepare_pod(pod, scheduler)
+            pod = self._shared.backends.prepare_pod(pod, scheduler)
         except Exception as error:
             text = "failed to prepare pod spec with scheduler backend"
             raise StepError("ERR_BUILD_POD_RESOURCE", "Create", text, error) from error
@@ -146,7 +146,7 @@ class CliquePods:
             set_name=pcs.metadata.name,
             priority_class=priority,
             parents=tuple(parents),
-            init_image=self._office.init_image,
+            init_image=self._shared.init_image,
         )
 
     async def _delete(self, ctx: Context[PodClique], pod: Pod) -> None:
@@ -190,7 +190,7 @@ class CliquePods:
         labels = ctx.obj.metadata.labels
         gang = await _find_gang(ctx, labels.get(names.PODGANG, ""))
         opened = openable_pods(gated, ctx.obj, gang)
-        if not opened or gang is None or not self._office.is_synced(gang):
+        if not opened or gang is None or not self._shared.is_synced(gang):
             return []
         base_name = labels.get(names.BASE_PODGANG)
         if not base_name:

@@ -34,7 +34,6 @@ from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 
 from .cliquepods import CliquePods
-from .office import Hashes, Office
 from .outcome import Sweep, step, write_status
 from .predicate import (
     GANG_MATTERS_TO_CLIQUE,
@@ -46,6 +45,7 @@ from .predicate import (
     SET_UPDATES,
     gathered_news,
 )
+from .shared import Hashes, SharedState
 
 __all__ = ["clique_controller"]
 
@@ -55,9 +55,9 @@ _LOST = "Gang termination may follow; look at the nodes and at what they have le
 class CliqueReconciler(Reconciler[PodClique]):
     """Keeps the pods of PodCliques and reports about them."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
-        self._pods: Final = CliquePods(office)
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
+        self._pods: Final = CliquePods(shared)
 
     async def reconcile(self, ctx: Context[PodClique]) -> Result | None:
         """One pass: pods, then status."""
@@ -68,7 +68,7 @@ class CliqueReconciler(Reconciler[PodClique]):
             return None
         if pcs.metadata.is_deleting:
             return None
-        hashes = self._office.hashes(pcs)
+        hashes = self._shared.hashes(pcs)
         expected = hashes.cliques.get(clique_name_of(ctx.obj), "")
         sweep = Sweep()
         made: list[Pod] = []
@@ -172,9 +172,9 @@ def _of_group(ctx: MapContext, pcsg: PodCliqueScalingGroup) -> Iterable[Key]:
     return [pclq.key for pclq in ctx.cache.lookup(PodClique, controlled_by(pcsg))]
 
 
-def clique_controller(office: Office) -> Controller[PodClique]:
+def clique_controller(shared: SharedState) -> Controller[PodClique]:
     """The controller, for ``manager.add``."""
-    reconciler = CliqueReconciler(office)
+    reconciler = CliqueReconciler(shared)
     return (
         Builder(name=names.CLIQUE_CONTROLLER)
         .for_(PodClique, predicates=[IS_MANAGED, generation_changed | labels_changed])
@@ -184,7 +184,7 @@ def clique_controller(office: Office) -> Controller[PodClique]:
         .watches(PodClique, to=_of_scaled_gangs, predicates=[SCHEDULED_CHANGED])
         .watches(PodCliqueSet, to=_of_set, predicates=[SET_UPDATES])
         .watches(PodCliqueScalingGroup, to=_of_group, predicates=[GROUP_MATTERS_TO_CLIQUE])
-        .source(ChannelSource(office.cliques, name="gangs of backends"))
+        .source(ChannelSource(shared.cliques, name="gangs of backends"))
         .indexes(PodClique, CONTROLLER, CLIQUES_OF_SET, CLIQUES_OF_GANG, CLIQUES_OF_BASE_GANG)
         .indexes(Pod, CONTROLLER)
         .finalizer(names.CLIQUE_FINALIZER, reconciler.released)
@@ -193,7 +193,7 @@ def clique_controller(office: Office) -> Controller[PodClique]:
             Rule(groups=("scheduling.k8s.io",), resources=("priorityclasses",), verbs=("get",)),
         )
         .options(
-            max_concurrent_reconciles=office.configuration.controllers.pod_clique.concurrent_syncs,
+            max_concurrent_reconciles=shared.configuration.controllers.pod_clique.concurrent_syncs,
             field_manager=names.FIELD_MANAGER,
             backoff_cap=1000.0,
         )

@@ -33,10 +33,10 @@ from quarterdeck.runtime.reconcile.context import Context
 
 from .claims import sync_claims
 from .cliquewrite import upsert_clique
-from .office import Hashes, Office
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
 from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_GONE, IS_MANAGED, SET_UPDATES, gathered_news
 from .setreplicas import termination_delay
+from .shared import Hashes, SharedState
 
 __all__ = ["group_controller"]
 
@@ -47,8 +47,8 @@ _LOST = "Gang termination may follow; look at the nodes and at what they have le
 class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
     """Makes the PodCliques of groups and reports about them."""
 
-    def __init__(self, office: Office, recorder: Recorder) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState, recorder: Recorder) -> None:
+        self._shared: Final = shared
         self._recorder: Final = recorder
 
     async def reconcile(self, ctx: Context[PodCliqueScalingGroup]) -> Result | None:
@@ -61,7 +61,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             return None
         if pcs.metadata.is_deleting or not pcs.spec.template.cliques:
             return None
-        sweep, hashes = Sweep(), self._office.hashes(pcs)
+        sweep, hashes = Sweep(), self._shared.hashes(pcs)
         await sweep.run(lambda: self._steps(ctx, pcs, hashes, sweep))
         await self._report(ctx, pcs, sweep)
         return sweep.end()
@@ -172,7 +172,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
             count=pcsg.spec.replicas,
             least=pcsg.spec.min_available,
             delay=termination_delay(pcs),
-            now=self._office.clock.time(),
+            now=self._shared.clock.time(),
         )
         for index in verdict.expired:
             reason, name = "PodCliqueScalingGroupReplicaDelete", pcsg.metadata.name
@@ -222,9 +222,9 @@ def _groups_of_set(ctx: MapContext, pcs: PodCliqueSet) -> Iterable[Key]:
     return [pcsg.key for pcsg in ctx.cache.lookup(PodCliqueScalingGroup, controlled_by(pcs))]
 
 
-def group_controller(office: Office, recorder: Recorder) -> Controller[PodCliqueScalingGroup]:
+def group_controller(shared: SharedState, recorder: Recorder) -> Controller[PodCliqueScalingGroup]:
     """The controller, for ``manager.add``; ``recorder`` tells sets about their groups."""
-    reconciler = GroupReconciler(office, recorder)
+    reconciler = GroupReconciler(shared, recorder)
     return (
         Builder(name=names.GROUP_CONTROLLER)
         .for_(PodCliqueScalingGroup, predicates=[IS_MANAGED, generation_changed])
@@ -236,7 +236,7 @@ def group_controller(office: Office, recorder: Recorder) -> Controller[PodClique
         .finalizer(names.GROUP_FINALIZER, reconciler.released)
         .rbac(Rule(groups=(names.GROUP,), resources=("podcliques",), verbs=("create", "delete", "patch")))
         .options(
-            max_concurrent_reconciles=office.configuration.controllers.pod_clique_scaling_group.concurrent_syncs,
+            max_concurrent_reconciles=shared.configuration.controllers.pod_clique_scaling_group.concurrent_syncs,
             field_manager=names.FIELD_MANAGER,
             backoff_cap=1000.0,
         )

@@ -47,7 +47,6 @@ from .adoption import adopt
 from .claims import CLAIM_RULES, sync_claims
 from .cliquewrite import upsert_clique
 from .computedomains import COMPUTE_DOMAIN_RULE, release_domains, sync_domains
-from .office import Hashes, Office
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
 from .predicate import (
     CLIQUE_MATTERS_TO_SET,
@@ -62,6 +61,7 @@ from .predicate import (
 from .setchildren import SetChildren
 from .setgangs import SetGangs
 from .setreplicas import SetReplicas
+from .shared import Hashes, SharedState
 
 __all__ = ["set_controller"]
 
@@ -69,17 +69,17 @@ __all__ = ["set_controller"]
 class SetReconciler(Reconciler[PodCliqueSet]):
     """Makes the children of sets and reports about them."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
         self._children: Final = SetChildren()
-        self._gangs: Final = SetGangs(office)
-        self._replicas: Final = SetReplicas(office)
+        self._gangs: Final = SetGangs(shared)
+        self._replicas: Final = SetReplicas(shared)
 
     async def reconcile(self, ctx: Context[PodCliqueSet]) -> Result | None:
         """One pass: children, then status."""
         if not ctx.obj.spec.template.cliques:
             return None  # written while no webhook was there: nothing can be made of it
-        sweep, hashes = Sweep(), self._office.hashes(ctx.obj)
+        sweep, hashes = Sweep(), self._shared.hashes(ctx.obj)
         await sweep.run(lambda: self._steps(ctx, hashes, sweep))
         await self._report(ctx, hashes, sweep)
         return sweep.end()
@@ -87,7 +87,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
     async def released(self, ctx: Context[PodCliqueSet]) -> Result | None:
         """A set goes: its children follow it, because they are owned."""
         self._children.forget(ctx.obj.metadata.uid)
-        if self._office.has_mnnvl:
+        if self._shared.has_mnnvl:
             await release_domains(ctx)
         return None
 
@@ -97,7 +97,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         await self._children.sync(ctx)
         await self._replicas.sync(ctx, hashes, sweep)
         await sync_claims(ctx, ctx.obj, ctx.obj, set_claims(ctx.obj))
-        if self._office.has_mnnvl:
+        if self._shared.has_mnnvl:
             await sync_domains(ctx)
         levels = await self._gangs.levels(ctx)
         # Before the pods: a scheduler may need to know a gang before its first pod is created.
@@ -162,8 +162,8 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         verdict = topology_verdict(
             pcs,
             await self._gangs.levels(ctx),
-            is_enabled=self._office.has_topology,
-            has_default=bool(self._office.default_levels),
+            is_enabled=self._shared.has_topology,
+            has_default=bool(self._shared.default_levels),
         )
         status = status.evolve(
             conditions=with_verdicts(
@@ -191,9 +191,9 @@ async def _delete_others(
         ctx.event("Normal", f"{name}DeleteSuccessful", text)
 
 
-def _sets_using(office: Office) -> MapFunction[ClusterTopologyBinding]:
+def _sets_using(shared: SharedState) -> MapFunction[ClusterTopologyBinding]:
     async def sets(ctx: MapContext, topology: ClusterTopologyBinding) -> Iterable[Key]:
-        has_default = bool(office.default_levels)
+        has_default = bool(shared.default_levels)
         found = await ctx.cache.list(PodCliqueSet)
         name = topology.metadata.name
         return [
@@ -211,9 +211,9 @@ def _set_of_group_clique(ctx: MapContext, pclq: PodClique) -> Iterable[Key]:
     return (Key(pclq.metadata.namespace, labels[names.PART_OF]),)
 
 
-def set_controller(office: Office) -> Controller[PodCliqueSet]:
+def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
     """The controller, for ``manager.add``."""
-    reconciler = SetReconciler(office)
+    reconciler = SetReconciler(shared)
     write = ("create", "delete", "patch")
     builder = (
         Builder(name=names.SET_CONTROLLER)
@@ -249,13 +249,13 @@ def set_controller(office: Office) -> Controller[PodCliqueSet]:
             Rule(groups=("",), resources=("pods", "pods/status"), verbs=("get", "list", "watch")),
         )
         .options(
-            max_concurrent_reconciles=office.configuration.controllers.pod_clique_set.concurrent_syncs,
+            max_concurrent_reconciles=shared.configuration.controllers.pod_clique_set.concurrent_syncs,
             field_manager=names.FIELD_MANAGER,
             backoff_cap=1000.0,
         )
     )
-    if office.has_mnnvl:
+    if shared.has_mnnvl:
         builder.rbac(COMPUTE_DOMAIN_RULE)
-    if office.has_topology:
-        builder.watches(ClusterTopologyBinding, to=_sets_using(office))
+    if shared.has_topology:
+        builder.watches(ClusterTopologyBinding, to=_sets_using(shared))
     return builder.build(reconciler)

@@ -44,8 +44,8 @@ from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 from quarterdeck.runtime.reconcile.finalizer import change_finalizers
 
-from .office import Office
 from .predicate import IS_GONE, IS_MANAGED
+from .shared import SharedState
 
 __all__ = ["gang_controller"]
 
@@ -55,8 +55,8 @@ _OPERATION: Final = "OnPodGangUpdate"
 class GangReconciler(Reconciler[PodGang]):
     """Calls the hooks of backends."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
         self._seen: Final[dict[Key, PodGang]] = {}
         """Gangs that their backend was told about, as they were then."""
         self._tried: Final[dict[Key, str]] = {}
@@ -90,13 +90,13 @@ class GangReconciler(Reconciler[PodGang]):
         self._tried[ctx.key] = gang.metadata.uid
         self._again.discard(ctx.key)  # before: what is lost meanwhile counts
         try:
-            with self._office.report.operating(backend.name, operation, gang):
+            with self._shared.report.operating(backend.name, operation, gang):
                 await awaited(backend.sync_pod_gang(hook, gang))
         except BaseException:
             self._again.add(ctx.key)
             raise
         self._seen[ctx.key] = gang
-        self._office.synced(gang)
+        self._shared.synced(gang)
         await self._tell_status(hook, backend, gang)
         return None
 
@@ -120,20 +120,20 @@ class GangReconciler(Reconciler[PodGang]):
             await self._clear(HookContext(ctx.client, ctx.log), known)
 
     async def _backend(self, ctx: Context[PodGang]) -> SchedulerBackend:
-        gang, office = ctx.obj, self._office
+        gang, shared = ctx.obj, self._shared
         label = gang.metadata.labels.get(names.SCHEDULER_NAME)
         if not label:
             label = await self._guess(ctx)
             patch = {"metadata": {"labels": {names.SCHEDULER_NAME: label}}}
             ctx.replace(await ctx.patch(gang, MergePatch(patch)))
         try:
-            return office.backends.find(label)
+            return shared.backends.find(label)
         except BackendError:
             pass
         try:
-            return await office.backends.drain(label)
+            return await shared.backends.drain(label)
         except BackendError as error:
-            office.report.failed(ctx.obj, _OPERATION, error)
+            shared.report.failed(ctx.obj, _OPERATION, error)
             raise
 
     async def _guess(self, ctx: Context[PodGang]) -> str:
@@ -145,7 +145,7 @@ class GangReconciler(Reconciler[PodGang]):
                 except NotFound:
                     continue
                 return pod.spec.scheduler_name
-        return self._office.backends.scheduler_name
+        return self._shared.backends.scheduler_name
 
     async def _tell_status(self, hook: HookContext, backend: SchedulerBackend, gang: PodGang) -> None:
         if not isinstance(backend, PodGangStatusObserver):
@@ -153,7 +153,7 @@ class GangReconciler(Reconciler[PodGang]):
         status = (gang.status.phase, gang.status.conditions)
         if self._conditions.get(gang.metadata.uid) == status:
             return
-        with self._office.report.operating(backend.name, "status_update", gang):
+        with self._shared.report.operating(backend.name, "status_update", gang):
             await awaited(backend.on_pod_gang_status(hook, gang))
         self._conditions[gang.metadata.uid] = status
 
@@ -171,19 +171,19 @@ class GangReconciler(Reconciler[PodGang]):
 
     async def _clear(self, hook: HookContext, gang: PodGang) -> None:
         label = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
-        backend = self._office.backends.find(label)
+        backend = self._shared.backends.find(label)
         guarded = HookContext(guarded_client(hook.client, backend.name), hook.log)
-        with self._office.report.operating(backend.name, "delete", gang):
+        with self._shared.report.operating(backend.name, "delete", gang):
             await awaited(backend.on_pod_gang_delete(guarded, gang))
         self._conditions.pop(gang.metadata.uid, None)
-        self._office.gone(gang)
+        self._shared.gone(gang)
 
 
-def _wants_status(office: Office) -> Predicate:
+def _wants_status(shared: SharedState) -> Predicate:
     changed = status_changed()
 
     def passes(event: ObjectEvent[Any]) -> bool:
-        observers = (isinstance(each, PodGangStatusObserver) for each in office.backends.backends.values())
+        observers = (isinstance(each, PodGangStatusObserver) for each in shared.backends.backends.values())
         return any(observers) and changed(event)
 
     return Predicate("wants_status", update=passes, generic=lambda event: False)
@@ -213,18 +213,18 @@ def _made_kinds(configuration: OperatorConfiguration, registry: BackendRegistry)
     return list(dict.fromkeys(kind for factory, config in found for kind in made_kinds_of(factory, config)))
 
 
-def gang_controller(office: Office) -> Controller[PodGang]:
+def gang_controller(shared: SharedState) -> Controller[PodGang]:
     """The controller, for ``manager.add``."""
-    configuration = office.configuration
+    configuration = shared.configuration
     name = names.BACKEND_CONTROLLER
     if configuration.scheduler is None:
         name = f"{name}-{configuration.scheduler_name}"
-    reconciler = GangReconciler(office)
+    reconciler = GangReconciler(shared)
     builder = (
         Builder(name=name)
-        .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(office)])
+        .for_(PodGang, predicates=[IS_MANAGED, generation_changed | _wants_status(shared)])
         .rbac(
-            *_backend_rules(configuration, office.backends.registry),
+            *_backend_rules(configuration, shared.backends.registry),
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs",), verbs=("patch",)),
             # what a backend makes for a gang holds back the gang's deletion
             Rule(groups=(names.SCHEDULER_GROUP,), resources=("podgangs/finalizers",), verbs=("update",)),
@@ -236,6 +236,6 @@ def gang_controller(office: Office) -> Controller[PodGang]:
             backoff_cap=1000.0,
         )
     )
-    for kind in _made_kinds(configuration, office.backends.registry):
+    for kind in _made_kinds(configuration, shared.backends.registry):
         builder.watches(kind, to=reconciler.lost, predicates=[IS_GONE], optional=True, only_metadata=True)
     return builder.build(reconciler)

@@ -26,8 +26,8 @@ from quarterdeck.operators.grove.types import (
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-from .office import Office
 from .outcome import Sweep, slow_start, step, telling_failure
+from .shared import SharedState
 
 __all__ = ["SetGangs"]
 
@@ -44,14 +44,14 @@ _COMPLETE: Final = Verdict(names.INITIALIZED, "True", "PodGangPodsCreated", "Pod
 class SetGangs:
     """Keeps the gangs of sets."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
 
     async def levels(self, ctx: Context[PodCliqueSet]) -> Sequence[TopologyLevel] | None:
         """The levels of the set's topology; nothing if it has none, or if that does not exist."""
         template = ctx.obj.spec.template
-        name = topology_name_of(template, has_default=bool(self._office.default_levels))
-        if not name or not self._office.has_topology:
+        name = topology_name_of(template, has_default=bool(self._shared.default_levels))
+        if not name or not self._shared.has_topology:
             return None
         try:
             topology = await ctx.get(ClusterTopologyBinding, name)
@@ -62,7 +62,7 @@ class SetGangs:
     def _view(self, pcs: PodCliqueSet, levels: Sequence[TopologyLevel] | None) -> TopologyView | None:
         if levels is None:
             return None
-        name = topology_name_of(pcs.spec.template, has_default=bool(self._office.default_levels))
+        name = topology_name_of(pcs.spec.template, has_default=bool(self._shared.default_levels))
         return TopologyView(name, {level.domain: level.key for level in levels})
 
     def plan(self, ctx: Context[PodCliqueSet], levels: Sequence[TopologyLevel] | None) -> list[GangPlan]:
@@ -112,7 +112,7 @@ class SetGangs:
             if label:
                 return label
         given = (clique.spec.pod_spec.scheduler_name for clique in pcs.spec.template.cliques)
-        return next((name for name in given if name), self._office.backends.scheduler_name)
+        return next((name for name in given if name), self._shared.backends.scheduler_name)
 
     async def _write(
         self,

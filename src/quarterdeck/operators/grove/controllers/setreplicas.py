@@ -30,8 +30,8 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, 
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-from .office import Hashes, Office
 from .outcome import Sweep, step, telling_failure, write_status
+from .shared import Hashes, SharedState
 
 __all__ = ["SetReplicas", "termination_delay"]
 
@@ -47,8 +47,8 @@ def termination_delay(pcs: PodCliqueSet) -> float:
 class SetReplicas:
     """Looks after whole replicas."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
 
     async def sync(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         """Terminate what is due, then take the next step of an update."""
@@ -88,7 +88,7 @@ class SetReplicas:
             if names.SCALING_GROUP not in pclq.metadata.labels and not pclq.metadata.is_deleting
         }
         return judge_replica(
-            groups, standalone, expected, delay=termination_delay(pcs), now=self._office.clock.time()
+            groups, standalone, expected, delay=termination_delay(pcs), now=self._shared.clock.time()
         )
 
     async def _terminate(

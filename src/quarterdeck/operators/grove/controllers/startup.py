@@ -25,8 +25,8 @@ from quarterdeck.operators.grove.types import ClusterTopologyBinding, ClusterTop
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.log import get_logger
 
-from .office import Office
 from .operatorstatus import OperatorStatus
+from .shared import SharedState
 
 __all__ = ["StartError", "Startup"]
 
@@ -52,8 +52,10 @@ class Startup:
     name: Final = "grove"
     needs_leader_election: Final = False
 
-    def __init__(self, office: Office, client: Client, status: OperatorStatus, recorder: Recorder) -> None:
-        self._office: Final = office
+    def __init__(
+        self, shared: SharedState, client: Client, status: OperatorStatus, recorder: Recorder
+    ) -> None:
+        self._shared: Final = shared
         self._client: Final = client
         self._status: Final = status
         self._recorder: Final = recorder
@@ -70,7 +72,7 @@ class Startup:
 
     def check(self) -> str | None:
         """Why the operator is not ready."""
-        condition = self._office.report.condition
+        condition = self._shared.report.condition
         if condition.status != "True":
             return condition.message
         return "; ".join(f"{name}: {text}" for name, text in sorted(self._problems.items())) or None
@@ -89,13 +91,13 @@ class Startup:
                 continue
 
     async def _start(self) -> None:
-        office, configuration = self._office, self._office.configuration
+        shared, configuration = self._shared, self._shared.configuration
         await self._status.read()
-        office.backends.remember(self._status.options)
+        shared.backends.remember(self._status.options)
         await self._check_mnnvl()
         others = configuration.scheduler.profiles if configuration.scheduler is not None else ()
         try:
-            await office.backends.initialize(
+            await shared.backends.initialize(
                 self._client,
                 self._client.scheme or Scheme(),
                 self._recorder,
@@ -116,7 +118,7 @@ class Startup:
             raise StartError(f"failed to sync the topology: {error}", TOPOLOGY_FAILED) from error
 
     async def _check_mnnvl(self) -> None:
-        if not self._office.has_mnnvl:
+        if not self._shared.has_mnnvl:
             return
         try:
             has_domains = await is_served(self._client, COMPUTE_DOMAIN)
@@ -135,9 +137,9 @@ class Startup:
 
         Raises ``BackendError`` if its backend does not start: the old one goes on then.
         """
-        office = self._office
+        shared = self._shared
         present, name, options = (
-            office.configuration,
+            shared.configuration,
             configuration.scheduler_name,
             configuration.scheduler_config,
         )
@@ -145,31 +147,31 @@ class Startup:
             _log.info("profiles of schedulers change with a restart only")
             return
         if (name, options) == (present.scheduler_name, present.scheduler_config):
-            if office.report.condition.status != "True":  # a switch failed, and was taken back
-                office.report.kept(name)
+            if shared.report.condition.status != "True":  # a switch failed, and was taken back
+                shared.report.kept(name)
                 await self._status.write()
             return
         try:
-            await office.backends.switch(name, options)
+            await shared.backends.switch(name, options)
         except BackendError:
             await self._status.write()
             self._status.failed(name)
             raise
-        office.configuration = msgspec.structs.replace(present, scheduler_name=name, scheduler_config=options)
+        shared.configuration = msgspec.structs.replace(present, scheduler_name=name, scheduler_config=options)
         self._status.previous = present.scheduler_name
         await self._save(name)
         self._status.started(name)
 
     async def _save(self, active: str = "") -> None:
         """Write what is, and what the next life needs to know: the options of backends with work to do."""
-        backends = self._office.backends
+        backends = self._shared.backends
         busy = self._stranded | backends.backends.keys()
         self._status.options = {name: each for name, each in backends.options.items() if name in busy}
         await self._status.write(active)
 
     async def _drain(self) -> None:
         """Start the backends whose gangs are older than the configuration."""
-        office = self._office
+        shared = self._shared
         try:
             gangs = await self._client.list(PodGang)
         except NotFound:
@@ -177,20 +179,20 @@ class Startup:
         failed: dict[str, Exception] = {}
         for gang in gangs:
             label = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
-            if not label or label in office.backends.backends:
+            if not label or label in shared.backends.backends:
                 continue
             if label not in failed:
                 try:
-                    await office.backends.drain(label)
+                    await shared.backends.drain(label)
                     continue
                 except BackendError as error:
                     failed[label] = error
-            office.report.failed(gang, "Init", failed[label])
+            shared.report.failed(gang, "Init", failed[label])
         self._stranded = frozenset(failed)
 
     async def _retire(self) -> None:
         """Let go of draining backends whose last gang is gone."""
-        backends = self._office.backends
+        backends = self._shared.backends
         draining = sorted(backends.draining)
         for name in draining:
             try:
@@ -206,19 +208,19 @@ class Startup:
 
     async def _sync_topology(self) -> None:
         """Keep the topology of the configuration; without the feature there is none."""
-        levels = self._office.default_levels
+        levels = self._shared.default_levels
         if levels:
             wanted = ClusterTopologyBinding(
                 metadata=ObjectMeta(name=names.DEFAULT_TOPOLOGY, labels={names.MANAGED_BY: names.OPERATOR}),
                 spec=ClusterTopologySpec(levels=levels),
             )
             await self._client.apply(wanted, field_manager=names.FIELD_MANAGER, force=True)
-        elif not self._office.has_topology:
+        elif not self._shared.has_topology:
             with ignore_not_found():
                 await self._client.delete(ClusterTopologyBinding, names.DEFAULT_TOPOLOGY)
 
     async def _check_health(self) -> None:
-        for name, backend in self._office.backends.backends.items():
+        for name, backend in self._shared.backends.backends.items():
             if not isinstance(backend, HealthChecked):
                 continue
             try:
@@ -228,4 +230,4 @@ class Startup:
                 _log.warning("scheduler backend is not healthy", error, backend=name)
             else:
                 self._problems.pop(name, None)
-            self._office.report.checked(name, is_healthy=name not in self._problems)
+            self._shared.report.checked(name, is_healthy=name not in self._problems)

@@ -27,8 +27,8 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
-from .office import Office
 from .outcome import write_status
+from .shared import SharedState
 
 __all__ = ["topology_controller"]
 
@@ -39,8 +39,8 @@ _PERIOD: Final = 300.0
 class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
     """Keeps topologies of schedulers, and says how they compare."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
         self._seen: Final[dict[Key, ClusterTopologyBinding]] = {}
 
     async def deleted(self, ctx: DeleteContext) -> None:
@@ -49,7 +49,7 @@ class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
         if topology is None:
             return
         hook = HookContext(ctx.client, ctx.log)
-        for backend in self._office.backends.backends.values():
+        for backend in self._shared.backends.backends.values():
             if isinstance(backend, TopologyAware):
                 await awaited(backend.on_topology_delete(hook, topology))
 
@@ -62,7 +62,7 @@ class TopologyReconciler(Reconciler[ClusterTopologyBinding]):
         bound = {
             each.scheduler_name: each.topology_reference for each in topology.spec.scheduler_topology_bindings
         }
-        hook, backends = HookContext(ctx.client, ctx.log), self._office.backends.backends
+        hook, backends = HookContext(ctx.client, ctx.log), self._shared.backends.backends
         statuses: list[SchedulerTopologyStatus] = []
         failure: Exception | None = None
         is_missing = not all(isinstance(backends.get(name), TopologyAware) for name in bound)
@@ -138,26 +138,26 @@ async def _every_topology(ctx: MapContext, changed: Writable) -> Iterable[Key]:
     return [each.key for each in await ctx.cache.list(ClusterTopologyBinding)]
 
 
-def topology_controller(office: Office) -> Controller[ClusterTopologyBinding]:
+def topology_controller(shared: SharedState) -> Controller[ClusterTopologyBinding]:
     """The controller, for ``manager.add``."""
     builder = (
         Builder(name=names.TOPOLOGY_CONTROLLER)
         .for_(ClusterTopologyBinding, predicates=[generation_changed])
         .options(field_manager=names.FIELD_MANAGER, backoff_cap=1000.0)
     )
-    for kind in _scheduler_kinds(office):
+    for kind in _scheduler_kinds(shared):
         builder.watches(
             kind, to=_every_topology, predicates=[generation_changed], optional=True, only_metadata=True
         )
-    return builder.build(TopologyReconciler(office))
+    return builder.build(TopologyReconciler(shared))
 
 
-def _scheduler_kinds(office: Office) -> list[GroupVersionKind]:
+def _scheduler_kinds(shared: SharedState) -> list[GroupVersionKind]:
     """The topologies of schedulers that are configured, where their backends name the kind."""
     found: dict[GroupVersionKind, None] = {}
-    for name in office.configuration.enabled_schedulers:
+    for name in shared.configuration.enabled_schedulers:
         try:
-            kind = getattr(office.backends.registry.get_factory(name), "topology_gvk", None)
+            kind = getattr(shared.backends.registry.get_factory(name), "topology_gvk", None)
         except BackendError:
             continue  # the same error ends the start, with its cause
         if isinstance(kind, GroupVersionKind):

@@ -9,7 +9,7 @@ from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import HasCapabilities, HookContext, ValidatesPodCliqueSet
 from quarterdeck.operators.grove.backends.error import BackendError
 from quarterdeck.operators.grove.backends.guard import awaited
-from quarterdeck.operators.grove.controllers.office import Office
+from quarterdeck.operators.grove.controllers.shared import SharedState
 from quarterdeck.operators.grove.logic.capability import missing_capabilities
 from quarterdeck.operators.grove.logic.defaulting import with_defaults
 from quarterdeck.operators.grove.logic.validation import (
@@ -39,9 +39,9 @@ _log: Final = get_logger(__name__)
 class SetGuard:
     """Fills in and judges sets."""
 
-    def __init__(self, office: Office, reader: ClusterReader, hook: HookContext) -> None:
+    def __init__(self, shared: SharedState, reader: ClusterReader, hook: HookContext) -> None:
         """``hook`` is what backends get that look at sets."""
-        self._office: Final = office
+        self._shared: Final = shared
         self._reader: Final = reader
         self._hook: Final = hook
 
@@ -70,12 +70,12 @@ class SetGuard:
 
     @property
     def _rules(self) -> Rules:
-        configuration = self._office.configuration
+        configuration = self._shared.configuration
         return Rules(
             default_scheduler=configuration.scheduler_name,
             enabled_schedulers=frozenset(configuration.enabled_schedulers),
-            has_topology=self._office.has_topology,
-            has_default_topology=bool(self._office.default_levels),
+            has_topology=self._shared.has_topology,
+            has_default_topology=bool(self._shared.default_levels),
             has_mnnvl=configuration.network.auto_mnnvl_enabled,
         )
 
@@ -124,8 +124,8 @@ class SetGuard:
     async def _levels(self, topology: str) -> Sequence[TopologyLevel] | None:
         if not topology:
             return None
-        if topology == names.DEFAULT_TOPOLOGY and self._office.default_levels:
-            return self._office.default_levels
+        if topology == names.DEFAULT_TOPOLOGY and self._shared.default_levels:
+            return self._shared.default_levels
         found = await self._reader.topology(topology)
         return found.spec.levels if found is not None else None
 
@@ -133,7 +133,7 @@ class SetGuard:
         """What the scheduler has to say; a scheduler that does not exist was complained about already."""
         given = (clique.spec.pod_spec.scheduler_name for clique in pcs.spec.template.cliques)
         try:
-            backend = self._office.backends.find(next((name for name in given if name), ""))
+            backend = self._shared.backends.find(next((name for name in given if name), ""))
         except BackendError:
             return []
         errors: list[FieldError] = []

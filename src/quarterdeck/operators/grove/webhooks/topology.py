@@ -6,7 +6,7 @@ from typing import Final
 
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.backends.contract import TopologyAware
-from quarterdeck.operators.grove.controllers.office import Office
+from quarterdeck.operators.grove.controllers.shared import SharedState
 from quarterdeck.operators.grove.types import ClusterTopologyBinding
 from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission, deny
@@ -19,8 +19,8 @@ __all__ = ["TopologyGuard"]
 class TopologyGuard:
     """Judges topologies."""
 
-    def __init__(self, office: Office) -> None:
-        self._office: Final = office
+    def __init__(self, shared: SharedState) -> None:
+        self._shared: Final = shared
 
     def webhooks(self) -> tuple[AdmissionWebhook, ...]:
         """What to serve."""
@@ -46,7 +46,7 @@ class TopologyGuard:
     def _check_bindings(self, topology: ClusterTopologyBinding) -> list[FieldError]:
         errors: list[FieldError] = []
         seen: set[str] = set()
-        backends, enabled = self._office.backends.backends, self._office.configuration.enabled_schedulers
+        backends, enabled = self._shared.backends.backends, self._shared.configuration.enabled_schedulers
         for index, binding in enumerate(topology.spec.scheduler_topology_bindings):
             # the path keeps the word that the field had before
             path = f"spec.schedulerTopologyReferences[{index}].schedulerName"

@@ -23,7 +23,7 @@ from quarterdeck.operators.grove.types import PodCliqueSet, PodGang, TopologyLev
 from quarterdeck.runtime.controller.source import Channel
 from quarterdeck.runtime.loop.clock import LoopClock
 
-__all__ = ["Hashes", "Office"]
+__all__ = ["Hashes", "SharedState"]
 
 _REMEMBERED: Final = 4096
 
@@ -36,7 +36,7 @@ class Hashes(msgspec.Struct, frozen=True):
     """By name of the clique."""
 
 
-class Office:
+class SharedState:
     """One per operator."""
 
     def __init__(
