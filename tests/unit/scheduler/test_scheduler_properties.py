@@ -243,12 +243,21 @@ def test_every_cluster_comes_to_rest_and_no_rule_is_broken_on_the_way(make: Make
         if seed % 8 == part:
             is_the_same_in_any_order(snapshot, settings, random.Random(seed))
         try:
-            one_cycle(snapshot, schedule(snapshot, settings))
-            # Nobody would finish the termination of pods that terminate, nor remove a gate.
-            gone = tuple(pod for pod in snapshot.pods if not pod.is_deleted)
-            comes_to_rest(replace(snapshot, pods=gone), replace(settings, actions=tuple(Action)))
+            no_rule_is_broken(snapshot, settings)
         except AssertionError as error:
             raise AssertionError(f"{make.__name__}({seed}): {error}") from error
+
+
+def test_a_shared_claim_that_moves_takes_all_its_pods_along() -> None:
+    """A cluster in which three of four pods stayed on a device that another claim was given."""
+    no_rule_is_broken(*claiming_cluster(1667))
+
+
+def no_rule_is_broken(snapshot: Snapshot, settings: Settings) -> None:
+    one_cycle(snapshot, schedule(snapshot, settings))
+    # Nobody would finish the termination of pods that terminate, nor remove a gate.
+    gone = tuple(pod for pod in snapshot.pods if not pod.is_deleted)
+    comes_to_rest(replace(snapshot, pods=gone), replace(settings, actions=tuple(Action)))
 
 
 def one_cycle(snapshot: Snapshot, result: CycleResult) -> None:

@@ -146,10 +146,11 @@ class Claims:
     ) -> bool:
         """Whether a claim could have these very devices."""
         if claim.is_in_use:
-            return self._can_join(claim, node, is_now)
+            # It has the same devices for all its pods, and others of them may have been promised new ones.
+            return claim.current == allocation and self._can_join(claim, node, is_now)
         if allocation is None or not self._can_keep(claim, allocation, node):
             return allocation is None
-        return not is_now or all(self._now.get(each) in (None, claim) for each in _devices(allocation))
+        return not is_now or self._is_idle(claim, allocation)
 
     def _plan(
         self, claims: Sequence[ClaimState], node: NodeState, is_now: bool
@@ -183,7 +184,13 @@ class Claims:
             return True
         if not _reaches(allocation, node):
             return False
-        return not is_now or all(self._now.get(each) in (None, claim) for each in _devices(allocation))
+        return not is_now or self._is_idle(claim, allocation)
+
+    def _is_idle(self, claim: ClaimState, allocation: Allocation) -> bool:
+        """Whether a claim could have devices at once: it gets others only when its own are given up."""
+        if claim.original not in (None, allocation):
+            return False
+        return all(self._now.get(each) in (None, claim) for each in _devices(allocation))
 
     def _can_keep(self, claim: ClaimState, allocation: Allocation, node: NodeState) -> bool:
         """Whether a claim that everybody leaves could go on with its devices."""

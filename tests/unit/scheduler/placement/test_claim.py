@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from quarterdeck.scheduler import CycleResult, Snapshot, schedule
-from quarterdeck.scheduler.decision import Bind
+from quarterdeck.scheduler.decision import Bind, Evict
 from quarterdeck.scheduler.device import (
     AllocatedDevice,
     Allocation,
@@ -131,6 +131,42 @@ def test_pods_that_terminate_keep_their_devices_until_they_are_gone() -> None:
     assert result.pods[snapshot.pods[1].key].state.value == "Pipelined"
     rest = run_to_rest(snapshot, Settings())
     assert next(each for each in rest.snapshot.claims if each.name == "b").allocation is not None
+
+
+def with_picky(scene: Scene, held: ClaimInfo, **pods: str) -> Snapshot:
+    """Two devices: somebody has the first, and a pod called ``first-0`` waits that can use no other."""
+    picky = claim("picky", DeviceRequestInfo(name="gpu", sort="zero"))
+    snapshot = cluster(scene, FOUR[:2], held, picky, first_0="picky", **pods)
+    sorts = {**snapshot.devices.sorts, "zero": (FOUR[0].id,)}
+    return replace(snapshot, devices=replace(snapshot.devices, sorts=sorts))
+
+
+def at_rest(snapshot: Snapshot) -> dict[str, Allocation | None]:
+    rest = run_to_rest(snapshot, Settings())
+    return {each.name: each.allocation for each in rest.snapshot.claims}
+
+
+def test_a_claim_gets_other_devices_only_when_it_has_given_up_its_own() -> None:
+    """Those who wait for it are not bound to others as long as somebody terminates with what it has."""
+    scene = Scene().node("n1", claimable_gpus=2).queue("q")
+    scene.group("old").pod("old", "n1", is_deleted=True)
+    scene.job("first", waiting=1, priority=100).job("g", waiting=2, least=1)
+    held = claim("shared", allocation=having("n1", 0), consumers=("old-0",))
+    snapshot = with_picky(scene, held, old_0="shared", g_0="shared", g_1="shared")
+    assert given(schedule(snapshot)) == {}
+    assert at_rest(snapshot) == {"shared": having("n1", 1), "picky": having("n1", 0)}
+
+
+def test_nobody_stays_on_devices_that_a_shared_claim_gives_up() -> None:
+    """When the first of its users is promised another device, the rest go with it."""
+    scene = Scene().node("n1", claimable_gpus=2).queue("q")
+    scene.job("first", waiting=1).job("g", "q", "n1", "n1", "n1")
+    held = claim("shared", allocation=having("n1", 0), consumers=("g-0", "g-1", "g-2"))
+    snapshot = with_picky(scene, held, g_0="shared", g_1="shared", g_2="shared")
+    result = schedule(snapshot)
+    assert given(result) == {}
+    assert {each.pod.name for each in result.decisions if isinstance(each, Evict)} == {"g-0", "g-1", "g-2"}
+    assert at_rest(snapshot) == {"shared": having("n1", 1), "picky": having("n1", 0)}
 
 
 def test_records_and_simulations_know_claims() -> None:
