@@ -197,10 +197,7 @@ class SharedState:
             self._queue_members(state)
 
     def _queue_members(self, state: PoolState) -> None:
-        """Those whose status is not what it should be; of a million that are found in order, none."""
-        self.subnets.queue_all(
-            member.key for member in list(state.members.values()) if not self.table.is_settled(member)
-        )
+        self.subnets.queue_all([member.key for member in state.members.values()])
 
     def queue_owners(self, entry: Entry) -> None:
         """Look at the claims of a Subnet again."""

@@ -116,7 +116,9 @@ def unsettled(shared: SharedState) -> Predicate:
     def is_unsettled(event: ObjectEvent[Any]) -> bool:
         if not event.is_initial:
             return True
-        return not shared.table.is_settled(shared.take_event(event))
+        status: SubnetStatus = event.object.status
+        is_whole = status.phase != names.ALLOCATED or bool(status.allocated_at)
+        return not is_whole or status.phase != shared.table.phase(shared.take_event(event))
 
     return Predicate("unsettled", create=is_unsettled)
 

@@ -9,7 +9,7 @@ import msgspec
 
 from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.operators.ipam import names
-from quarterdeck.operators.ipam.types import Subnet, SubnetPool, SubnetStatus
+from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 
 from .network import IPV6, InvalidCidr, Network, parse
 from .occupancy import Rank
@@ -34,8 +34,6 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     created: str
     version: int
     """Resource version, 0 if it is no number."""
-    phase: str = ""
-    """As its status has it; empty where the status lacks anything else."""
 
     @property
     def key(self) -> Key:
@@ -122,12 +120,7 @@ def member_of(subnet: Subnet) -> Member | None:
         cluster_id=spec.cluster_id,
         created=intern(_date(metadata)),
         version=version_number(metadata.resource_version),
-        phase=intern(_settled_phase(subnet.status)),
     )
-
-
-def _settled_phase(status: SubnetStatus) -> str:
-    return status.phase if status.phase != names.ALLOCATED or status.allocated_at else ""
 
 
 def pool_facts(pool: SubnetPool) -> PoolFacts:

@@ -111,10 +111,6 @@ class PoolTable:
             return None
         return names.ALLOCATED if state.is_good(member) else names.FAILED
 
-    def is_settled(self, member: Member | None) -> bool:
-        """Whether the status of a Subnet shows what it should."""
-        return member is not None and member.phase == self.phase(member)
-
     def put_subnet(self, uid: str, member: Member | None) -> None:
         """A Subnet is like this; ``None`` if it names no pool (any more)."""
         if uid in self._gone:
