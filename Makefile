@@ -27,9 +27,10 @@ demo: $(STAMP) ## run the main job on the embedded server (ARGS=--once ends by i
 up: $(STAMP) ## embedded server, controllers and operators, by one command
 	@$(BIN)/quarterdeck up $(ARGS)
 
-# files in the order of their folders: those with few, long tests come first and do not wait for each other
+# files in the order of their folders: those with few, long tests come first and do not wait for each other;
+# many of them wait for processes, so that two cores serve four workers
 test: $(STAMP) ## all tests
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 properties: $(STAMP) ## the scheduler's properties over ten thousand random clusters
 	@QUARTERDECK_CLUSTERS=10000 $(BIN)/python -m pytest --numprocesses 2 tests/unit/scheduler/test_scheduler_properties.py $(ARGS)

@@ -458,14 +458,13 @@ CHILDREN = [
         expect(names={"PodGang": [], "PodClique": []}, podCount={"count": 0}),
     ),
     life(
-        "a-group-keeps-its-minimum",
+        "a-group-may-go-below-its-minimum-and-its-gang-stays",
         QUIET,
         apply(workload()),
         SETTLE,
         scale(GROUP, "w-0-sg-x", 1),
-        expect(
-            errorContains="spec.replicas: Invalid value: 1: must be greater than or equal to minAvailable"
-        ),
+        SETTLE,
+        expect(podGang={"name": "w-0", "podReferenceCounts": {A: 2}}),
     ),
     life(
         "what-is-deleted-comes-back-and-what-is-gone-leaves-nothing",
