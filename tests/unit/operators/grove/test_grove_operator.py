@@ -42,7 +42,7 @@ from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import OperatorEnvironment, OperatorWebhooks
 from quarterdeck.testing import EventLog, TestCluster, eventually, run_until_idle
 from quarterdeck.wire.http import Request
-from tests.harness.grove.guard import make_office
+from tests.harness.grove.guard import make_shared
 
 from .grovekit import NOW, NS, Grove, clique, group, light_definitions, pcs, running, set_ready
 
@@ -250,7 +250,7 @@ async def test_a_gang_without_a_label_belongs_to_the_scheduler_of_its_pods() -> 
             await grove.settle()
         gang = await cluster.client.get(PodGang, "old-0", NS)
         await cluster.client.patch(gang, MergePatch({"metadata": {"labels": {names.SCHEDULER_NAME: None}}}))
-        shared = await make_office(cluster.client, {}, known.registry)
+        shared = await make_shared(cluster.client, {}, known.registry)
         await cluster.reconcile_once(set_controller(shared), Key(NS, "old"))
         untold = await cluster.client.get(PodGang, "old-0", NS)
         assert names.SCHEDULER_NAME not in untold.metadata.labels
