@@ -91,7 +91,7 @@ def test_a_reader_finds_out_why_a_gang_waits_and_what_would_start_it(page: Brows
 
 @needs_chromium
 def test_gpus_have_the_colours_of_their_gangs(page: Browser) -> None:
-    # more than one cell a GPU while a pod that goes and the one that follows are both on the node
+    # not exactly 128: some runs never showed that number, and the cause is not known
     page.wait("document.querySelectorAll('.cell').length >= 128")
     page.wait("document.querySelectorAll('.cell i').length >= 104")
     colours = page.evaluate(
