@@ -30,6 +30,7 @@ class Running:
         )
         self.line = self.process.stdout.readline()
         assert self.line.startswith("ready: https://127.0.0.1:"), self.process.stderr.read()
+        self.hint = self.process.stdout.readline()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -59,9 +60,10 @@ class Running:
                 return error.code, error.read().decode()
 
 
-def test_it_prints_one_ready_line_and_ends_with_zero_on_sigterm(tmp_path: Path) -> None:
+def test_it_prints_two_lines_when_ready_and_ends_with_zero_on_sigterm(tmp_path: Path) -> None:
     with Running(kubeconfig=tmp_path / "kubeconfig") as server:
         assert server.line.strip().endswith(str(tmp_path / "kubeconfig"))
+        assert server.hint.startswith("try: kubectl --context ")
         server.process.send_signal(signal.SIGTERM)
         output, _ = server.process.communicate(timeout=60)
         assert server.process.returncode == 0
