@@ -20,7 +20,6 @@ from quarterdeck.wire.http import RawStream, Request, Response, text
 
 from .remote import (
     COMMAND_PROTOCOLS,
-    RawBytes,
     Remote,
     SpdyRemote,
     StreamOptions,
@@ -60,7 +59,7 @@ def take_command(request: Request, serve: Serve) -> Response:
             return text(403, "unable to upgrade: none of the stream protocols is supported\n")
 
         async def by_spdy(stream: RawStream) -> None:
-            remote = SpdyRemote(SpdySession(RawBytes(stream)), options)
+            remote = SpdyRemote(SpdySession(stream), options)
             with suppress(StreamClosed, TimeoutError):
                 await remote.open()
                 await remote.finish(await serve(remote, options))

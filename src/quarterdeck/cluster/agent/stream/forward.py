@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from quarterdeck.errors import StreamClosed, TransportError
-from quarterdeck.wire.http import RawStream, Request, Response, text
+from quarterdeck.wire.http import ByteStream, RawStream, Request, Response, relay, text
 
-from .remote import RawBytes
 from .spdy import SpdySession, SpdyStream
 from .websocket import WebSocket, accept_headers, choose_protocol, is_websocket
 
@@ -48,7 +47,7 @@ def take_forward(request: Request, host: str, pod: str) -> Response:
     if request.header("upgrade").lower() == "spdy/3.1":
 
         async def by_spdy(stream: RawStream) -> None:
-            await _serve_spdy(RawBytes(stream), host, pod)
+            await _serve_spdy(stream, host, pod)
 
         headers = [
             ("Upgrade", "SPDY/3.1"),
@@ -89,7 +88,7 @@ def _problem(pod: str, port: int, error: Exception) -> str:
     return f"error forwarding port {port} to pod {pod}: failed to connect: {words.lower()}"
 
 
-async def _serve_spdy(carrier: Any, host: str, pod: str) -> None:
+async def _serve_spdy(carrier: ByteStream, host: str, pod: str) -> None:
     """Streams come in pairs, one for data and one for errors, with the number of their request."""
     session = SpdySession(carrier)
     pairs: dict[str, dict[str, SpdyStream]] = {}
@@ -123,30 +122,11 @@ async def _forward_streams(session: SpdySession, pair: dict[str, SpdyStream], ho
         except (OSError, TimeoutError) as problem:
             await error.send(_problem(pod, port, problem).encode())
         else:
-            await _join(data, reader, writer)
+            await relay(data, reader, writer)
         await error.finish()
         await data.finish()
     await session.forget(data)
     await session.forget(error)
-
-
-async def _join(stream: SpdyStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    async def inward() -> None:
-        with suppress(OSError):
-            while data := await stream.read():
-                writer.write(data)
-                await writer.drain()
-            writer.write_eof()
-
-    sending = asyncio.get_running_loop().create_task(inward())
-    try:
-        with suppress(OSError):
-            while data := await reader.read(_CHUNK):
-                await stream.send(data)
-    finally:
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-        writer.close()
 
 
 class _ChannelForward:
