@@ -70,12 +70,14 @@ async def _serve(manager: Manager) -> None:
 
 
 class OperatorRun:
-    """One instance of an operator on a cluster, with a link, metrics and events of its own; its webhooks are not served::
+    """One instance of an operator on a cluster, with a link, metrics and events of its own::
 
     operator = OperatorRun(cluster, MyOperator(), {"replicas": 2}, plan=FaultPlan.storm(7))
     async with operator.running():
         await cluster.client.create(…)
         await operator.settle()
+
+    Its webhooks are not served; ``TestCluster.serve_webhooks`` does that.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -36,7 +36,7 @@ class Kubectl:
         self._folder: Final = folder
 
     async def run(self, command: str) -> str:
-        """Carry a command out and return what it prints; raises CommandError for one that it does not know."""
+        """Carry a command out and return what it prints; raises CommandError for one it does not know."""
         words = shlex.split(command)
         if words[:1] != ["kubectl"]:
             raise CommandError(f"{command}: a story runs kubectl only")
@@ -44,12 +44,12 @@ class Kubectl:
         lines = [line async for line in self._lines(arguments)]
         return "\n".join(lines)
 
-    async def list(self, command: str) -> list[DynamicObject]:
+    async def get(self, command: str) -> list[DynamicObject]:
         """The objects that `kubectl get` with these words shows."""
         arguments = _parser(command).parse_intermixed_args(["get", *shlex.split(command)])
         return [obj for name in arguments.resource.split(",") for obj in await self._objects(name, arguments)]
 
-    async def _lines(self, arguments: argparse.Namespace) -> Any:
+    async def _lines(self, arguments: argparse.Namespace) -> AsyncIterator[str]:
         match arguments.verb:
             case "apply":
                 for document in load(self._folder / arguments.file):

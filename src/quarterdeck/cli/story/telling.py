@@ -40,7 +40,7 @@ class Teller:
         """Do one step."""
         yield step.title
         for name, finding in step.let.items():
-            objects = await self._kubectl.list(self._text(finding.get))
+            objects = await self._kubectl.get(self._text(finding.get))
             self._found[name] = value_at(objects[0].to_dict(), finding.field) if objects else ""
         yield textwrap.fill(self._text(step.why), _WIDTH)
         for line in step.run:
@@ -65,7 +65,7 @@ class Teller:
         """What is not as it should be yet; empty if all is."""
         for each in step.until:
             wanted = self._expectation(each)
-            objects = await self._kubectl.list(wanted.get)
+            objects = await self._kubectl.get(wanted.get)
             count = sum(wanted.fits(obj.to_dict()) for obj in objects)
             if count != wanted.count:
                 such = f" with {_words(wanted.where)}" if wanted.where else ""
