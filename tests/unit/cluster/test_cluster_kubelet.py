@@ -65,6 +65,20 @@ async def states(client: Client, name: str = "p") -> list[str]:
     return told
 
 
+async def test_addresses_are_of_the_range_of_the_node_until_none_is_left(client: Client) -> None:
+    pod_range = {"spec": {"podCIDR": "10.9.0.0/30", "podCIDRs": ["10.9.0.0/30"]}}
+    await client.patch(await client.get(Node, NODE), MergePatch(pod_range))
+    for name in ("a", "b", "c"):
+        await client.create(pod(name))
+        await asyncio.sleep(1)
+    found = [(await read(client, name)).status for name in ("a", "b", "c")]
+    assert [each.pod_ip for each in found] == ["10.9.0.1", "10.9.0.2", ""]
+    assert [each.phase for each in found] == ["Running", "Running", "Pending"]
+    await client.delete(Pod, "a", NAMESPACE)
+    await asyncio.sleep(60)
+    assert (await read(client, "c")).status.pod_ip == "10.9.0.1"
+
+
 async def test_nodes_are_ready_and_alive(client: Client) -> None:
     found = (await client.list(Node)).items
     assert [each.metadata.name for each in found] == ["node-0", "node-1"]

@@ -54,6 +54,8 @@ _TELLS_PER_SECOND: Final = 5.0
 _ADDRESSES: Final = ipaddress.ip_network("10.128.0.0/9")
 _NO_ADDRESS: Final = "127.0.0.1"
 _ENDED: Final = ("Succeeded", "Failed")
+_NO_ROOM: Final = 5.0
+"""Seconds until a pod tries again to get an address of its node's range."""
 
 
 class _Memory(msgspec.Struct):
@@ -63,6 +65,8 @@ class _Memory(msgspec.Struct):
     began: float
     """When its stage began."""
     ip: str = ""
+    is_told: bool = False
+    """Whether it was told that there is no address for it."""
     settled: str = ""
     """The version of the pod at which nothing more will happen by itself; empty if something will."""
 
@@ -121,6 +125,14 @@ class Kubelet(Reconciler[Pod]):
         memory = self._recall(pod, now)
         script = self._overrides.get(ctx.key) or self._behavior.script(pod)
         place = self._place(ctx.cache, pod, node, memory)
+        if not place.pod_ip and not pod.metadata.is_deleting:
+            if not memory.is_told:
+                text = (
+                    f"failed to set up the network: no IP addresses available in range {node.spec.pod_cidr}"
+                )
+                ctx.event("Warning", "FailedCreatePodSandBox", text)
+                memory.is_told = True
+            return Requeue(after=_NO_ROOM)
         life = Life(script, self._behavior, place, now=now, gate=self._init_gate)
         if pod.metadata.is_deleting:
             return await self._stop(ctx, life)
@@ -234,15 +246,21 @@ class Kubelet(Reconciler[Pod]):
         if pod.spec.host_network is True:
             return Place(host_ip=host, pod_ip=host)
         if not memory.ip:
-            memory.ip = self._take_address(cache)
+            memory.ip = self._take_address(cache, node.spec.pod_cidr)
         return Place(host_ip=host, pod_ip=memory.ip)
 
-    def _take_address(self, cache: Cache) -> str:
-        """An address that no other pod has."""
+    def _take_address(self, cache: Cache, pod_range: str) -> str:
+        """An address that no other pod has, of the node's range if it has one; empty if there is none."""
         if self._addresses is None:  # pods may be older than this process
             informer = cache.informer(Pod)
             pods = map(informer.decoder(Pod).once, informer.entries())
             self._addresses = {pod.status.pod_ip for pod in pods if pod.status.pod_ip}
+        if pod_range:
+            hosts = map(str, ipaddress.ip_network(pod_range, strict=False).hosts())
+            address = next((each for each in hosts if each not in self._addresses), "")
+            if address:
+                self._addresses.add(address)
+            return address
         while True:
             self._next_address += 1
             if self._next_address >= int(_ADDRESSES.broadcast_address):
