@@ -14,7 +14,7 @@ from typing import Any, Final
 __all__ = ["Entry", "docker_archive", "layer", "oci_layout", "packed"]
 
 Entry = bytes | str | tuple[str, Any]
-"""A file's content, a symbolic link's target, or a kind (``dir``, ``hard``, ``fifo``, ``file``) and its rest."""
+"""A file's content, a link's target, or a kind (``dir``, ``hard``, ``fifo``, ``file``) and the rest."""
 INDEX: Final = "application/vnd.oci.image.index.v1+json"
 MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 

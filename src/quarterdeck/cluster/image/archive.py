@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final, NamedTuple, Protocol
+from typing import IO, Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -237,7 +237,8 @@ def _check(name: str, source: _Hashing, descriptor: Descriptor) -> None:
 def _decompressed(source: _Hashing, name: str) -> Readable:
     start = source.peek(4)
     if start.startswith(b"\x1f\x8b"):
-        return gzip.GzipFile(mode="rb", fileobj=source)
+        packed: Any = source  # it is only read from, forwards
+        return gzip.GzipFile(mode="rb", fileobj=packed)
     if start == _ZSTD:
         raise ImageError(f"layer {name} is compressed with zstd, which is not read here: save it with gzip")
     return source
