@@ -17,6 +17,7 @@ import msgspec
 from quarterdeck.api import Key, Time, value_or
 from quarterdeck.api.k8s import Node, Pod, PodStatus
 from quarterdeck.cluster.node import names
+from quarterdeck.cluster.node.admission import rejection
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.happening import happenings
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
@@ -121,6 +122,9 @@ class Kubelet(Reconciler[Pod]):
         if pod.metadata.is_deleting:
             return await self._stop(ctx, life)
         before = _mark(pod)
+        if stage_of(pod) is Stage.NEW and (refused := _refused(ctx, pod, now)) is not None:
+            await self._write(ctx, refused)
+            return None
         step = life.advance(pod, now - memory.began)
         if step.status is not None:
             if script.mistakes and stage_of(pod) is Stage.NEW:
@@ -250,6 +254,13 @@ async def _simulated_node(ctx: Context[Pod], name: str) -> Node | None:
         return None
     is_ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     return node if is_ready else None
+
+
+def _refused(ctx: Context[Pod], pod: Pod, now: float) -> PodStatus | None:
+    """The status of a pod that its node cannot take."""
+    return rejection(
+        pod, lambda: ctx.cache.lookup(Pod, node_name(pod.spec.node_name)), Time.of_timestamp(now)
+    )
 
 
 async def _store(ctx: Context[Pod], status: PodStatus) -> bool:
