@@ -450,3 +450,26 @@ async def test_pods_that_ran_before_the_kubelet_started_keep_their_room(
     await asyncio.sleep(1)
     assert (await read(client, "b")).status.reason == "OutOfnvidia.com/gpu"
     assert (await read(client, "a")).status.phase == "Running"
+
+
+async def test_a_pod_whose_host_port_is_taken_is_rejected(client: Client, recorder: EventLog) -> None:
+    def listening(name: str, **port: object) -> Any:
+        ports = [{"containerPort": 80, "hostPort": 80, **port}]
+        return pod(name, containers=[{"name": "c", "image": "x", "ports": ports}])
+
+    await client.create(listening("first"))
+    await asyncio.sleep(1)
+    await client.create(listening("second", hostIP="10.0.0.1"))
+    await client.create(listening("other-protocol", protocol="UDP"))
+    await asyncio.sleep(1)
+    phases = {each.metadata.name: each.status.phase for each in (await client.list(Pod)).items}
+    assert phases == {"first": "Running", "second": "Failed", "other-protocol": "Running"}
+    text = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    found = await read(client, "second")
+    assert (found.status.reason, found.status.message) == ("NodePorts", f"Pod was rejected: {text}")
+    assert ("Warning", "NodePorts", text) in [(each.type, each.reason, each.note) for each in recorder.events]
+    await client.delete(Pod, "first", NAMESPACE)
+    await asyncio.sleep(1)
+    await client.create(listening("third"))
+    await asyncio.sleep(1)
+    assert (await read(client, "third")).status.phase == "Running"

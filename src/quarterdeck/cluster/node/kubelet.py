@@ -17,11 +17,12 @@ import msgspec
 from quarterdeck.api import Key, Time, to_dict, value_or
 from quarterdeck.api.k8s import Node, Pod, PodStatus
 from quarterdeck.cluster.node import names
+from quarterdeck.cluster.node.admission import Rejection, port_rejection
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.happening import happenings
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
 from quarterdeck.cluster.node.registration import is_failed
-from quarterdeck.cluster.node.room import NodeRoom, Rejection, amounts_wanted, whole_amounts
+from quarterdeck.cluster.node.room import NodeRoom, amounts_wanted, whole_amounts
 from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
@@ -139,7 +140,7 @@ class Kubelet(Reconciler[Pod]):
         if stage_of(pod) is Stage.NEW:
             rejection = self._admit(ctx.cache, pod, node)
             if rejection is not None:
-                await self._reject(ctx, rejection)
+                await self._write(ctx, rejection.status(pod, Time.of_timestamp(now)))
                 return None
         before = _mark(pod)
         step = life.advance(pod, now - memory.began)
@@ -228,17 +229,11 @@ class Kubelet(Reconciler[Pod]):
             there = cache.lookup(Pod, node_name(name))
             started = [each for each in there if stage_of(each) not in (Stage.NEW, Stage.ENDED)]
             self._room.count(name, ((each.key, amounts_wanted(to_dict(each))) for each in started))
+        taken = port_rejection(pod, lambda: cache.lookup(Pod, node_name(name)))
+        if taken is not None:
+            return taken
         offered = whole_amounts(node.status.allocatable)
         return self._room.admit(pod.key, name, amounts_wanted(to_dict(pod)), offered)
-
-    async def _reject(self, ctx: Context[Pod], rejection: Rejection) -> None:
-        """A pod for which there is no room ends before it begins."""
-        message = f"Pod was rejected: {rejection.message}"
-        status = ctx.obj.status.evolve(phase="Failed", reason=rejection.reason, message=message)
-        if await self._write(ctx, status) and self._recorder is not None:
-            self._recorder.event(
-                ctx.obj, "Warning", rejection.reason, "Run", rejection.message, host=ctx.obj.spec.node_name
-            )
 
     def _place(self, cache: Cache, pod: Pod, node: Node, memory: _Memory) -> Place:
         internal = (each.address for each in node.status.addresses if each.type == "InternalIP")

@@ -8,23 +8,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from quarterdeck.api import Key, Quantity
 from quarterdeck.api.quota import pod_requests
+from quarterdeck.cluster.node.admission import Rejection
 
-__all__ = ["NodeRoom", "Rejection", "amounts_wanted", "whole_amounts"]
+__all__ = ["NodeRoom", "amounts_wanted", "whole_amounts"]
 
 _PODS: Final = "pods"
 _FIRST: Final = (_PODS, "cpu", "memory", "ephemeral-storage")
 """What is looked at first, in this order."""
-
-
-class Rejection(NamedTuple):
-    """Why a pod is not started."""
-
-    reason: str
-    message: str
 
 
 def whole_amounts(amounts: Mapping[str, Quantity]) -> dict[str, int]:

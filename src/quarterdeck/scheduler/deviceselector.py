@@ -13,7 +13,7 @@ from typing import Any, Final
 from quarterdeck.cel import BOOL, DYN, CelCompileError, CelRuntimeError, Environment, Program
 from quarterdeck.cel.library import quantity, semver
 from quarterdeck.errors import SchemaError
-from quarterdeck.operators.kai.logic.device import Slice
+from quarterdeck.scheduler.deviceintake import Slice
 
 __all__ = ["DeviceSelectors"]
 
