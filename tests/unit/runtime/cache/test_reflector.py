@@ -214,7 +214,7 @@ async def test_in_the_stream_backs_off_and_resumes_without_a_list() -> None:
 async def test_what_came_in_one_piece_with_an_error_is_not_asked_for_again() -> None:
     async with widget_cluster("a") as api, running(api.link) as cache:
         recorder = await start(cache)
-        api.link.plan.add(LoseEvents(times=1))
+        api.link.plan.add(LoseEvents(types=frozenset({"ADDED"}), times=1))
         written = await api.put(Widget, "b")
         await asyncio.sleep(1)
         assert recorder.texts == ["+ai"]
