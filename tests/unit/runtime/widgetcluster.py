@@ -58,8 +58,13 @@ class WidgetCluster:
             written = await self.client.update(DynamicObject(doc))
         if "status" in fields:
             doc["metadata"] = {**place, "resourceVersion": written.metadata.resource_version}
-            written = await self.client.update_status(DynamicObject(doc))
+            written = await self.client.subresource("status").update(DynamicObject(doc))
         return written
+
+    async def fill(self, *names: str, **fields: Any) -> None:
+        """Put some widgets that are alike."""
+        for name in names:
+            await self.put(Widget, name, **fields)
 
     async def remove(self, kind: type[Resource], name: str, namespace: str = "ns") -> None:
         """Delete an object."""
@@ -80,8 +85,7 @@ async def widget_cluster(*names: str, plan: FaultPlan | None = None) -> AsyncIte
     """A cluster of its own with some widgets in the namespace ``ns``."""
     async with TestCluster(crds=[Widget]) as cluster:
         made = WidgetCluster(cluster, cluster.link(plan, name="under test"))
-        for name in names:
-            await made.put(Widget, name)
+        await made.fill(*names)
         yield made
 
 
