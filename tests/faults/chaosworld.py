@@ -23,6 +23,7 @@ import msgspec
 from quarterdeck.api.invariant import Broken
 from quarterdeck.api.k8s import Lease, Node
 from quarterdeck.cli.check import find_broken, installed_invariants
+from quarterdeck.cli.storagecheck import find_storage_faults
 from quarterdeck.cli.story.telling import Teller
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.node.names import FAILED
@@ -268,6 +269,7 @@ async def _tell(seed: int) -> Report:
             async for _ in teller.take(world.story.steps[-1]):
                 pass  # what it waits for holds, or comes to hold again
             chaos.note(await find_broken(client, installed_invariants(), settle=SETTLE))
+            chaos.note(await find_storage_faults(client))
             for job in await client.list(TrainJob):
                 ended = [each.type for each in job.status.conditions if each.status == "True"]
                 if "Failed" in ended:
