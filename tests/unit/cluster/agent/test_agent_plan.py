@@ -128,7 +128,11 @@ def test_the_status_of_a_container_that_backs_off() -> None:
 def test_reasons_of_ends() -> None:
     def reason(**more: Any) -> str:
         made = make_status(
-            pod("a", restartPolicy="Never"), sight(a=ended(137, **more)), ip="", host="127.0.0.1", runtime="process"
+            pod("a", restartPolicy="Never"),
+            sight(a=ended(137, **more)),
+            ip="",
+            host="127.0.0.1",
+            runtime="process",
         )
         return made.container_statuses[0].state.terminated.reason
 
@@ -139,7 +143,13 @@ def test_reasons_of_ends() -> None:
 
 def test_last_words_of_all_containers_fit() -> None:
     long = ended(1, message="x" * 12_000)
-    made = make_status(pod("a", "b", restartPolicy="Never"), sight(a=long, b=long), ip="", host="127.0.0.1", runtime="process")
+    made = make_status(
+        pod("a", "b", restartPolicy="Never"),
+        sight(a=long, b=long),
+        ip="",
+        host="127.0.0.1",
+        runtime="process",
+    )
     lengths = [len(each.state.terminated.message) for each in made.container_statuses]
     assert lengths == [6144, 6144]
 
