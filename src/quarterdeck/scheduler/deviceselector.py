@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from quarterdeck.apiserver.cel import BOOL, DYN, CelCompileError, CelRuntimeError, Environment, Program
-from quarterdeck.apiserver.cel.library import quantity, semver
+from quarterdeck.cel import BOOL, DYN, CelCompileError, CelRuntimeError, Environment, Program
+from quarterdeck.cel.library import quantity, semver
 from quarterdeck.errors import SchemaError
 from quarterdeck.scheduler.deviceintake import Slice
 

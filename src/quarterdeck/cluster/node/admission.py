@@ -1,4 +1,4 @@
-"""Whether a kubelet takes a pod that somebody sent to its node: host ports that another pod has. Pure."""
+"""Why a kubelet does not take a pod that was sent to its node; here: host ports that are taken. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,25 @@ from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.cluster.node.podstatus import is_sidecar
 from quarterdeck.scheduler.snapshot import HostPort
 
-__all__ = ["REJECTED", "rejection"]
+__all__ = ["REJECTED", "Rejection", "port_rejection"]
 
 REJECTED: Final = "Pod was rejected: "
 _REASON: Final = "NodePorts"
 _TEXT: Final = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 _ANY: Final = ("", HostPort.ANY, "::")
 _ENDED: Final = ("Succeeded", "Failed")
+
+
+class Rejection(NamedTuple):
+    """Why a pod is not started."""
+
+    reason: str
+    message: str
+
+    def status(self, pod: Pod, now: Time) -> PodStatus:
+        """The status of the pod, which ends before it begins."""
+        message = f"{REJECTED}{self.message}"
+        return pod.status.evolve(phase="Failed", reason=self.reason, message=message, start_time=now)
 
 
 class _Port(NamedTuple):
@@ -29,8 +41,8 @@ class _Port(NamedTuple):
         return is_same and (self.address == other.address or self.address in _ANY or other.address in _ANY)
 
 
-def rejection(pod: Pod, others: Callable[[], Iterable[Pod]], now: Time) -> PodStatus | None:
-    """The status of a pod whose ports others of its node have; none if it may run. Few pods have ports."""
+def port_rejection(pod: Pod, others: Callable[[], Iterable[Pod]]) -> Rejection | None:
+    """What is said of a pod whose ports others of its node have. Few pods have ports."""
     wanted = _ports(pod)
     if not wanted:
         return None
@@ -38,9 +50,7 @@ def rejection(pod: Pod, others: Callable[[], Iterable[Pod]], now: Time) -> PodSt
         if other.key == pod.key or other.status.phase in _ENDED or not other.status.start_time:
             continue
         if any(mine.clashes(theirs) for theirs in _ports(other) for mine in wanted):
-            return pod.status.evolve(
-                phase="Failed", reason=_REASON, message=f"{REJECTED}{_TEXT}", start_time=now
-            )
+            return Rejection(_REASON, _TEXT)
     return None
 
 
