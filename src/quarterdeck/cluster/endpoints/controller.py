@@ -7,7 +7,8 @@ from typing import Any, Final
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Endpoints, Pod, Service
 from quarterdeck.cluster.endpoints import names
-from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods, is_selected, pods_of
+from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods
+from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected, pods_of
 from quarterdeck.cluster.endpoints.subset import (
     MOST_ADDRESSES,
     endpoints_labels,
@@ -125,6 +126,7 @@ def endpoints_controller() -> Controller[Service]:
     return (
         Builder(Service, name=NAME)
         .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
+        .indexes(Service, *SERVICE_INDEXES)
         .watches(Endpoints, to=for_object, predicates=[_LEFT_OVER_OR_GONE])
         .rbac(
             Rule(

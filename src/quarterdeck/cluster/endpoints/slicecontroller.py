@@ -16,7 +16,8 @@ from quarterdeck.cluster.endpoints.plan import (
     plan_slices,
     ports_of,
 )
-from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods, is_selected, pods_of
+from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods
+from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected, pods_of
 from quarterdeck.cluster.endpoints.trigger import TriggerTimes, with_trigger
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.podset.podview import Views
@@ -165,6 +166,7 @@ def endpointslice_controller() -> Controller[Service]:
     return (
         Builder(Service, name=NAME)
         .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
+        .indexes(Service, *SERVICE_INDEXES)
         .watches(EndpointSlice, to=_service_of, predicates=[_NEWS], delay=lambda _: _SLICE_DELAY)
         .watches(Node, predicates=[_NEVER])
         .indexes(EndpointSlice, _by_service)
