@@ -16,7 +16,7 @@ import argparse
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Namespace, Pod
 from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.cluster import cluster_in_one_process
-from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.client import Bookmark, Client, InProcessTransport
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
@@ -197,11 +197,13 @@ class _Seen(NamedTuple):
     running: set[str]
 
 
-async def _progress(client: Client) -> AsyncIterator[_Seen]:
+async def _progress(client: Client) -> AsyncGenerator[_Seen]:
     """Names of the pods whose gates are lifted and that run, after each change of one."""
     seen = _Seen(set(), set())
     async with client.watch(Pod.type_info.gvk, namespace="default") as events:
         async for event in events:
+            if isinstance(event, Bookmark):
+                continue
             pod = event.object
             name = pod["metadata"]["name"]
             if not pod["spec"].get("schedulingGates"):

@@ -36,8 +36,10 @@ __all__ = ["NAME", "endpoints_controller"]
 
 NAME: Final = "endpoints-controller"
 _WORKERS: Final = 5
+_PERIOD: Final = 0.1
+"""Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
 _PERIOD_PER_POD: Final = 0.0001
-"""Seconds for which changes of pods are gathered, for each pod of a Service."""
+"""Added to it for each pod of a Service."""
 
 
 class _EndpointsReconciler(Reconciler[Service]):
@@ -47,7 +49,7 @@ class _EndpointsReconciler(Reconciler[Service]):
 
     def batch_period(self, key: Key) -> float:
         views = self._views.get(key)
-        return len(views) * _PERIOD_PER_POD if views is not None else 0.0
+        return _PERIOD + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """The Endpoints of a Service go with it, whoever made them."""

@@ -38,8 +38,10 @@ __all__ = ["NAME", "endpointslice_controller"]
 
 NAME: Final = "endpointslice-controller"
 _WORKERS: Final = 5
+_PERIOD: Final = 0.1
+"""Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
 _PERIOD_PER_POD: Final = 0.0001
-"""Seconds for which changes of pods are gathered, for each pod of a Service."""
+"""Added to it for each pod of a Service."""
 _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 1000.0
 _SLICE_DELAY: Final = 1.0
@@ -54,7 +56,7 @@ class _SliceReconciler(Reconciler[Service]):
 
     def batch_period(self, key: Key) -> float:
         views = self._views.get(key)
-        return len(views) * _PERIOD_PER_POD if views is not None else 0.0
+        return _PERIOD + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a Service; its slices go by garbage collection."""
