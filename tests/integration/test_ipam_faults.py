@@ -132,7 +132,7 @@ async def crash_at(cluster: TestCluster, write: int, *, after: bool) -> None:
         async def aclose(self) -> None:
             await inner.aclose()
 
-    operator.link._inner = Dying()  # type: ignore[misc, assignment]
+    operator.link._inner = Dying()  # type: ignore[assignment]
     async with operator.manager, asyncio.TaskGroup() as group:
         task = group.create_task(operator.manager.serve())
         waiting = group.create_task(crashed.wait())

@@ -1,8 +1,8 @@
 """Fault plans: what goes wrong between a client and the cluster, the same way every time.
 
 A plan is a seed and some rules. Each rule says what happens, how often (``rate``), to which requests
-(``verbs``, ``resources``, ``subresource``, ``nth``) and when (``since``, ``until``: seconds after the first
-request of the plan)::
+(``verbs``, ``resources``, ``subresource``, ``parameter``, ``nth``) and when (``since``, ``until``: seconds
+after the first request of the plan)::
 
     plan = FaultPlan(
         7,
@@ -38,6 +38,7 @@ __all__ = [
     "FaultPlan",
     "Latency",
     "LoseAnswer",
+    "LoseEvents",
     "Refuse",
     "RefuseConnection",
     "RepeatEvents",
@@ -64,6 +65,8 @@ class RequestTarget(msgspec.Struct, frozen=True):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    parameters: frozenset[str] = frozenset()
+    """Names of the query parameters: ``limit``, ``sendInitialEvents``."""
 
 
 class Rule(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     """Only these resources; none means all."""
     subresource: str | None = None
     """Only this subresource; empty for objects as a whole, ``None`` means all."""
+    parameter: str = ""
+    """Only requests with this query parameter; empty means all.
+
+    ``Refuse(422, parameter="sendInitialEvents")`` is a server that does not stream lists.
+    """
     nth: int = 0
     """Only the n-th request (from 1) that fits verbs and resources; 0 means any."""
     times: int = 0
@@ -137,6 +145,8 @@ class WatchError(Rule, frozen=True):
 
     code: int
     after: Span
+    retry_after: int = 0
+    """Seconds that the error asks to wait; 0 leaves them out."""
 
     @property
     def label(self) -> str:
@@ -150,11 +160,22 @@ class SilenceWatch(Rule, frozen=True):
     after: Span
 
 
-class RepeatEvents(Rule, frozen=True):
+class _EventRule(Rule, frozen=True, kw_only=True):
+    """What strikes single events of a watch."""
+
+    types: frozenset[str] = frozenset()
+    """Only events of these types (``ADDED``, ``BOOKMARK`` …); none means all."""
+
+
+class RepeatEvents(_EventRule, frozen=True):
     """Each event of a watch arrives twice, with the chance of ``rate``."""
 
 
-class DelayEvents(Rule, frozen=True):
+class LoseEvents(_EventRule, frozen=True):
+    """Events of a watch never arrive, with the chance of ``rate``, and the stream goes on."""
+
+
+class DelayEvents(_EventRule, frozen=True):
     """The events of a watch arrive later by this time, in their order."""
 
     seconds: Span
@@ -164,6 +185,7 @@ RequestFault: TypeAlias = Refuse | RefuseConnection | LoseAnswer | Break
 WatchEnd: TypeAlias = CutWatch | WatchError | SilenceWatch
 _REQUEST: Final = (Refuse, RefuseConnection, LoseAnswer, Break)
 _END: Final = (CutWatch, WatchError, SilenceWatch)
+_EVENT: Final = (RepeatEvents, LoseEvents, DelayEvents)
 
 
 class FaultPlan:
@@ -220,26 +242,30 @@ class FaultPlan:
         """A watch ended as ``watch_end`` had said."""
         self.struck[rule.label] += 1
 
-    def event_delay(self, target: RequestTarget, now: float) -> float:
-        """Seconds by which the next events of a watch are late."""
-        return sum(self._draw(rule.seconds) for rule in self._strikes(target, now, DelayEvents))
+    def event_delay(self, target: RequestTarget, type: str, now: float) -> float:
+        """Seconds by which the next event of a watch is late."""
+        return sum(self._draw(rule.seconds) for rule in self._strikes(target, now, DelayEvents, event=type))
 
-    def repeats(self, target: RequestTarget, now: float) -> bool:
-        """Whether the next event of a watch arrives twice."""
-        return next(self._strikes(target, now, RepeatEvents), None) is not None
+    def copies(self, target: RequestTarget, type: str, now: float) -> int:
+        """How often the next event of a watch arrives."""
+        if next(self._strikes(target, now, LoseEvents, event=type), None) is not None:
+            return 0
+        return 2 if next(self._strikes(target, now, RepeatEvents, event=type), None) is not None else 1
 
     @property
     def touches_events(self) -> bool:
         """Whether single events are looked at."""
-        return any(isinstance(rule, RepeatEvents | DelayEvents) for rule in self._rules)
+        return any(isinstance(rule, _EVENT) for rule in self._rules)
 
     def _strikes(
-        self, target: RequestTarget, now: float, *kinds: type[Rule], count: bool = True
+        self, target: RequestTarget, now: float, *kinds: type[Rule], count: bool = True, event: str = ""
     ) -> Iterator[Any]:
         if self._started is None:
             self._started = now
         age = now - self._started
         for place, rule in enumerate(self._rules):
+            if isinstance(rule, _EVENT) and rule.types and event not in rule.types:
+                continue
             if isinstance(rule, kinds) and self._does_strike(place, rule, target, age):
                 if count:
                     self.struck[rule.label] += 1
@@ -251,6 +277,8 @@ class FaultPlan:
         if rule.resources and target.resource not in rule.resources:
             return False
         if rule.subresource is not None and target.subresource != rule.subresource:
+            return False
+        if rule.parameter and rule.parameter not in target.parameters:
             return False
         self._seen[place] += 1
         if rule.nth and self._seen[place] != rule.nth:

@@ -7,9 +7,9 @@ so that retries, lanes and error handling of the client are the real ones. ``cut
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from math import inf
-from typing import Any, Final
+from typing import Final
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -28,28 +28,15 @@ from quarterdeck.testing.fault import (
     RefuseConnection,
     RequestTarget,
     SilenceWatch,
-    WatchEnd,
     WatchError,
 )
+from quarterdeck.testing.stream import WatchedStream, failure
 
 __all__ = ["Exchange", "Link"]
 
 SWALLOW: Final = 60.0
 """Seconds after which a request into a silent cut gives up, unless it brings a time-out of its own."""
 
-_REASONS: Final = {
-    400: "BadRequest",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "NotFound",
-    409: "Conflict",
-    410: "Expired",
-    422: "Invalid",
-    429: "TooManyRequests",
-    500: "InternalError",
-    503: "ServiceUnavailable",
-    504: "Timeout",
-}
 _FORMS: Final = {"application/apply-patch+yaml": "apply"}
 
 
@@ -60,6 +47,8 @@ class Exchange(msgspec.Struct, frozen=True):
     """Loop time at which it was sent."""
     target: RequestTarget
     query: dict[str, str]
+    accept: str
+    """The form of the answer that was asked for."""
     body: bytes
     status: int
     """The server's answer; 0 if there was none, or the plan swallowed it."""
@@ -102,9 +91,9 @@ class Link:
         """Everything that was sent, in the order of the answers."""
         self.last_write = -inf
         """Loop time of the latest request that reached the server to change something."""
-        self._inner: Final = inner
+        self._inner = inner
         self._clock: Final = clock if clock is not None else LoopClock()
-        self._streams: Final[set[_Watched]] = set()
+        self._streams: Final[set[WatchedStream]] = set()
         self._is_cut = False
         self._is_silent = False
         self._holds: Final[dict[str, asyncio.Event]] = {}
@@ -118,7 +107,7 @@ class Link:
         self._is_cut, self._is_silent = True, silently
         for stream in tuple(self._streams):
             if silently:
-                stream.fall_silent()
+                stream.strike(SilenceWatch((0.0, 0.0)))
             else:
                 stream.end()
 
@@ -146,10 +135,36 @@ class Link:
             while (held := self._holds.get(resource)) is not None:
                 await held.wait()
 
-    def end_watches(self) -> None:
-        """End every open stream once."""
-        for stream in tuple(self._streams):
-            stream.end()
+    def end_watches(self, resource: str = "", *, reset: bool = False) -> None:
+        """End the open streams (of a resource), as the server does or, with ``reset``, in mid-flight."""
+        for stream in self._open(resource):
+            stream.end(StreamClosed("connection reset by the test") if reset else None)
+
+    def silence_watches(self, resource: str = "") -> None:
+        """Let nothing arrive any more on the open streams (of a resource), not even their end."""
+        for stream in self._open(resource):
+            stream.strike(SilenceWatch((0.0, 0.0)))
+
+    def fail_watches(self, code: int, resource: str = "", *, retry_after: int = 0) -> None:
+        """End the open watches (of a resource) with an ``ERROR`` event."""
+        for stream in self._open(resource):
+            stream.strike(WatchError(code, (0.0, 0.0), retry_after=retry_after))
+
+    def deliver(self, chunk: bytes, resource: str = "") -> None:
+        """Let the open watches (of a resource) receive what the server has not sent: late events, garbage."""
+        for stream in self._open(resource):
+            stream.deliver(chunk)
+
+    def move_to(self, other: "Link") -> None:
+        """Reach from now on what another link reaches: the same address, and a cluster from a backup."""
+        self._inner = other._inner
+
+    def _open(self, resource: str) -> list[WatchedStream]:
+        return [each for each in self._streams if not resource or each.target.resource == resource]
+
+    def open_watches(self, resource: str = "") -> int:
+        """Streams (of a resource) that are open and not known to be over."""
+        return sum(not each.is_over for each in self._open(resource))
 
     @property
     def open_streams(self) -> int:
@@ -206,7 +221,7 @@ class Link:
                 raise StreamClosed("the answer was lost: a fault of the plan")
             return response
         finally:
-            self._note(started, target, query, body, status)
+            self._note(started, target, query, headers, body, status)
 
     async def stream(
         self,
@@ -240,8 +255,10 @@ class Link:
                     self.cut(silently=True)
                 raise StreamClosed("the answer was lost: a fault of the plan")
         finally:
-            self._note(started, target, query, body, status)
-        watched = _Watched(stream, target, self.plan, self._clock, self._streams.discard, self._wait_released)
+            self._note(started, target, query, headers, body, status)
+        watched = WatchedStream(
+            stream, target, self.plan, self._clock, self._streams.discard, self._wait_released
+        )
         self._streams.add(watched)
         return Stream(stream.status, watched.chunks(), stream.headers, watched.aclose, stream.gather)
 
@@ -268,171 +285,38 @@ class Link:
             raise ConnectError("connection refused: a fault of the plan")
         return fault
 
-    def _note(self, at: float, target: RequestTarget, query: str, body: bytes, status: int) -> None:
-        exchange = Exchange(at, target, dict(parse_qsl(query)), body, status)
+    def _note(
+        self, at: float, target: RequestTarget, query: str, headers: Headers, body: bytes, status: int
+    ) -> None:
+        exchange = Exchange(at, target, dict(parse_qsl(query)), _header(headers, "accept"), body, status)
         self.log.append(exchange)
         if exchange.is_write and status:
             self.last_write = self._clock.monotonic()
 
 
-class _Watched:
-    """A stream under a plan: the server's chunks, until somebody ends it."""
-
-    def __init__(
-        self,
-        stream: Stream,
-        target: RequestTarget,
-        plan: FaultPlan,
-        clock: Clock,
-        closed: Callable[["_Watched"], None],
-        released: Callable[..., Awaitable[None]],
-    ) -> None:
-        self._stream: Final = stream
-        self._target: Final = target
-        self._plan: Final = plan
-        self._clock: Final = clock
-        self._closed: Final = closed
-        self._released: Final = released
-        self._end: WatchEnd | None = None
-        self._interrupted: Final = asyncio.Event()
-        self._is_silent = False
-        self._is_late = False
-        self._timer: asyncio.TimerHandle | None = None
-        ending = plan.watch_end(target, clock.monotonic()) if target.verb == "watch" else None
-        if ending is not None:
-            self._timer = asyncio.get_running_loop().call_later(ending[0], self._strike, ending[1])
-
-    def _strike(self, rule: WatchEnd) -> None:
-        self._end = rule
-        self._plan.ended(rule)
-        if isinstance(rule, SilenceWatch):
-            self._is_silent = True
-        self._interrupted.set()
-
-    @property
-    def is_holding(self) -> bool:
-        """Whether the client has not got what the server has sent."""
-        return self._is_late or self._is_silent
-
-    def end(self) -> None:
-        """End as a closed connection does."""
-        self._interrupted.set()
-
-    def fall_silent(self) -> None:
-        """Deliver nothing more and do not end."""
-        self._is_silent = True
-        self._interrupted.set()
-
-    async def chunks(self) -> AsyncIterator[bytes]:
-        """What the client reads."""
-        interrupted = asyncio.ensure_future(self._interrupted.wait())
-        source = aiter(self._stream)
-        try:
-            while True:
-                chunk = await _first(anext(source), interrupted)
-                if chunk is None or self._interrupted.is_set():
-                    break  # what arrived in the very moment of the cut is lost, too
-                self._is_late = True
-                await self._released(self._target.resource, "")
-                self._is_late = False
-                async for part in self._disturbed(chunk):
-                    yield part
-        except StopAsyncIteration:
-            return
-        finally:
-            interrupted.cancel()
-        if self._is_silent:
-            await asyncio.get_running_loop().create_future()
-        if isinstance(self._end, WatchError):
-            yield _error_line(self._end)
-
-    async def _disturbed(self, chunk: bytes) -> AsyncIterator[bytes]:
-        if self._target.verb != "watch" or not self._plan.touches_events:
-            yield chunk
-            return
-        now = self._clock.monotonic()
-        delay = self._plan.event_delay(self._target, now)
-        if delay > 0:
-            self._is_late = True
-            await self._clock.sleep(delay)
-            self._is_late = False
-        *lines, rest = chunk.split(b"\n")
-        for line in lines:
-            yield line + b"\n"
-            if line and self._plan.repeats(self._target, now):
-                yield line + b"\n"
-        if rest:
-            yield rest
-
-    async def aclose(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        self._closed(self)
-        await self._stream.aclose()
-
-
-async def _first(chunk: Awaitable[bytes], interrupted: "asyncio.Future[Any]") -> bytes | None:
-    """The next chunk, or ``None`` if the stream is interrupted before it comes."""
-    if interrupted.done():
-        _drop(chunk)
-        return None
-    reading = asyncio.ensure_future(_as_coroutine(chunk))
-    try:
-        await asyncio.wait((reading, interrupted), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if not reading.done():
-            reading.cancel()
-            await asyncio.wait((reading,))
-    return None if reading.cancelled() else reading.result()
-
-
-async def _as_coroutine(chunk: Awaitable[bytes]) -> bytes:
-    return await chunk
-
-
-def _drop(chunk: Awaitable[bytes]) -> None:
-    close = getattr(chunk, "close", None)
-    if close is not None:
-        close()
-
-
 def target_of(method: str, path: str, query: str, headers: Iterable[tuple[str, str]] = ()) -> RequestTarget:
     """What a request is about."""
-    watches = ("watch", "true") in parse_qsl(query) or ("watch", "1") in parse_qsl(query)
+    parameters = parse_qsl(query)
+    watches = ("watch", "true") in parameters or ("watch", "1") in parameters
     info = RequestInfo(method, path, watch=watches)
     verb = info.verb
     if verb == "patch":
-        content = next((value for name, value in headers if name.lower() == "content-type"), "")
-        verb = _FORMS.get(content, verb)
+        verb = _FORMS.get(_header(headers, "content-type"), verb)
     resource = f"{info.resource}.{info.group}" if info.group and info.resource else info.resource
-    return RequestTarget(verb, resource, info.namespace, info.name, info.subresource)
+    names = frozenset(name for name, _ in parameters)
+    return RequestTarget(verb, resource, info.namespace, info.name, info.subresource, names)
+
+
+def _header(headers: Iterable[tuple[str, str]], wanted: str) -> str:
+    return next((value for name, value in headers if name.lower() == wanted), "")
 
 
 def _refusal(fault: Refuse) -> Response:
-    body = _status(fault.code, fault.reason, fault.message, fault.retry_after)
+    body = failure(fault.code, fault.reason, fault.message, fault.retry_after)
     headers = [("Content-Type", "application/json")]
     if fault.retry_after:
         headers.append(("Retry-After", str(fault.retry_after)))
     return Response(fault.code, body, headers)
-
-
-def _error_line(rule: WatchError) -> bytes:
-    return b'{"type":"ERROR","object":%b}\n' % _status(rule.code, "", "a fault of the plan", 0)
-
-
-def _status(code: int, reason: str, message: str, retry_after: int) -> bytes:
-    return msgspec.json.encode(
-        {
-            "kind": "Status",
-            "apiVersion": "v1",
-            "metadata": {},
-            "status": "Failure",
-            "code": code,
-            "reason": reason or _REASONS.get(code, "InternalError"),
-            "message": message,
-            "details": {"retryAfterSeconds": retry_after} if retry_after else {},
-        }
-    )
 
 
 async def _once(body: bytes) -> AsyncIterator[bytes]:

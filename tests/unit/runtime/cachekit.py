@@ -1,4 +1,4 @@
-"""Helpers of the cache tests: a running cache on a fake server, and a handler that writes everything down."""
+"""Helpers of the cache tests: a running cache, and a handler that writes everything down."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from quarterdeck.client import Client
+from quarterdeck.client import Client, Transport
 from quarterdeck.runtime.cache import Cache, CacheOptions, Change, Delta
 from quarterdeck.runtime.loop.clock import LoopClock
-
-from .fakeapi import FakeApi
 
 
 class Recorder:
@@ -33,8 +31,10 @@ class Recorder:
 
 
 @asynccontextmanager
-async def running(api: FakeApi, options: CacheOptions | None = None, seed: int = 1) -> AsyncIterator[Cache]:
-    client = Client.over(api, clock=LoopClock(), random=random.Random(seed))
+async def running(
+    transport: Transport, options: CacheOptions | None = None, seed: int = 1
+) -> AsyncIterator[Cache]:
+    client = Client.over(transport, clock=LoopClock(), random=random.Random(seed))
     cache = Cache(client, client.mapper, options=options, rng=random.Random(seed))
     async with asyncio.TaskGroup() as group:
         task = group.create_task(cache.run())

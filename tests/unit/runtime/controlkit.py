@@ -1,4 +1,4 @@
-"""Helpers of the controller tests: a manager on a fake server, in virtual time."""
+"""Helpers of the controller tests: a manager in virtual time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from quarterdeck.api import Key
-from quarterdeck.client import Client
+from quarterdeck.client import Client, Transport
 from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -19,7 +19,6 @@ from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context
 
 from .cachekit import until
-from .fakeapi import FakeApi
 from .runtimewidget import Widget
 
 __all__ = ["Script", "Spy", "manager_on", "serving", "until"]
@@ -98,8 +97,10 @@ class Script(Reconciler[Widget]):
         self.gone.append(ctx.key)
 
 
-def manager_on(api: FakeApi, *, seed: int = 1, cache: CacheOptions | None = None, **options: Any) -> Manager:
-    client = Client.over(api, clock=LoopClock(), random=random.Random(seed))
+def manager_on(
+    transport: Transport, *, seed: int = 1, cache: CacheOptions | None = None, **options: Any
+) -> Manager:
+    client = Client.over(transport, clock=LoopClock(), random=random.Random(seed))
     chosen = options.pop("options", ManagerOptions(watch_loop=False))
     return Manager(client, cache=cache, options=chosen, rng=random.Random(seed), **options)
 

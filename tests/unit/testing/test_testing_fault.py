@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 from quarterdeck.api import ObjectMeta
-from quarterdeck.api.k8s.core import ConfigMap
-from quarterdeck.client import Client
+from quarterdeck.api.k8s.core import ConfigMap, Secret
+from quarterdeck.client import Client, metadata_of
 from quarterdeck.errors import (
     ApiError,
     Conflict,
@@ -29,6 +30,7 @@ from quarterdeck.testing import (
     Latency,
     Link,
     LoseAnswer,
+    LoseEvents,
     Refuse,
     RefuseConnection,
     RepeatEvents,
@@ -44,7 +46,9 @@ from quarterdeck.testing import (
     raise_times,
 )
 
+STRAY = b'{"type":"MODIFIED","object":{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"stray"}}}\n'
 GET = RequestTarget("get", "pods", "default", "a")
+ALL = ["ADDED a", "ADDED b", "ADDED c"]
 CREATE = RequestTarget("create", "widgets.example.com", "default")
 
 
@@ -148,15 +152,18 @@ async def _events(client: Client, seconds: float) -> list[str]:
 @pytest.mark.parametrize(
     ("plan", "expected"),
     [
-        (FaultPlan(), ["ADDED a", "ADDED b", "ADDED c", "silence"]),
+        (FaultPlan(), [*ALL, "silence"]),
         (FaultPlan(0, CutWatch((1.5, 1.5))), ["ADDED a", "ADDED b", "end"]),
         (FaultPlan(0, WatchError(410, (1.5, 1.5))), ["ADDED a", "ADDED b", "410"]),
         (FaultPlan(0, CutWatch((2.5, 2.5)), WatchError(429, (0.5, 0.5))), ["ADDED a", "429"]),
         (FaultPlan(0, SilenceWatch((0.5, 0.5))), ["ADDED a", "silence"]),
         (FaultPlan(0, RepeatEvents()), [f"ADDED {name}" for name in "aabbcc"] + ["silence"]),
         (FaultPlan(0, DelayEvents((8.5, 8.5))), ["ADDED a", "silence"]),
+        (FaultPlan(0, DelayEvents((8.5, 8.5), types=frozenset({"BOOKMARK"}))), [*ALL, "silence"]),
+        (FaultPlan(0, LoseEvents(nth=2)), ["ADDED a", "ADDED c", "silence"]),
+        (FaultPlan(0, LoseEvents(types=frozenset({"DELETED"}))), [*ALL, "silence"]),
     ],
-    ids=["none", "cut", "410", "first of two", "silent", "repeat", "late"],
+    ids=["none", "cut", "410", "first", "silent", "repeat", "late", "late type", "lost", "lost type"],
 )
 async def test_watches_end_and_err_as_planned(
     cluster: TestCluster, plan: FaultPlan, expected: list[str]
@@ -324,3 +331,131 @@ async def test_a_line_breaks_after_the_write_and_nothing_comes_through_any_more(
         await link.client.create(config("b"))
     link.restore()
     assert (await link.client.create(config("b"))).metadata.name == "b"
+
+
+async def _watched(
+    cluster: TestCluster, link: Link, strike: Callable[[], object], name: str = "b"
+) -> list[str]:
+    """What a watch sees of ``a``, then of a fault, then of another object."""
+    async with asyncio.TaskGroup() as group:
+        watching = group.create_task(_events(link.client, 10.0))
+        await asyncio.sleep(0.1)
+        await cluster.client.create(config("a"))
+        await asyncio.sleep(1)
+        strike()
+        await cluster.client.create(config(name))
+    return watching.result()
+
+
+@pytest.mark.parametrize(
+    ("strike", "expected"),
+    [
+        (Link.end_watches, ["end"]),
+        (Link.silence_watches, ["silence"]),
+        (lambda link, resource: link.fail_watches(410, resource), ["410"]),
+        (lambda link, resource: link.deliver(STRAY, resource), ["MODIFIED stray", "ADDED b", "silence"]),
+    ],
+    ids=["end", "silence", "error", "stray"],
+)
+async def test_open_watches_are_struck_at_a_moment(
+    cluster: TestCluster, strike: Callable[[Link, str], None], expected: list[str]
+) -> None:
+    link = cluster.link()
+    assert await _watched(cluster, link, lambda: strike(link, "configmaps")) == ["ADDED a", *expected]
+    assert link.open_streams == 0
+
+
+@pytest.mark.parametrize(
+    "strike", [Link.end_watches, Link.silence_watches, partial(Link.deliver, chunk=b"x")]
+)
+async def test_watches_of_other_resources_are_left_alone(
+    cluster: TestCluster, strike: Callable[..., None]
+) -> None:
+    link = cluster.link()
+    seen = await _watched(cluster, link, lambda: strike(link, resource="secrets"))
+    assert seen == ["ADDED a", "ADDED b", "silence"]
+
+
+async def test_a_watch_that_is_reset_ends_with_an_error_of_the_connection(cluster: TestCluster) -> None:
+    link = cluster.link()
+    asyncio.get_running_loop().call_later(1, lambda: link.end_watches(reset=True))
+    with pytest.raises(StreamClosed, match="reset"):
+        await _events(link.client, 10.0)
+
+
+async def test_a_watch_counts_as_open_until_it_is_struck(cluster: TestCluster) -> None:
+    link = cluster.link()
+    open_ones: list[int] = []
+
+    def strike() -> None:
+        open_ones.append(link.open_watches("configmaps"))
+        open_ones.append(link.open_watches("secrets"))
+        link.silence_watches()
+        open_ones.append(link.open_watches())
+
+    await _watched(cluster, link, strike)
+    assert open_ones == [1, 0, 0]
+
+
+async def test_an_error_in_a_stream_may_ask_to_wait(cluster: TestCluster) -> None:
+    link = cluster.link()
+    asyncio.get_running_loop().call_later(1, lambda: link.fail_watches(429, retry_after=7))
+    async with link.client.watch(ConfigMap) as events:
+        with pytest.raises(TooManyRequests) as raised:
+            _ = [event async for event in events]
+    assert raised.value.retry_after == 7
+
+
+async def test_a_compacted_cluster_refuses_watches_from_before(cluster: TestCluster) -> None:
+    first = await cluster.client.create(config("a"))
+    second = await cluster.client.create(config("b"))
+    await cluster.compact()
+    with pytest.raises(ApiError, match="too old resource version") as refused:
+        async with cluster.client.watch(
+            ConfigMap, resource_version=first.metadata.resource_version
+        ) as events:
+            await anext(aiter(events))
+    assert refused.value.code == 410
+    version = second.metadata.resource_version
+    async with cluster.client.watch(ConfigMap, namespace="default", resource_version=version) as events:
+        await cluster.client.create(config("c"))
+        assert (await anext(aiter(events))).object.metadata.name == "c"
+
+
+async def test_a_compacted_cluster_refuses_watches_of_what_did_not_change(cluster: TestCluster) -> None:
+    quiet = await cluster.client.create(config("a"))
+    await cluster.client.create(Secret(metadata=ObjectMeta(name="s", namespace="default")))
+    await cluster.compact()
+    with pytest.raises(ApiError) as refused:
+        async with cluster.client.watch(
+            ConfigMap, resource_version=quiet.metadata.resource_version
+        ) as events:
+            await anext(aiter(events))
+    assert refused.value.code == 410
+
+
+async def test_a_link_can_be_moved_to_another_cluster(cluster: TestCluster) -> None:
+    link = cluster.link()
+    await link.client.create(config("a"))
+    async with TestCluster() as restored:
+        link.move_to(restored.link())
+        with pytest.raises(NotFound):
+            await link.client.get(ConfigMap, "a", "default")
+        await link.client.create(config("b"))
+        assert await restored.client.get(ConfigMap, "b", "default")
+
+
+async def test_a_rule_may_look_at_query_parameters(cluster: TestCluster) -> None:
+    link = cluster.link(FaultPlan(0, Refuse(422, parameter="sendInitialEvents")))
+    with pytest.raises(ApiError) as refused:
+        async with link.client.watch(ConfigMap, send_initial_events=True) as events:
+            await anext(aiter(events))
+    assert refused.value.code == 422
+    assert (await link.client.list(ConfigMap)).items == []
+    assert link.log[-1].target.parameters == frozenset()
+
+
+async def test_the_log_tells_the_form_that_was_asked_for(cluster: TestCluster) -> None:
+    link = cluster.link()
+    await link.client.list(metadata_of(ConfigMap))
+    assert "as=PartialObjectMetadataList" in link.log[-1].accept

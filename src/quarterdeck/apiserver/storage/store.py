@@ -373,10 +373,6 @@ class Store:
             self._ring_bytes -= size
             bucket.evicted_rev = bucket.recent.popleft().rev
 
-    def oldest_watchable(self) -> int:
-        """Watches may start at this revision or later."""
-        return self._log.compact_rev
-
     def changes_after(self, bucket: Bucket, rev: int) -> list[Event]:
         """Every change of a bucket with a higher revision; raises Compacted when some are gone."""
         if rev >= bucket.evicted_rev:
@@ -480,6 +476,15 @@ class Store:
             return removed
         self._compaction_failure = None
         return removed
+
+    async def forget_history(self) -> None:
+        """Drop all history, that in memory as well: watches begin at the newest revision or with a list."""
+        await self.compact_to(self.rev)
+        self._ring.clear()
+        self._ring_bytes = 0
+        for bucket in self._buckets.values():
+            bucket.recent.clear()
+            bucket.evicted_rev = self.rev
 
     def _forget_pasts(self) -> None:
         oldest = self._log.compact_rev

@@ -10,13 +10,15 @@ place is kept. A pod whose claims wait for a first consumer gets its node when t
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from quarterdeck.api import Key, ObjectMeta, Resource, Selector, Time, value_or
 from quarterdeck.api.k8s import (
     Binding,
+    CSINode,
+    DeviceClass,
     Namespace,
     Node,
     ObjectReference,
@@ -24,14 +26,25 @@ from quarterdeck.api.k8s import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    ResourceClaim,
+    ResourceSlice,
     StorageClass,
+    VolumeAttachment,
 )
 from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
+from quarterdeck.cluster.placement.device import (
+    DeviceReader,
+    give_devices,
+    give_up_devices,
+    problem_of,
+    uses_devices,
+)
 from quarterdeck.cluster.placement.podtable import PodTable, Waiting
 from quarterdeck.cluster.placement.preemption import Budget, Plan, Preemption
-from quarterdeck.cluster.placement.state import PlacementState
-from quarterdeck.cluster.placement.volume import SELECTED_NODE
+from quarterdeck.cluster.placement.state import ELSEWHERE, PlacementState
+from quarterdeck.cluster.placement.volume import SELECTED_NODE, VolumeReader
+from quarterdeck.cluster.placement.volumelimit import VolumeLimits
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.cache import Cache, Entry
@@ -45,7 +58,9 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.intake import node_info
+from quarterdeck.scheduler.placement.claim import Claims
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
 __all__ = ["NAME", "SchedulerSettings", "scheduler_controller"]
@@ -55,6 +70,8 @@ _ROUND: Final = Key("", "round")
 _EVENTS_PER_ROUND: Final = 200
 """Events are for people: of a round that places thousands of pods, the first are enough."""
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_Given: TypeAlias = list[tuple[str, Allocation | None]]
+"""What the claims of a pod are to have, by their names."""
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +113,7 @@ class _Scheduler(Reconciler[Resource]):
         self._events_left = 0
         self._nodes: dict[str, tuple[str, NodeInfo]] = {}
         self._nominated: dict[str, str] = {}
+        self._devices: Final = DeviceReader()
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """One round."""
@@ -110,9 +128,16 @@ class _Scheduler(Reconciler[Resource]):
         everybody = [*(each.info for each in placed), *(each.info for each in waiting)]
         labels = {each.metadata.name: each.metadata.labels for each in await ctx.list(Namespace)}
         nodes = self._node_infos(ctx.cache)
-        state = PlacementState(nodes, everybody, labels, checks_nodes=self._settings.checks_nodes)
+        state = PlacementState(
+            nodes,
+            everybody,
+            labels,
+            claims=self._claims(ctx.cache, waiting),
+            limits=self._limits(ctx.cache),
+            checks_nodes=self._settings.checks_nodes,
+        )
         preemption = Preemption(state, placed, await _budgets(ctx))
-        bindings: list[tuple[Waiting, str]] = []
+        bindings: list[tuple[Waiting, str, _Given]] = []
         refused: list[_Refused] = []
         for each in waiting:
             node = state.place(each.demand)
@@ -121,9 +146,9 @@ class _Scheduler(Reconciler[Resource]):
             elif each.unbound:
                 await self._select_node(ctx, each, node)
             else:
-                bindings.append((each, node))
+                bindings.append((each, node, state.allocations(each.info)))
         self._events_left = _EVENTS_PER_ROUND
-        errors = await attempt_all(bindings, lambda pair: self._bind(ctx, *pair))
+        errors = await attempt_all(bindings, lambda one: self._bind(ctx, *one))
         refused = [each.told(state) for each in refused]
         news = [each for each in refused if each.plan or self._told.get(each.waiting.info.uid) != each.text]
         errors += await attempt_all(news, lambda each: self._refuse(ctx, each))
@@ -135,6 +160,30 @@ class _Scheduler(Reconciler[Resource]):
         kept = {each.waiting.info.uid for each in refused}
         self._nominated = {uid: node for uid, node in self._nominated.items() if uid in kept}
         return None
+
+    def _claims(self, cache: Cache, waiting: list[Waiting]) -> Claims | None:
+        """The claims for devices, if any pod waits for some; pods whose claims are hopeless are told."""
+        users = [each for each in waiting if each.info.claims]
+        if not users:
+            return None
+        claims, account = self._devices.claims(cache)
+        for each in users:
+            problem = each.demand.problem or problem_of(each.info, account, cache)
+            each.demand = msgspec.structs.replace(each.demand, problem=problem)
+        return claims
+
+    def _limits(self, cache: Cache) -> VolumeLimits | None:
+        """What nodes can have attached, if anything is limited."""
+        volumes = VolumeReader(cache)
+        limits = volumes.limits()
+        if not limits:
+            return None
+        counted = {
+            entry.uid: found
+            for entry, claims in self._pods.with_volumes()
+            if (found := volumes.attachable(entry.namespace, claims))
+        }
+        return VolumeLimits(limits, counted, volumes.attached())
 
     def _turn_down(self, waiting: Waiting, state: PlacementState, preemption: Preemption) -> _Refused:
         """There is no node for a pod now: see who could make room, and keep the place that is promised."""
@@ -171,8 +220,10 @@ class _Scheduler(Reconciler[Resource]):
         self._nodes = known
         return [info for _, info in known.values()]
 
-    async def _bind(self, ctx: Context[Resource], waiting: Waiting, node: str) -> None:
+    async def _bind(self, ctx: Context[Resource], waiting: Waiting, node: str, given: _Given) -> None:
         pod = _reference(waiting.entry)
+        if given and not await give_devices(ctx.client, ctx.cache, waiting.info, given):
+            return  # a claim changed, and its event brings the next round
         binding = Binding(
             metadata=ObjectMeta(
                 name=waiting.info.name, namespace=waiting.info.namespace, uid=waiting.info.uid
@@ -222,6 +273,8 @@ class _Scheduler(Reconciler[Resource]):
         if plan is not None:
             for victim in plan.victims:
                 await self._evict(ctx, victim, waiting.info, plan.node)
+        elif ELSEWHERE in text:
+            await give_up_devices(ctx.client, ctx.cache, waiting.info)
         pod = Pod.from_bytes(waiting.entry.raw)
         known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         if plan is None and known is not None and (known.status, known.message) == ("False", text):
@@ -297,7 +350,7 @@ def _makes_a_difference(event: ObjectEvent[Any]) -> bool:
     head = pod_head(new)
     if head.node:
         return head.has_ended and not pod_head(old).has_ended
-    return old.generation != new.generation or old.labels is not new.labels
+    return old.generation != new.generation or old.labels is not new.labels or uses_devices(new)
 
 
 _POD_MATTERS: Final = Predicate("pod_matters", create=_is_waiting, update=_makes_a_difference)
@@ -311,6 +364,11 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
         .watches(Namespace, predicates=[_NOTHING])
         .watches(PodDisruptionBudget, predicates=[_NOTHING])
         .watches(StorageClass, predicates=[_NOTHING])
+        .watches(DeviceClass, to=mapper, delay=scheduler.batch_period)
+        .watches(ResourceSlice, to=mapper, delay=scheduler.batch_period)
+        .watches(ResourceClaim, to=mapper, delay=scheduler.batch_period)
+        .watches(CSINode, to=mapper, delay=scheduler.batch_period)
+        .watches(VolumeAttachment, to=mapper, delay=scheduler.batch_period)
         .watches(PersistentVolume, to=mapper, delay=scheduler.batch_period)
         .watches(PersistentVolumeClaim, to=mapper, delay=scheduler.batch_period)
         .watches(Pod, to=mapper, delay=scheduler.batch_period, predicates=[_POD_MATTERS])
@@ -320,6 +378,11 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
             Rule(groups=("",), resources=("pods",), verbs=("delete",)),
             Rule(groups=("",), resources=("persistentvolumeclaims",), verbs=("patch",)),
             Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
+            Rule(
+                groups=("resource.k8s.io",),
+                resources=("resourceclaims", "resourceclaims/status"),
+                verbs=("patch",),
+            ),
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
         )
         .options(max_concurrent_reconciles=1, backoff_cap=5.0, field_manager="kube-scheduler")

@@ -5,12 +5,13 @@ It follows the cache, so that a round costs what has changed since the last one,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
 from quarterdeck.api.k8s import Pod
+from quarterdeck.cluster.placement.device import uses_devices
 from quarterdeck.cluster.placement.preemption import Occupant
 from quarterdeck.cluster.placement.spread import spread_constraints
 from quarterdeck.cluster.placement.state import Demand
@@ -46,6 +47,9 @@ class _Known(msgspec.Struct):
     demand: Demand | None = None
     """As ``PlacementState`` wants it; none for pods that do not matter."""
     claims: tuple[str, ...] = ()
+    """Of volumes."""
+    awaits_claims: bool = False
+    """Whether claims for devices are yet to be made for it."""
 
 
 class PodTable:
@@ -67,6 +71,12 @@ class PodTable:
     def placed(self) -> Iterable[Occupant]:
         """Pods that held a place on a node at the last look."""
         return self._placed.values()
+
+    def with_volumes(self) -> Iterator[tuple[Entry, tuple[str, ...]]]:
+        """Pods that matter and have claims of volumes, with those."""
+        for known in self._known.values():
+            if known.demand is not None and known.claims:
+                yield known.entry, known.claims
 
     def look(self, cache: Cache) -> list[Waiting]:
         """The pods that wait now."""
@@ -105,7 +115,7 @@ class PodTable:
         if entry is None:
             return
         known = self._known[uid] = self._read(entry, before)
-        if known.demand is None:
+        if known.demand is None or known.awaits_claims:
             return
         if known.demand.info.node:
             self._placed[uid] = Occupant(known.demand.info, known.demand.priority)
@@ -120,10 +130,12 @@ class PodTable:
         if not head.node and (entry.is_deleting or head.is_gated or not is_mine):
             return _Known(entry)
         # What a pod asks for changes with its generation only, or its labels.
+        # What its claims for devices are called is told by its status.
         is_same = (
             before is not None
             and before.entry.generation == entry.generation
             and before.entry.labels is entry.labels
+            and (bool(head.node) or not uses_devices(entry))
         )
         demand = before.demand if before is not None and is_same else None
         if demand is None or before is None:
@@ -134,9 +146,19 @@ class PodTable:
                 spread_constraints(document),
                 document["spec"].get("preemptionPolicy") != "Never",
             )
-            return _Known(entry, demand, claims_of(document))
+            awaits_claims = not head.node and _awaits_claims(document)
+            return _Known(entry, demand, claims_of(document), awaits_claims)
         info = demand.info
         if (info.node, info.is_deleted) != (head.node, entry.is_deleting):
             info = msgspec.structs.replace(info, node=head.node, is_deleted=entry.is_deleting)
             demand = msgspec.structs.replace(demand, info=info)
         return _Known(entry, demand, before.claims)
+
+
+def _awaits_claims(pod: dict[str, Any]) -> bool:
+    """Whether claims are to be made from templates for a pod, and are not yet."""
+    made = {each["name"] for each in pod.get("status", {}).get("resourceClaimStatuses") or ()}
+    return any(
+        each.get("resourceClaimTemplateName") and each["name"] not in made
+        for each in pod["spec"].get("resourceClaims") or ()
+    )

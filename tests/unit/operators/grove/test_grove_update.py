@@ -63,6 +63,13 @@ def test_pods_that_work_are_replaced_one_by_one_the_oldest_first() -> None:
     assert (doomed, ended.update_ended_at, ended.ready_pods_selected_to_update) == ([], NOW, UNSET)
 
 
+def test_a_pod_that_was_chosen_and_not_deleted_is_deleted_now_and_no_other() -> None:
+    old = [pod("a", hash="old"), pod("b", hash="old"), pod("c", hash="old")]
+    progress, doomed = step(BEGUN, *old)
+    assert doomed == ["a"]
+    assert step(progress, *old) == (progress, ["a"])
+
+
 def test_nothing_that_works_is_touched_below_the_minimum() -> None:
     assert step(BEGUN, pod("a", hash="old"), pod("b", "pending")) == (BEGUN, [])
 

@@ -58,6 +58,11 @@ V6 = {"cidr": "2001:db8::/48"}
         (V4, {"requestedCIDR": "10.0.1.5/24"}, "10.0.1.0/24"),
         (V4, {"requestedCIDR": "10.0.0.5/32"}, "10.0.0.5/32"),
         (V4, {"requestedCIDR": "10.0.0.0/16"}, "10.0.0.0/16"),
+        # the limits themselves are allowed
+        ({**V4, "minBlockSize": 20}, {"blockSize": 20}, "10.0.0.0/20"),
+        ({**V4, "maxBlockSize": 26}, {"blockSize": 26}, "10.0.0.0/26"),
+        ({**V4, "minBlockSize": 24}, {"requestedCIDR": "10.0.1.0/24"}, "10.0.1.0/24"),
+        ({**V4, "maxBlockSize": 24}, {"requestedCIDR": "10.0.1.0/24"}, "10.0.1.0/24"),
         # refusals
         ({**V4, "minBlockSize": 20}, {"blockSize": 18}, "blockSize 18 is smaller than pool minimum 20"),
         (V4, {"blockSize": 15}, "blockSize 15 is smaller than pool minimum 16"),

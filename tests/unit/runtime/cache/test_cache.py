@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, PartialObjectMetadata
+from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, PartialObjectMetadata
 from quarterdeck.client import metadata_of
 from quarterdeck.errors import CacheError, NotCached, NotFound, NotSynced
 from quarterdeck.runtime.cache import (
@@ -27,23 +29,29 @@ from quarterdeck.runtime.cache import (
     owner_uid,
     rewrite,
 )
-from quarterdeck.testing import TestCluster
+from quarterdeck.testing import DelayEvents, FaultPlan, LoseEvents, Refuse, TestCluster
 from tests.unit.runtime.cachekit import Recorder, running, until
-from tests.unit.runtime.fakeapi import Call, FakeApi, status
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+from tests.unit.runtime.widgetcluster import WIDGETS, WidgetCluster, widget_cluster
 
 WIDGET = GroupVersionKind("example.com", "v1", "Widget")
+MISSING = Refuse(404, message="the server could not find the requested resource")
 
 
-def server(*names: str, namespace: str = "ns") -> FakeApi:
-    api = FakeApi()
-    for name in names:
-        api.put("widgets", name, namespace, metadata={"labels": {"app": name[0]}}, spec={"color": name})
-    return api
+@asynccontextmanager
+async def server(
+    *names: str, namespace: str = "ns", plan: FaultPlan | None = None
+) -> AsyncIterator[WidgetCluster]:
+    """Widgets with a label and a color that follow from their names."""
+    async with widget_cluster(plan=plan) as api:
+        for name in names:
+            labels = {"app": name[0]}
+            await api.put(Widget, name, namespace, metadata={"labels": labels}, spec={"color": name})
+        yield api
 
 
 async def test_cached_read_gives_the_typed_object_and_misses_say_so() -> None:
-    async with running(server("a1")) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         widget = await cache.get(Widget, "a1", "ns")
         assert widget.spec.color == "a1"
@@ -53,8 +61,7 @@ async def test_cached_read_gives_the_typed_object_and_misses_say_so() -> None:
 
 
 async def test_one_watch_serves_typed_dynamic_and_metadata_reads() -> None:
-    api = server("a1")
-    async with running(api) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         typed = await cache.get(Widget, "a1", "ns")
         dynamic = await cache.get(WIDGET, "a1", "ns")
@@ -63,20 +70,19 @@ async def test_one_watch_serves_typed_dynamic_and_metadata_reads() -> None:
     assert dynamic["spec"]["color"] == typed.spec.color
     assert isinstance(partial, PartialObjectMetadata)
     assert partial.kind == "Widget"
-    assert api.count("watch widgets") == 1
+    assert api.link.count("watch", WIDGETS) == 1
 
 
 async def test_metadata_informer_asks_for_metadata_only() -> None:
-    api = server("a1")
-    async with running(api) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         cache.informer(metadata_of(Widget))
         partial = await cache.get(metadata_of(Widget), "a1", "ns")
         assert partial.metadata.labels == {"app": "a"}
-    assert "as=PartialObjectMetadata;" in api.calls[0].headers["accept"]
+    assert "as=PartialObjectMetadata;" in api.link.log[0].accept
 
 
 async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer() -> None:
-    async with running(server("a1")) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         assert not cache.has_informer(Widget)
         cache.informer(Widget)
         assert cache.has_informer(Widget)
@@ -86,7 +92,7 @@ async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer()
 
 
 async def test_the_first_of_a_list_is_its_first_object_or_none() -> None:
-    async with running(server("b1", "a1")) as cache:
+    async with server("b1", "a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         first = (await cache.list(Widget, namespace="ns")).first()
         assert first is not None
@@ -95,8 +101,7 @@ async def test_the_first_of_a_list_is_its_first_object_or_none() -> None:
 
 
 async def test_a_handler_that_has_handled_everything_is_idle() -> None:
-    api = server("a1")
-    async with running(api) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         handler = Recorder()
         registration = informer.add_handler(handler)
@@ -106,7 +111,7 @@ async def test_a_handler_that_has_handled_everything_is_idle() -> None:
 
 
 async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
-    async with running(server("a1")) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         widget: Any = await cache.get(Widget, "a1", "ns")
         dynamic: Any = await cache.get(WIDGET, "a1", "ns")
@@ -131,42 +136,37 @@ async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
 
 
 async def test_uncached_kind_is_refused_with_both_fixes_named() -> None:
-    async with running(server()) as cache:
+    async with server() as api, running(api.link) as cache:
         with pytest.raises(NotCached, match=r"example.com/v1, Kind=Widget is not cached.*live=True"):
             await cache.get(Widget, "a", "ns")
 
 
 async def test_lazy_mode_starts_an_informer_at_the_first_read() -> None:
-    async with running(server("a1"), CacheOptions(fail_on_uncached=False)) as cache:
+    async with server("a1") as api, running(api.link, CacheOptions(fail_on_uncached=False)) as cache:
         assert (await cache.get(Widget, "a1", "ns")).metadata.name == "a1"
 
 
 async def test_reading_before_the_cache_runs_is_an_error_and_waits_once_it_does() -> None:
-    from quarterdeck.client import Client
-    from quarterdeck.runtime.cache import Cache
-
-    client = Client.over(server("a1"))
-    cache = Cache(client, client.mapper)
-    cache.informer(Widget)
-    with pytest.raises(NotSynced, match="the cache is not started"):
-        await cache.get(Widget, "a1", "ns")
-    with pytest.raises(NotSynced):
-        cache.lookup(Widget, owner_uid("x"))
+    async with server("a1") as api:
+        cache = Cache(api.link.client, api.link.client.mapper)
+        cache.informer(Widget)
+        with pytest.raises(NotSynced, match="the cache is not started"):
+            await cache.get(Widget, "a1", "ns")
+        with pytest.raises(NotSynced):
+            cache.lookup(Widget, owner_uid("x"))
 
 
 async def test_reading_a_kind_that_cannot_be_listed_says_why_instead_of_hanging() -> None:
-    api = server("a1")
-    api.refuse("watch widgets", status(403, "Forbidden", "widgets is forbidden"), times=10**6)
-    async with running(api) as cache:
+    denied = FaultPlan(0, Refuse(403, message="widgets is forbidden", verbs=frozenset({"watch"})))
+    async with server("a1", plan=denied) as api, running(api.link) as cache:
         cache.informer(Widget)
         with pytest.raises(NotSynced, match=r"cannot watch widgets\.example\.com"):
             await cache.get(Widget, "a1", "ns")
 
 
 async def test_list_filters_by_namespace_labels_and_limit() -> None:
-    api = server("a1", "a2", "b1")
-    api.put("widgets", "a3", "other", metadata={"labels": {"app": "a"}})
-    async with running(api) as cache:
+    async with server("a1", "a2", "b1") as api, running(api.link) as cache:
+        await api.put(Widget, "a3", "other", metadata={"labels": {"app": "a"}})
         cache.informer(Widget)
         assert len(await cache.list(Widget)) == 4
         assert [w.metadata.name for w in await cache.list(Widget, namespace="other")] == ["a3"]
@@ -182,7 +182,7 @@ async def test_list_filters_by_namespace_labels_and_limit() -> None:
 
 
 async def test_field_selector_needs_an_exact_match_on_a_declared_index() -> None:
-    async with running(server("a1", "a2")) as cache:
+    async with server("a1", "a2") as api, running(api.link) as cache:
         cache.informer(Widget).declare_index(field("spec.color"))
         assert [w.metadata.name for w in await cache.list(Widget, fields="spec.color=a2")] == ["a2"]
         assert len(await cache.list(Widget, fields="metadata.name=a1")) == 1
@@ -193,10 +193,9 @@ async def test_field_selector_needs_an_exact_match_on_a_declared_index() -> None
 
 
 async def test_several_requirements_are_intersected() -> None:
-    api = server("a1", "a2")
-    api.put("widgets", "a3", spec={"color": "red", "replicas": 3})
-    api.put("widgets", "a4", spec={"color": "red", "replicas": 4})
-    async with running(api) as cache:
+    async with server("a1", "a2") as api, running(api.link) as cache:
+        await api.put(Widget, "a3", spec={"color": "red", "replicas": 3})
+        await api.put(Widget, "a4", spec={"color": "red", "replicas": 4})
         informer = cache.informer(Widget)
         informer.declare_index(field("spec.color"))
         informer.declare_index(field("spec.replicas"))
@@ -205,7 +204,7 @@ async def test_several_requirements_are_intersected() -> None:
 
 
 async def test_a_namespace_asked_for_twice_must_be_the_same() -> None:
-    async with running(server("a1")) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         cache.informer(Widget).declare_index(field("spec.color"))
         color = field("spec.color")
         assert len(await cache.list(Widget, namespace="ns", fields="metadata.namespace=ns")) == 1
@@ -215,9 +214,8 @@ async def test_a_namespace_asked_for_twice_must_be_the_same() -> None:
 
 
 async def test_indexes_follow_additions_updates_and_deletions() -> None:
-    api = server("a1", "a2")
     by_first = Index[Widget]("first-letter", lambda w: [w.metadata.name[0], w.spec.color])
-    async with running(api) as cache:
+    async with server("a1", "a2") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         for index in (by_first, label("app"), field("spec.color")):
             informer.declare_index(index)
@@ -225,20 +223,19 @@ async def test_indexes_follow_additions_updates_and_deletions() -> None:
         view = cache.index(Widget, by_first)
         assert len(view.get("a")) == 2
         assert view.get("a").count(lambda w: w.spec.color == "a1") == 1
-        api.put("widgets", "a1", spec={"color": "blue"}, metadata={"labels": {"app": "z"}})
+        await api.put(Widget, "a1", spec={"color": "blue"}, metadata={"labels": {"app": "z"}})
         await until(lambda: view.count("blue") == 1)
         assert view.count("a1") == 0
         assert cache.index(Widget, label("app")).values() == ("a", "z")
         assert cache.index(Widget, field("spec.color")).count("a1") == 0
-        api.remove("widgets", "a1")
+        await api.remove(Widget, "a1")
         await until(lambda: view.count("blue") == 0)
         assert view.get("a", "ns").object_keys()[0].name == "a2"
         assert view.get("a", "elsewhere").entries == ()
 
 
 async def test_index_added_after_start_is_built_from_the_store_and_can_go_again() -> None:
-    api = server("a1", "a2", "b1")
-    async with running(api) as cache:
+    async with server("a1", "a2", "b1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         await informer.wait_synced()
         by_color = Index[Widget]("color", lambda w: [w.spec.color])
@@ -247,7 +244,7 @@ async def test_index_added_after_start_is_built_from_the_store_and_can_go_again(
         informer.declare_index(field("spec.color"))
         assert cache.index(Widget, by_color).count("b1") == 1
         assert cache.index(Widget, field("spec.color")).count("b1") == 1
-        api.put("widgets", "c1", spec={"color": "b1"})
+        await api.put(Widget, "c1", spec={"color": "b1"})
         await until(lambda: cache.index(Widget, field("spec.color")).count("b1") == 2)
         informer.remove_index("color")
         with pytest.raises(CacheError, match="index with name color does not exist"):
@@ -255,8 +252,7 @@ async def test_index_added_after_start_is_built_from_the_store_and_can_go_again(
 
 
 async def test_failing_index_function_does_not_lose_the_object() -> None:
-    api = server("a1")
-    async with running(api) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         informer.declare_index(Index[Widget]("bad", lambda w: [w.spec.nonsense]))  # type: ignore[attr-defined]
         await informer.wait_synced()
@@ -264,16 +260,15 @@ async def test_failing_index_function_does_not_lose_the_object() -> None:
 
 
 async def test_owner_index_finds_children() -> None:
-    api = server("a1")
-    owner = api.objects["widgets"]["ns", "a1"]
-    reference = {
-        "apiVersion": "example.com/v1",
-        "kind": "Widget",
-        "name": "a1",
-        "uid": owner["metadata"]["uid"],
-    }
-    api.put("widgets", "child", metadata={"ownerReferences": [reference]})
-    async with running(api) as cache:
+    async with server("a1") as api, running(api.link) as cache:
+        owner = await api.client.get(Widget, "a1", "ns")
+        reference = {
+            "apiVersion": "example.com/v1",
+            "kind": "Widget",
+            "name": "a1",
+            "uid": owner.metadata.uid,
+        }
+        await api.put(Widget, "child", metadata={"ownerReferences": [reference]})
         cache.informer(Widget).declare_index(owner_uid)
         parent = await cache.get(Widget, "a1", "ns")
         assert [w.metadata.name for w in cache.lookup(Widget, owned_by(parent))] == ["child"]
@@ -289,7 +284,7 @@ async def test_handler_is_synced_only_when_it_has_handled_the_initial_list() -> 
             await release.wait()
             self.handled += 1
 
-    async with running(server("a1", "a2")) as cache:
+    async with server("a1", "a2") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         slow, fast = Slow(), Recorder()
         slow_registration = informer.add_handler(slow)
@@ -305,8 +300,7 @@ async def test_handler_is_synced_only_when_it_has_handled_the_initial_list() -> 
 
 
 async def test_late_handler_gets_the_store_as_initial_additions_and_can_be_removed() -> None:
-    api = server("a1")
-    async with running(api) as cache:
+    async with server("a1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         await informer.wait_synced()
         recorder = Recorder()
@@ -314,14 +308,13 @@ async def test_late_handler_gets_the_store_as_initial_additions_and_can_be_remov
         await registration.wait_synced()
         assert recorder.texts == ["+a1i"]
         informer.remove_handler(registration)
-        api.put("widgets", "a2")
+        await api.put(Widget, "a2")
         await until(lambda: len(list(informer.entries())) == 2)
         await asyncio.sleep(1)
         assert recorder.texts == ["+a1i"]
 
 
 async def test_handler_that_raises_gets_the_event_again_and_later_events_do_not_wait() -> None:
-    api = server("a1", "b1")
     seen: list[str] = []
 
     class Moody:
@@ -333,7 +326,7 @@ async def test_handler_that_raises_gets_the_event_again_and_later_events_do_not_
                 raise RuntimeError("not now")
             seen.append(delta.entry.name)
 
-    async with running(api) as cache:
+    async with server("a1", "b1") as api, running(api.link) as cache:
         registration = cache.informer(Widget).add_handler(Moody())
         await until(lambda: len(seen) == 2)
         assert seen == ["b1", "a1"]
@@ -343,44 +336,40 @@ async def test_handler_that_raises_gets_the_event_again_and_later_events_do_not_
 
 
 async def test_resync_reports_every_object_as_updated_without_a_request() -> None:
-    api = server("a1", "a2")
-    async with running(api, CacheOptions(resync_period=100)) as cache:
+    async with server("a1", "a2") as api, running(api.link, CacheOptions(resync_period=100)) as cache:
         recorder = Recorder()
         await cache.informer(Widget).add_handler(recorder).wait_synced()
-        calls = len(api.calls)
-        await asyncio.sleep(60)
-        api.bookmark("widgets")
-        await asyncio.sleep(55)
+        calls = len(api.link.log)
+        await asyncio.sleep(115)
         assert recorder.texts == ["+a1i", "+a2i", "~a1", "~a2"]
         update = recorder.deltas[2]
         assert update.old is update.new
-        assert len(api.calls) == calls
+        assert len(api.link.log) == calls
 
 
 async def test_verification_finds_a_lost_event_and_repairs_it() -> None:
-    api = server("a1", "a2")
-    async with running(api, CacheOptions(verify_period=50, silence=0)) as cache:
+    async with (
+        server("a1", "a2") as api,
+        running(api.link, CacheOptions(verify_period=50, silence=0)) as cache,
+    ):
         informer = cache.informer(Widget)
         recorder = Recorder()
         await informer.add_handler(recorder).wait_synced()
         await asyncio.sleep(60)
         assert informer.statistics().differences == 0
-        for watch in api.open("widgets"):
-            api.watches.remove(watch)  # the server forgets to tell us one change …
-            lost = watch
-        api.put("widgets", "a1", spec={"color": "lost"})
-        api.watches.append(lost)
-        api.put("widgets", "b1")  # … and goes on as if nothing had happened
+        api.link.plan.add(LoseEvents(types=frozenset({"MODIFIED"}), times=1))
+        await api.put(Widget, "a1", spec={"color": "lost"})  # the server forgets to tell us one change …
+        await api.put(Widget, "b1")  # … and goes on as if nothing had happened
         await until(lambda: informer.statistics().differences == 1, within=120)
         await until(lambda: "~a1" in recorder.texts, within=1)
         assert informer.statistics().shards[0].relists == {"verify": 1}
 
 
 async def test_namespaced_cache_watches_each_namespace_and_refuses_others() -> None:
-    api = server("a1", namespace="one")
-    api.put("widgets", "a1", "two")
-    api.put("widgets", "a1", "three")
-    async with running(api, CacheOptions(namespaces=("one", "two"))) as cache:
+    options = CacheOptions(namespaces=("one", "two"))
+    async with server("a1", namespace="one") as api, running(api.link, options) as cache:
+        await api.put(Widget, "a1", "two")
+        await api.put(Widget, "a1", "three")
         cache.informer(Widget)
         assert len(await cache.list(Widget)) == 2
         assert (await cache.get(Widget, "a1", "two")).metadata.namespace == "two"
@@ -388,31 +377,30 @@ async def test_namespaced_cache_watches_each_namespace_and_refuses_others() -> N
             CacheError, match="unable to get: three/a1 because of unknown namespace for the cache"
         ):
             await cache.get(Widget, "a1", "three")
-    assert sorted(call.namespace for call in api.calls) == ["one", "two"]
+    assert sorted(call.target.namespace for call in api.link.log) == ["one", "two"]
 
 
 async def test_all_other_namespaces_are_watched_by_excluding_the_listed_ones() -> None:
-    api = server("a1", namespace="one")
-    api.put("widgets", "a1", "two")
-    api.put("widgets", "a1", "three")
     spaces = {"one": Settings(labels="app=x"), "two": Settings(), ALL_NAMESPACES: Settings()}
-    async with running(api, CacheOptions(namespaces=spaces)) as cache:
+    options = CacheOptions(namespaces=spaces)
+    async with server("a1", namespace="one") as api, running(api.link, options) as cache:
+        await api.put(Widget, "a1", "two")
+        await api.put(Widget, "a1", "three")
         cache.informer(Widget)
         assert sorted(k.namespace for k in (await cache.list(Widget)).object_keys()) == ["three", "two"]
-    rest = next(call for call in api.calls if not call.namespace)
+    rest = next(call for call in api.link.log if not call.target.namespace)
     assert rest.query["fieldSelector"] == "metadata.namespace!=one,metadata.namespace!=two"
 
 
 async def test_field_selector_on_the_namespace_becomes_a_namespaced_request() -> None:
-    api = server("a1")
-    options = CacheOptions(by_kind={Widget: KindOptions(fields="metadata.namespace=ns,spec.color=a1")})
-    async with running(api, options) as cache:
+    options = CacheOptions(by_kind={Widget: KindOptions(fields="metadata.namespace=ns,metadata.name=a1")})
+    async with server("a1", "a2") as api, running(api.link, options) as cache:
         cache.informer(Widget)
-        await cache.list(Widget)
+        assert len(await cache.list(Widget)) == 1
         with pytest.raises(CacheError, match="unknown namespace"):
             await cache.get(Widget, "a1", "other")
-    assert api.calls[0].namespace == "ns"
-    assert api.calls[0].query["fieldSelector"] == "spec.color=a1"
+    assert api.link.log[0].target.namespace == "ns"
+    assert api.link.log[0].query["fieldSelector"] == "metadata.name=a1"
 
 
 def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:
@@ -446,67 +434,44 @@ def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:
 
 
 async def test_managed_fields_are_dropped_unless_asked_for() -> None:
-    entries = [{"manager": "m", "operation": "Apply", "fieldsV1": {"f:spec": {}}}]
     for options, kept in ((None, 0), (CacheOptions(transform=None), 1)):
-        api = FakeApi()
-        api.put("widgets", "a", metadata={"managedFields": entries}, spec={"color": "red"})
-        async with running(api, options) as cache:
+        async with server("red") as api, running(api.link, options) as cache:
             cache.informer(Widget)
-            widget = await cache.get(Widget, "a", "ns")
+            widget = await cache.get(Widget, "red", "ns")
             assert len(widget.metadata.managed_fields) == kept
             assert widget.spec.color == "red"
 
 
 async def test_read_with_a_minimum_version_waits_for_it() -> None:
-    api = server("a1")
-    api.watch_delay = 5
-    async with running(api) as cache:
+    late = FaultPlan(0, DelayEvents((5.0, 5.0), types=frozenset({"MODIFIED"})))
+    async with server("a1", plan=late) as api, running(api.link) as cache:
         cache.informer(Widget)
         old = await cache.get(Widget, "a1", "ns")
-        written = api.put("widgets", "a1", spec={"color": "new"})
+        written = await api.put(Widget, "a1", spec={"color": "new"})
         assert (await cache.get(Widget, "a1", "ns")).spec.color == "a1"
-        new = await cache.get(Widget, "a1", "ns", min_version=written["metadata"]["resourceVersion"])
+        new = await cache.get(Widget, "a1", "ns", min_version=written.metadata.resource_version)
         assert new.spec.color == "new"
         assert (await cache.get(Widget, "a1", "ns", min_version=old)).spec.color == "new"
 
 
 async def test_dynamic_kind_is_discovered_and_waited_for() -> None:
-    api = FakeApi()
-    served = {"value": False}
-    original = api.request
-
-    async def request(method: str, path: str, **options: Any) -> Any:
-        from quarterdeck.client import Response
-
-        if path in ("/api", "/apis"):
-            groups = [{"name": "example.com", "versions": [{"version": "v1"}]}] if served["value"] else []
-            body: Any = {"kind": "APIGroupList", "groups": groups} if path == "/apis" else {"versions": []}
-        elif path == "/apis/example.com/v1":
-            if not served["value"]:
-                return Response(404, b"{}")
-            body = {"resources": [{"name": "widgets", "kind": "Widget", "namespaced": True}]}
-        else:
-            return await original(method, path, **options)
-        import msgspec
-
-        return Response(200, msgspec.json.encode(body))
-
-    api.request = request  # type: ignore[method-assign]
-    api.put("widgets", "a1")
-    async with running(api) as cache:
-        informer = cache.informer(WIDGET)
-        await until(lambda: informer.health.state is HealthState.KIND_MISSING)
-        await asyncio.sleep(60)
-        assert not informer.has_synced
-        served["value"] = True
-        await informer.wait_synced()
-        found = await cache.get(WIDGET, "a1", "ns")
-        assert found.kind == "Widget"
-    assert not any("PartialObjectMetadata" in call.headers.get("accept", "") for call in api.calls)
+    async with TestCluster() as cluster:
+        link = cluster.link()
+        async with running(link) as cache:
+            informer = cache.informer(WIDGET)
+            await until(lambda: informer.health.state is HealthState.KIND_MISSING)
+            await asyncio.sleep(60)
+            assert not informer.has_synced
+            await cluster.install(Widget)
+            await cluster.client.create(Widget(metadata=ObjectMeta(name="a1", namespace="default")))
+            await informer.wait_synced()
+            found = await cache.get(WIDGET, "a1", "default")
+            assert found.kind == "Widget"
+    assert not any("PartialObjectMetadata" in call.accept for call in link.log)
 
 
 async def test_statistics_tell_objects_bytes_and_age() -> None:
-    async with running(server("a1", "a2")) as cache:
+    async with server("a1", "a2") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         await informer.wait_synced()
         await asyncio.sleep(10)
@@ -523,8 +488,10 @@ async def test_statistics_tell_objects_bytes_and_age() -> None:
 
 
 async def test_decoded_objects_are_remembered_within_their_budget() -> None:
-    api = server(*(f"w{i}" for i in range(50)))
-    async with running(api, CacheOptions(remembered_bytes=2000)) as cache:
+    async with (
+        server(*(f"w{i}" for i in range(50))) as api,
+        running(api.link, CacheOptions(remembered_bytes=2000)) as cache,
+    ):
         cache.informer(Widget)
         for widget in await cache.list(Widget):
             assert widget.spec.replicas == 1
@@ -535,8 +502,7 @@ async def test_decoded_objects_are_remembered_within_their_budget() -> None:
 
 @pytest.mark.usefixtures("young_heap")
 async def test_informers_that_come_and_go_leave_no_tasks_and_no_memory() -> None:
-    api = server(*(f"w{i}" for i in range(20)))
-    async with running(api) as cache:
+    async with server(*(f"w{i}" for i in range(20))) as api, running(api.link) as cache:
         await asyncio.sleep(0)
         tasks = len(asyncio.all_tasks())
         counts = []
@@ -554,18 +520,12 @@ async def test_informers_that_come_and_go_leave_no_tasks_and_no_memory() -> None
             counts.append(len(gc.get_objects()))
         await asyncio.sleep(0)
         assert len(asyncio.all_tasks()) == tasks
-        assert not api.open()
+        assert not api.link.open_streams
         assert counts[-1] - counts[5] < 500
 
 
-def test_call_knows_its_verb() -> None:
-    assert Call("GET", "/apis/example.com/v1/widgets", "watch=true", (), b"").verb == "watch"
-
-
 async def test_optional_kind_that_is_absent_reads_as_empty_until_it_comes() -> None:
-    api = server("a1")
-    api.missing.add("widgets")
-    async with running(api) as cache:
+    async with server("a1", plan=FaultPlan(0, MISSING)) as api, running(api.link) as cache:
         informer = cache.informer(Widget, optional=True)
         informer.declare_index(label("app"))
         started = asyncio.get_running_loop().time()
@@ -575,15 +535,13 @@ async def test_optional_kind_that_is_absent_reads_as_empty_until_it_comes() -> N
         assert len(cache.lookup(Widget, label("app")("x"))) == 0
         assert asyncio.get_running_loop().time() - started < 1
         assert not informer.has_synced
-        api.missing.clear()
+        api.link.plan = FaultPlan()
         await informer.wait_synced()
         assert len(await cache.list(Widget)) == 1
 
 
 async def test_absent_kind_that_somebody_needs_is_an_error_to_read() -> None:
-    api = server()
-    api.missing.add("widgets")
-    async with running(api) as cache:
+    async with server(plan=FaultPlan(0, MISSING)) as api, running(api.link) as cache:
         informer = cache.informer(Widget, optional=True)
         assert cache.informer(Widget) is informer
         assert len(await cache.list(Widget)) == 0

@@ -38,8 +38,8 @@ from quarterdeck.runtime.reconcile.recording import NotLeading
 from quarterdeck.runtime.trace import NO_TRACER, Span
 from quarterdeck.testing import Link, TestCluster, eventually, run_until_idle
 from tests.unit.runtime.controlkit import manager_on, serving, until
-from tests.unit.runtime.fakeapi import FakeApi
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+from tests.unit.runtime.widgetcluster import WidgetCluster
 
 
 def widget(name: str, color: str = "") -> Widget:
@@ -251,16 +251,17 @@ class SpanLog:
         return {}
 
 
-async def test_the_span_of_a_reconcile_says_whose_it_is_and_how_long_the_key_waited() -> None:
-    api, tracer = FakeApi(), SpanLog()
-    for name in ("a", "b"):
-        api.put("widgets", name)
+async def test_the_span_of_a_reconcile_says_whose_it_is_and_how_long_the_key_waited(
+    api: WidgetCluster,
+) -> None:
+    tracer = SpanLog()
+    await api.fill("a", "b")
 
     async def slow(ctx: Context[Widget]) -> None:
         await asyncio.sleep(2)
 
     controller = Builder(Widget).options(max_concurrent_reconciles=1).build(slow)
-    async with serving(manager_on(api, tracer=tracer), controller):
+    async with serving(manager_on(api.link, tracer=tracer), controller):
         await until(lambda: len(tracer.spans) == 2)
     (_, first), (_, second) = tracer.spans
     assert [name for name, _ in tracer.spans] == ["reconcile", "reconcile"]

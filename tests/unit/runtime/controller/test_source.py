@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
 
 from quarterdeck.api import Key, ObjectMeta, PartialObjectMetadata
-from quarterdeck.client import Client
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.handler import MapContext, mapped
 from quarterdeck.runtime.controller.source import Channel, ChannelSource, TimerSource
-from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.manager.cluster import Cluster
 from quarterdeck.runtime.reconcile.context import Context
 from tests.unit.runtime.controlkit import Script, manager_on, serving, until
-from tests.unit.runtime.fakeapi import FakeApi
 from tests.unit.runtime.runtimewidget import Widget
-
-
-def widgets(*names: str, **parts: Any) -> FakeApi:
-    api = FakeApi()
-    for name in names:
-        api.put("widgets", name, spec={"replicas": 1}, **parts)
-    return api
+from tests.unit.runtime.widgetcluster import WidgetCluster
 
 
 def named(name: str) -> Widget:
     return Widget(metadata=ObjectMeta(name=name, namespace="ns"))
 
 
-async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_later() -> None:
-    api, script, channel = widgets("a", "b"), Script(), Channel()
+async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_later(
+    api: WidgetCluster,
+) -> None:
+    await api.fill("a", "b")
+    script, channel = Script(), Channel()
     asked: list[str] = []
 
     def to(context: MapContext, obj: Widget) -> Iterable[Key]:
@@ -45,7 +38,7 @@ async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_la
         return [Key("ns", obj.metadata.name)]
 
     controller = Builder[Widget](name="outside").source(ChannelSource(channel, mapped(to))).build(script)
-    async with serving(manager_on(api), controller):
+    async with serving(manager_on(api.link), controller):
         await until(lambda: channel.has_consumers)
         await channel.send(named("a"))
         await channel.send(named("b"))
@@ -54,8 +47,9 @@ async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_la
     assert asked == ["a", "b", "a", "a"]
 
 
-async def test_an_iterable_that_ends_leaves_no_event_behind() -> None:
-    api, script = widgets("a"), Script()
+async def test_an_iterable_that_ends_leaves_no_event_behind(api: WidgetCluster) -> None:
+    await api.fill("a")
+    script = Script()
     asked: list[int] = []
 
     async def outside() -> AsyncIterator[Widget]:
@@ -69,30 +63,29 @@ async def test_an_iterable_that_ends_leaves_no_event_behind() -> None:
         return [Key("ns", "a")]
 
     source = ChannelSource(outside(), mapped(to))
-    async with serving(manager_on(api), Builder[Widget](name="outside").source(source).build(script)):
+    async with serving(manager_on(api.link), Builder[Widget](name="outside").source(source).build(script)):
         await until(lambda: script.names == ["a"])
 
 
-async def test_keys_of_a_timer_belong_to_the_cluster_it_runs_for() -> None:
-    home, east_api = widgets(), widgets()
+async def test_keys_of_a_timer_belong_to_the_cluster_it_runs_for(api: WidgetCluster) -> None:
     seen: set[Key] = set()
 
     async def reconcile(ctx: Context[Any]) -> None:
         seen.add(ctx.key)
 
-    client = Client.over(east_api, clock=LoopClock(), random=random.Random(1))
-    manager = manager_on(home)
+    east = api.cluster.link(name="east").client
+    manager = manager_on(api.link)
     timer = TimerSource(1.0, [Key("ns", "tick"), Key("ns", "tock", "west")], at_start=True)
     async with serving(manager, Builder(name="clock").source(timer).build(reconcile)):
         await until(lambda: Key("ns", "tick") in seen)
-        await manager.engage(Cluster(client, name="east", owns_client=True))
+        await manager.engage(Cluster(east, name="east", owns_client=True))
         await until(lambda: Key("ns", "tick", "east") in seen)
         await manager.disengage("east")
     assert {key.cluster for key in seen if key.name == "tick"} == {"", "east"}
 
 
-async def test_a_controller_of_metadata_fetches_nothing_else() -> None:
-    api = widgets("a", metadata={"labels": {"tier": "one"}})
+async def test_a_controller_of_metadata_fetches_nothing_else(api: WidgetCluster) -> None:
+    await api.fill("a", metadata={"labels": {"tier": "one"}})
     seen: list[Any] = []
     refused: list[str] = []
 
@@ -106,7 +99,7 @@ async def test_a_controller_of_metadata_fetches_nothing_else() -> None:
             async with ctx.finalizer("done"):
                 assert ctx.obj.metadata.finalizers == ("done",)
 
-    manager = manager_on(api)
+    manager = manager_on(api.link)
     controller = manager.controller(Widget, only_metadata=True).build(reconcile)
     async with serving(manager, controller):
         await until(lambda: len(seen) > 0 and seen[-1].metadata.finalizers == ("done",))
@@ -114,9 +107,9 @@ async def test_a_controller_of_metadata_fetches_nothing_else() -> None:
     assert (seen[0].api_version, seen[0].kind) == ("example.com/v1", "Widget")
     assert seen[0].metadata.labels == {"tier": "one"}
     assert refused[0] == "Widget is watched by its metadata only: no status to edit"
-    reads = [call for call in api.calls if call.verb in ("list", "watch")]
+    reads = [call for call in api.link.log if call.verb in ("list", "watch")]
     assert reads
-    assert all("as=PartialObjectMetadata" in call.headers["accept"] for call in reads)
+    assert all("as=PartialObjectMetadata" in call.accept for call in reads)
     assert not any("widgets/status" in rule.resources for rule in controller.rules)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from quarterdeck.api import ObjectMeta
@@ -23,8 +22,8 @@ from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.recording import Permission, WriteLog, recording_client
 from quarterdeck.testing import TestCluster
 from tests.unit.runtime.controlkit import Script, manager_on, serving, until
-from tests.unit.runtime.fakeapi import FakeApi
 from tests.unit.runtime.runtimewidget import Widget
+from tests.unit.runtime.widgetcluster import WidgetCluster
 
 
 async def cleanup(ctx: Context[Any]) -> None:
@@ -102,16 +101,15 @@ def test_used_and_declared_permissions_are_compared() -> None:
     assert [str(p) for p in result.unused] == ["create secrets", "patch secrets"]
 
 
-async def test_writes_of_a_controller_are_seen_as_permissions() -> None:
-    api = FakeApi()
-    api.put("widgets", "a")
+async def test_writes_of_a_controller_are_seen_as_permissions(api: WidgetCluster) -> None:
+    await api.fill("a")
     log = WriteLog()
 
     async def reconcile(ctx: Context[Widget]) -> None:
         await ctx.apply(ConfigMap(metadata=ObjectMeta(name="c", namespace="ns")), owner=ctx.obj)
         ctx.status.ready = 1
 
-    manager = manager_on(api)
+    manager = manager_on(api.link)
     spied = recording_client(manager.client, log)
     from quarterdeck.runtime.manager.manager import Manager, ManagerOptions
 
@@ -124,31 +122,21 @@ async def test_writes_of_a_controller_are_seen_as_permissions() -> None:
     assert result.unused == ()
 
 
-async def test_self_check_names_the_missing_verbs() -> None:
-    api = FakeApi()
-    allowed = {("list", "widgets"), ("get", "widgets")}
-
-    original = api.create
-
-    def review(call: Any, collection: Any) -> Any:
-        if call.resource != "selfsubjectaccessreviews":
-            return original(call, collection)
-        import msgspec
-
-        document = msgspec.json.decode(call.body)
-        asked = document["spec"]["resourceAttributes"]
-        ok = (asked["verb"], asked["resource"]) in allowed and not asked.get("subresource")
-        return 201, {**document, "status": {"allowed": ok}}
-
-    api.create = review  # type: ignore[method-assign]
-    manager = manager_on(api)
-    missing = await missing_permissions(manager.client, Builder(Widget).build(Script()).rules)
+async def test_self_check_names_the_missing_verbs(api: WidgetCluster) -> None:
+    readers = Rule(groups=("example.com",), resources=("widgets",), verbs=("list", "get"))
+    for role in roles("operator", [readers]):
+        await api.client.create(role)
+    subject = Subject(kind="User", name="operator", api_group="rbac.authorization.k8s.io")
+    reference = RoleRef(api_group="rbac.authorization.k8s.io", kind="ClusterRole", name="operator")
+    made = ObjectMeta(name="operator")
+    await api.client.create(ClusterRoleBinding(metadata=made, role_ref=reference, subjects=(subject,)))
+    client = api.cluster.as_user("operator")
+    missing = await missing_permissions(client, Builder(Widget).build(Script()).rules)
     assert [str(p) for p in missing] == [
         "watch widgets.example.com",
         "patch widgets/status.example.com",
         "update widgets/status.example.com",
     ]
-    await asyncio.sleep(0)
 
 
 async def test_self_check_asks_about_named_objects_and_urls(cluster: TestCluster) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, UnsetType
+from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, Resource, UnsetType
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
 from quarterdeck.errors import Conflict, Terminal
@@ -18,20 +19,30 @@ from quarterdeck.runtime.reconcile.application import AppliedMemory, holds
 from quarterdeck.runtime.reconcile.children import diff_children
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.runtime.reconcile.upsert import UpsertResult, covers, create_or_patch, create_or_update
+from quarterdeck.testing import Refuse, eventually
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
-from tests.unit.runtime.fakeapi import FakeApi, status
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+from tests.unit.runtime.widgetcluster import WIDGETS, WidgetCluster
 
 
-def widgets(*names: str, **fields: Any) -> FakeApi:
-    api = FakeApi()
-    for name in names:
-        api.put("widgets", name, **fields)
-    return api
+async def stored(api: WidgetCluster, kind: type[Resource], name: str) -> dict[str, Any]:
+    return (await api.client.get(kind.type_info.gvk, name, "ns")).to_dict()
 
 
-def stored(api: FakeApi, resource: str, name: str) -> dict[str, Any]:
-    return api.objects[resource]["ns", name]
+async def until_widget(api: WidgetCluster, holds: Callable[[dict[str, Any]], object]) -> None:
+    """Wait until something holds for the widget ``a``."""
+
+    async def probe() -> object:
+        return holds(await stored(api, Widget, "a"))
+
+    await eventually(probe, timeout=600, interval=0.01)
+
+
+async def until_gone(api: WidgetCluster) -> None:
+    async def probe() -> bool:
+        return not await api.names(Widget)
+
+    await eventually(probe, timeout=600, interval=0.01)
 
 
 class Events:
@@ -42,8 +53,8 @@ class Events:
         self.seen.append((type, reason, note))
 
 
-async def test_status_is_written_once_and_only_if_it_differs() -> None:
-    api = widgets("a")
+async def test_status_is_written_once_and_only_if_it_differs(api: WidgetCluster) -> None:
+    await api.fill("a")
 
     def edit(ctx: Context[Widget]) -> None:
         ctx.status.ready = 1
@@ -51,12 +62,12 @@ async def test_status_is_written_once_and_only_if_it_differs() -> None:
         ctx.conditions.set("Ready", True, reason="AllUp", message="3 of 3")
 
     script = Script(edit)
-    async with serving(manager_on(api), Builder(Widget).build(script)):
+    async with serving(manager_on(api.link), Builder(Widget).build(script)):
         await until(lambda: len(script.runs) == 2)  # the status write itself wakes the key once
         await asyncio.sleep(5)
         assert len(script.runs) == 2
-    assert api.count("patch widgets") == 1
-    written = stored(api, "widgets", "a")["status"]
+    assert api.link.count("patch", WIDGETS) == 1
+    written = (await stored(api, Widget, "a"))["status"]
     assert written["ready"] == 3
     assert written["observedGeneration"] == 1
     (condition,) = written["conditions"]
@@ -64,32 +75,33 @@ async def test_status_is_written_once_and_only_if_it_differs() -> None:
     assert (condition["status"], condition["reason"], condition["observedGeneration"]) == ("True", "AllUp", 1)
 
 
-async def test_status_of_a_failed_reconcile_is_written_too() -> None:
-    api = widgets("a")
+async def test_status_of_a_failed_reconcile_is_written_too(api: WidgetCluster) -> None:
+    await api.fill("a")
 
     def fail(ctx: Context[Widget]) -> None:
         ctx.conditions.set("Ready", False, reason="Broken")
         raise Conflict("not now")
 
-    async with serving(manager_on(api), Builder(Widget).build(Script(fail))):
-        await until(lambda: stored(api, "widgets", "a").get("status"))
-    assert stored(api, "widgets", "a")["status"]["conditions"][0]["reason"] == "Broken"
+    async with serving(manager_on(api.link), Builder(Widget).build(Script(fail))):
+        await until_widget(api, lambda widget: widget.get("status"))
+    assert (await stored(api, Widget, "a"))["status"]["conditions"][0]["reason"] == "Broken"
 
 
-async def test_fail_sets_a_condition_emits_an_event_and_rests() -> None:
-    api, events = widgets("a"), Events()
+async def test_fail_sets_a_condition_emits_an_event_and_rests(api: WidgetCluster) -> None:
+    await api.fill("a")
+    events = Events()
     script = Script(lambda ctx: ctx.fail("BadSpec", "replicas must be odd"))
-    async with serving(manager_on(api, recorder=events), Builder(Widget).build(script)):
-        await until(lambda: stored(api, "widgets", "a").get("status"))
+    async with serving(manager_on(api.link, recorder=events), Builder(Widget).build(script)):
+        await until_widget(api, lambda widget: widget.get("status"))
         await asyncio.sleep(1000)
         assert len(script.runs) <= 2  # once more for its own status write
-    condition = stored(api, "widgets", "a")["status"]["conditions"][0]
+    condition = (await stored(api, Widget, "a"))["status"]["conditions"][0]
     assert (condition["type"], condition["status"], condition["reason"]) == ("Ready", "False", "BadSpec")
     assert events.seen[0] == ("Warning", "BadSpec", "replicas must be odd")
 
 
-async def test_a_status_written_in_the_middle_of_a_run_is_seen_in_its_object() -> None:
-    api = widgets("a")
+async def test_a_status_written_in_the_middle_of_a_run_is_seen_in_its_object(api: WidgetCluster) -> None:
+    await api.fill("a")
 
     async def work(ctx: Context[Widget]) -> tuple[str, int, str]:
         before = ctx.obj.metadata.resource_version
@@ -105,21 +117,22 @@ async def test_a_status_written_in_the_middle_of_a_run_is_seen_in_its_object() -
     assert int(after) > int(before)
 
 
-async def test_status_of_an_object_that_went_away_is_no_error() -> None:
-    api = widgets("a")
+async def test_status_of_an_object_that_went_away_is_no_error(api: WidgetCluster) -> None:
+    await api.fill("a")
 
-    def edit(ctx: Context[Widget]) -> None:
+    async def edit(ctx: Context[Widget]) -> None:
         ctx.status.ready = 1
-        api.remove("widgets", "a")
+        await api.remove(Widget, "a")
 
     script = Script(edit)
-    async with serving(manager_on(api), Builder(Widget).build(script)):
+    async with serving(manager_on(api.link), Builder(Widget).build(script)):
         await until(lambda: script.gone == [Key("ns", "a")])
         assert len(script.runs) == 1
 
 
-async def test_conditions_may_be_looked_at_while_they_are_edited() -> None:
-    api, found = widgets("a"), list[Any]()
+async def test_conditions_may_be_looked_at_while_they_are_edited(api: WidgetCluster) -> None:
+    await api.fill("a")
+    found = list[Any]()
 
     def edit(ctx: Context[Widget]) -> None:
         found.append(ctx.conditions.find("Ready"))
@@ -127,14 +140,14 @@ async def test_conditions_may_be_looked_at_while_they_are_edited() -> None:
         found.append(ctx.conditions.find("Ready"))
 
     script = Script(edit)
-    async with serving(manager_on(api), Builder(Widget).build(script)):
+    async with serving(manager_on(api.link), Builder(Widget).build(script)):
         await until(lambda: len(found) >= 2)
     assert found[0] is None
     assert (found[1].status, found[1].reason) == ("False", "Waiting")
 
 
-async def test_declared_finalizer_is_added_runs_its_cleanup_and_is_removed() -> None:
-    api = widgets("a")
+async def test_declared_finalizer_is_added_runs_its_cleanup_and_is_removed(api: WidgetCluster) -> None:
+    await api.fill("a")
     cleaned: list[str] = []
 
     async def cleanup(ctx: Context[Widget]) -> Result | None:
@@ -143,33 +156,24 @@ async def test_declared_finalizer_is_added_runs_its_cleanup_and_is_removed() -> 
 
     script = Script()
     controller = Builder(Widget).finalizer("example.com/clean", cleanup).build(script)
-    async with serving(manager_on(api), controller):
-        await until(
-            lambda: stored(api, "widgets", "a")["metadata"].get("finalizers") == ["example.com/clean"]
-        )
-        api.delete(_call("widgets", "a"), api.objects["widgets"], stored(api, "widgets", "a"))
+    async with serving(manager_on(api.link), controller):
+        await until_widget(api, lambda widget: widget["metadata"].get("finalizers") == ["example.com/clean"])
+        await api.remove(Widget, "a")
         runs = len(script.runs)
         await until(lambda: cleaned == ["a"])
-        assert stored(api, "widgets", "a")["metadata"]["finalizers"]
-        await until(lambda: ("ns", "a") not in api.objects["widgets"])
+        assert (await stored(api, Widget, "a"))["metadata"]["finalizers"]
+        await until_gone(api)
         assert cleaned == ["a", "a"]
         assert len(script.runs) <= runs + 1
 
 
-def _call(resource: str, name: str) -> Any:
-    from tests.unit.runtime.fakeapi import Call
-
-    return Call("DELETE", f"/apis/example.com/v1/namespaces/ns/{resource}/{name}", "", (), b"")
-
-
-async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go() -> None:
-    api = widgets(
-        "a", metadata={"finalizers": ["f/bad", "f/good"], "deletionTimestamp": "2030-01-01T00:00:00Z"}
-    )
-    tries: list[int] = []
+async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go(api: WidgetCluster) -> None:
+    await api.fill("a", metadata={"finalizers": ["f/bad", "f/good"]})
+    await api.remove(Widget, "a")
+    tries: list[Sequence[str]] = []
 
     async def bad(ctx: Context[Widget]) -> None:
-        tries.append(1)
+        tries.append(ctx.obj.metadata.finalizers)
         if len(tries) < 3:
             raise Conflict("cannot clean")
 
@@ -177,10 +181,9 @@ async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go() -> N
         return None
 
     controller = Builder(Widget).finalizer("f/bad", bad).finalizer("f/good", good).build(Script())
-    async with serving(manager_on(api), controller):
-        await until(lambda: stored(api, "widgets", "a")["metadata"]["finalizers"] == ["f/bad"])
-        await until(lambda: ("ns", "a") not in api.objects["widgets"])
-    assert len(tries) == 3
+    async with serving(manager_on(api.link), controller):
+        await until_gone(api)
+    assert tries == [("f/bad", "f/good"), ("f/bad",), ("f/bad",)]
 
 
 @pytest.mark.parametrize(
@@ -193,10 +196,11 @@ async def test_failing_cleanup_keeps_its_finalizer_and_lets_the_others_go() -> N
     ],
 )
 async def test_what_a_cleanup_raises_means_what_it_means_in_a_reconcile(
-    error: Exception, told: list[str], runs: int
+    api: WidgetCluster, error: Exception, told: list[str], runs: int
 ) -> None:
-    api, spy = widgets("a"), Spy()
-    api.put("widgets", "a", metadata={"finalizers": ["f/x"], "deletionTimestamp": "2030-01-01T00:00:00Z"})
+    await api.fill("a", metadata={"finalizers": ["f/x"]})
+    await api.remove(Widget, "a")
+    spy = Spy()
     tries: list[int] = []
 
     async def cleanup(ctx: Context[Widget]) -> None:
@@ -205,16 +209,16 @@ async def test_what_a_cleanup_raises_means_what_it_means_in_a_reconcile(
             raise error
 
     controller = Builder(Widget).finalizer("f/x", cleanup).build(Script())
-    async with serving(manager_on(api, metrics=spy), controller):
+    async with serving(manager_on(api.link, metrics=spy), controller):
         await until(lambda: len(spy.results) >= runs)
         await asyncio.sleep(60)
     assert (len(tries), spy.told) == (runs, told)
     assert spy.results[0] == ("requeue_after" if isinstance(error, RequeueError) else "error")
-    assert (("ns", "a") in api.objects["widgets"]) == (runs == 1)
+    assert (await api.names(Widget) == ["a"]) == (runs == 1)
 
 
-async def test_two_controllers_never_erase_each_others_finalizer() -> None:
-    api = widgets("a")
+async def test_two_controllers_never_erase_each_others_finalizer(api: WidgetCluster) -> None:
+    await api.fill("a")
 
     async def cleanup(ctx: Context[Widget]) -> None:
         return None
@@ -222,16 +226,13 @@ async def test_two_controllers_never_erase_each_others_finalizer() -> None:
     controllers = [
         Builder(Widget, name=n).finalizer(f"f/{n}", cleanup).build(Script()) for n in ("x", "y", "z")
     ]
-    async with serving(manager_on(api), *controllers):
-        await until(
-            lambda: (
-                sorted(stored(api, "widgets", "a")["metadata"].get("finalizers", [])) == ["f/x", "f/y", "f/z"]
-            )
-        )
+    wanted = {"f/x", "f/y", "f/z"}
+    async with serving(manager_on(api.link), *controllers):
+        await until_widget(api, lambda widget: set(widget["metadata"].get("finalizers", ())) == wanted)
 
 
-async def test_finalizer_scope_adds_on_the_way_in_and_removes_on_the_way_out() -> None:
-    api = widgets("a")
+async def test_finalizer_scope_adds_on_the_way_in_and_removes_on_the_way_out(api: WidgetCluster) -> None:
+    await api.fill("a")
     cleaned: list[str] = []
 
     async def reconcile(ctx: Context[Widget]) -> None:
@@ -243,12 +244,12 @@ async def test_finalizer_scope_adds_on_the_way_in_and_removes_on_the_way_out() -
                 else:
                     cleaned.append("done")
 
-    async with serving(manager_on(api), Builder(Widget).build(Script(reconcile))) as manager:
-        await until(lambda: stored(api, "widgets", "a")["metadata"].get("finalizers") == ["f/scope"])
-        api.delete(_call("widgets", "a"), api.objects["widgets"], stored(api, "widgets", "a"))
+    async with serving(manager_on(api.link), Builder(Widget).build(Script(reconcile))) as manager:
+        await until_widget(api, lambda widget: widget["metadata"].get("finalizers") == ["f/scope"])
+        await api.remove(Widget, "a")
         await until(lambda: cleaned == ["begun"])
         manager.controllers[0].queue.add(Key("ns", "a"))
-        await until(lambda: ("ns", "a") not in api.objects["widgets"])
+        await until_gone(api)
     assert cleaned == ["begun", "done"]
 
 
@@ -256,8 +257,8 @@ def config(value: str) -> ConfigMap:
     return ConfigMap(metadata=ObjectMeta(name="c", namespace="ns"), data={"value": value})
 
 
-async def test_apply_is_sent_once_and_again_only_when_something_differs() -> None:
-    api = widgets("a")
+async def test_apply_is_sent_once_and_again_only_when_something_differs(api: WidgetCluster) -> None:
+    await api.fill("a")
     wanted = ["1"]
 
     async def reconcile(ctx: Context[Widget]) -> None:
@@ -266,7 +267,7 @@ async def test_apply_is_sent_once_and_again_only_when_something_differs() -> Non
 
     script = Script(reconcile)
     controller = Builder(Widget).owns(ConfigMap).build(script)
-    async with serving(manager_on(api), controller) as manager:
+    async with serving(manager_on(api.link), controller) as manager:
 
         async def run_again() -> None:
             await until(manager.is_idle)
@@ -275,51 +276,38 @@ async def test_apply_is_sent_once_and_again_only_when_something_differs() -> Non
             await until(lambda: len(script.runs) > count)
             await until(manager.is_idle)
 
-        await until(lambda: api.count("apply configmaps") == 1)
+        await until(lambda: api.link.count("apply", "configmaps") == 1)
         await run_again()
-        assert api.count("apply configmaps") == 1
-        annotated = stored(api, "configmaps", "c")
-        api.put(
-            "configmaps",
-            "c",
-            data=annotated["data"],
-            metadata={**annotated["metadata"], "annotations": {"x": "y"}},
-        )
+        assert api.link.count("apply", "configmaps") == 1
+        annotated = await api.client.get(ConfigMap, "c", "ns")
+        await api.client.update(annotated.evolve(metadata=annotated.metadata.evolve(annotations={"x": "y"})))
         await run_again()
-        assert api.count("apply configmaps") == 1  # somebody else's field is no difference
-        api.put("configmaps", "c", data={"value": "drift"}, metadata=annotated["metadata"])
-        await until(lambda: api.count("apply configmaps") == 2)
-        await until(lambda: stored(api, "configmaps", "c")["data"]["value"] == "1")
+        assert api.link.count("apply", "configmaps") == 1  # somebody else's field is no difference
+        drifted = await api.client.get(ConfigMap, "c", "ns")
+        await api.client.update(drifted.evolve(data={"value": "drift"}))
+        await until(lambda: api.link.count("apply", "configmaps") == 2)
         await run_again()
+        assert (await stored(api, ConfigMap, "c"))["data"] == {"value": "1"}
         wanted[0] = "2"
         await run_again()
-        assert api.count("apply configmaps") == 3
-    call = next(call for call in api.calls if call.verb == "apply")
+        assert api.link.count("apply", "configmaps") == 3
+    call = next(call for call in api.link.log if call.verb == "apply")
     assert call.query == {"force": "true", "fieldManager": "widget"}
-    (reference,) = stored(api, "configmaps", "c")["metadata"]["ownerReferences"]
+    (reference,) = (await stored(api, ConfigMap, "c"))["metadata"]["ownerReferences"]
     assert (reference["kind"], reference["controller"]) == ("Widget", True)
 
 
-async def test_dynamic_objects_can_be_applied_with_an_owner() -> None:
-    api = widgets("a")
+async def test_dynamic_objects_can_be_applied_with_an_owner(api: WidgetCluster) -> None:
+    await api.fill("a")
 
     async def reconcile(ctx: Context[Widget]) -> None:
         document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "d", "namespace": "ns"}}
         await ctx.apply(DynamicObject(document), owner=ctx.obj)
 
-    manager = manager_on(api)
-    manager.client.mapper._by_kind.update(_config_map_mapping())
-    manager.client.mapper._is_complete = True
+    manager = manager_on(api.link)
     async with serving(manager, Builder(Widget).build(Script(reconcile))):
-        await until(lambda: ("ns", "d") in api.objects.get("configmaps", {}))
-    assert stored(api, "configmaps", "d")["metadata"]["ownerReferences"][0]["name"] == "a"
-
-
-def _config_map_mapping() -> dict[Any, Any]:
-    from quarterdeck.client import ResourceMapping
-
-    info = ConfigMap.type_info
-    return {info.gvk: ResourceMapping(info.gvk, info.gvr, True)}
+        await eventually(lambda: stored(api, ConfigMap, "d"))
+    assert (await stored(api, ConfigMap, "d"))["metadata"]["ownerReferences"][0]["name"] == "a"
 
 
 def test_memory_of_applies_is_bounded_and_knows_incarnations() -> None:
@@ -346,37 +334,39 @@ def test_document_holds_another_if_every_value_is_there(present: Any, wanted: An
     assert holds(present, wanted) is held
 
 
-async def test_prune_deletes_controlled_objects_that_are_not_kept() -> None:
-    api = widgets("a")
-    uid = stored(api, "widgets", "a")["metadata"]["uid"]
+async def test_prune_deletes_controlled_objects_that_are_not_kept(api: WidgetCluster) -> None:
+    await api.fill("a")
+    uid = (await stored(api, Widget, "a"))["metadata"]["uid"]
     mine = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "a", "uid": uid, "controller": True}
     for name, owners in (("keep", [mine]), ("old", [mine]), ("foreign", [])):
-        api.put("configmaps", name, metadata={"ownerReferences": owners})
+        await api.put(ConfigMap, name, metadata={"ownerReferences": owners})
     pruned: list[Any] = []
 
     async def reconcile(ctx: Context[Widget]) -> None:
         pruned.append(await ctx.prune(ConfigMap, keep={"keep"}))
 
-    async with serving(manager_on(api), Builder(Widget).owns(ConfigMap).build(Script(reconcile))):
+    async with serving(manager_on(api.link), Builder(Widget).owns(ConfigMap).build(Script(reconcile))):
         await until(lambda: pruned)
     assert pruned[0] == (Key("ns", "old"),)
-    assert sorted(name for _, name in api.objects["configmaps"]) == ["foreign", "keep"]
+    assert await api.names(ConfigMap) == ["foreign", "keep"]
 
 
-async def run_in_context(api: FakeApi, work: Any) -> list[Any]:
+async def run_in_context(api: WidgetCluster, work: Any) -> list[Any]:
     results: list[Any] = []
 
     async def reconcile(ctx: Context[Widget]) -> None:
         if not results:
             results.append(await work(ctx))
 
-    async with serving(manager_on(api), Builder(Widget).owns(ConfigMap).owns(Pod).build(Script(reconcile))):
+    async with serving(
+        manager_on(api.link), Builder(Widget).owns(ConfigMap).owns(Pod).build(Script(reconcile))
+    ):
         await until(lambda: results)
     return results
 
 
-async def test_create_or_update_creates_updates_and_leaves_alone() -> None:
-    api = widgets("a")
+async def test_create_or_update_creates_updates_and_leaves_alone(api: WidgetCluster) -> None:
+    await api.fill("a")
     done: list[Any] = []
 
     async def work(ctx: Context[Widget]) -> Any:
@@ -400,8 +390,8 @@ async def test_create_or_update_creates_updates_and_leaves_alone() -> None:
     assert done == [UpsertResult.CREATED, UpsertResult.UNCHANGED, UpsertResult.UPDATED]
 
 
-async def test_create_or_patch_writes_object_and_status_separately() -> None:
-    api = widgets("a", spec={"replicas": 1})
+async def test_create_or_patch_writes_object_and_status_separately(api: WidgetCluster) -> None:
+    await api.fill("a", spec={"replicas": 1})
     done: list[Any] = []
 
     async def work(ctx: Context[Widget]) -> Any:
@@ -463,8 +453,8 @@ def _time() -> Any:
     return Time("2030-01-01T00:00:00Z")
 
 
-async def test_blocking_and_heavy_functions_leave_the_loop() -> None:
-    api = widgets("a")
+async def test_blocking_and_heavy_functions_leave_the_loop(api: WidgetCluster) -> None:
+    await api.fill("a")
     assert UNSET is not None
 
     async def work(ctx: Context[Widget]) -> Any:
@@ -473,13 +463,13 @@ async def test_blocking_and_heavy_functions_leave_the_loop() -> None:
     assert await run_in_context(api, work) == [(1024, 27)]
 
 
-async def test_refused_status_write_fails_the_reconcile_and_is_retried() -> None:
-    api = widgets("a")
-    api.refuse("patch widgets", status(500, "InternalError"), times=1)
+async def test_refused_status_write_fails_the_reconcile_and_is_retried(api: WidgetCluster) -> None:
+    await api.fill("a")
+    api.link.plan.add(Refuse(500, verbs=frozenset({"patch"}), times=1))
 
     def edit(ctx: Context[Widget]) -> None:
         ctx.status.ready = 2
 
-    async with serving(manager_on(api), Builder(Widget).build(Script(edit))):
-        await until(lambda: stored(api, "widgets", "a").get("status"))
-    assert api.count("patch widgets") == 2
+    async with serving(manager_on(api.link), Builder(Widget).build(Script(edit))):
+        await until_widget(api, lambda widget: widget.get("status"))
+    assert api.link.count("patch", WIDGETS) == 2

@@ -16,20 +16,13 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.testing import EventLog
 from tests.unit.runtime.controlkit import Script, manager_on, serving, until
-from tests.unit.runtime.fakeapi import FakeApi
 from tests.unit.runtime.runtimewidget import Widget
+from tests.unit.runtime.widgetcluster import WidgetCluster
 
 
-def widgets(*names: str) -> FakeApi:
-    api = FakeApi()
-    for name in names:
-        api.put("widgets", name)
-    return api
-
-
-async def test_live_lists_ask_the_server_and_know_no_index() -> None:
-    api = widgets("a", "b")
-    api.put("pods", "p", metadata={"labels": {"app": "x"}})
+async def test_live_lists_ask_the_server_and_know_no_index(api: WidgetCluster) -> None:
+    await api.fill("a", "b")
+    await api.put(Pod, "p", metadata={"labels": {"app": "x"}})
     seen: list[Any] = []
 
     async def read(ctx: Context[Widget]) -> None:
@@ -40,14 +33,14 @@ async def test_live_lists_ask_the_server_and_know_no_index() -> None:
         with pytest.raises(NotCached):
             await ctx.list(Pod)
 
-    async with serving(manager_on(api), Builder(Widget).build(Script(read))):
+    async with serving(manager_on(api.link), Builder(Widget).build(Script(read))):
         await until(lambda: len(seen) >= 3)
     assert seen[:3] == [[Key("ns", "p")], [Pod], {"app": "x"}]
 
 
-async def test_kinds_the_cache_is_disabled_for_are_read_from_the_server() -> None:
-    api = widgets("a")
-    api.put("configmaps", "c", data={"k": "v"})
+async def test_kinds_the_cache_is_disabled_for_are_read_from_the_server(api: WidgetCluster) -> None:
+    await api.fill("a")
+    await api.put(ConfigMap, "c", data={"k": "v"})
     seen: list[Any] = []
 
     async def read(ctx: Context[Widget]) -> None:
@@ -57,35 +50,43 @@ async def test_kinds_the_cache_is_disabled_for_are_read_from_the_server() -> Non
             await ctx.get(ConfigMap, "gone", "ns")
 
     cache = CacheOptions(disable_for=[ConfigMap])
-    async with serving(manager_on(api, cache=cache), Builder(Widget).owns(ConfigMap).build(Script(read))):
+    async with serving(
+        manager_on(api.link, cache=cache), Builder(Widget).owns(ConfigMap).build(Script(read))
+    ):
         await until(lambda: len(seen) == 2)
-        gets = [call for call in api.calls if call.label == "get configmaps"]
+        gets = [call.target for call in api.link.log if call.verb == "get"]
     assert seen == [{"k": "v"}, 1]
     assert [call.name for call in gets] == ["c", "gone"]
 
 
-async def test_a_read_may_wait_for_a_version() -> None:
-    api = widgets("a")
-    api.put("configmaps", "c", data={"k": "old"})
+async def test_a_read_may_wait_for_a_version(api: WidgetCluster) -> None:
+    await api.fill("a")
+    await api.put(ConfigMap, "c", data={"k": "old"})
     seen: list[Any] = []
 
     async def read(ctx: Context[Widget]) -> None:
-        version = str(api.version + 1)
-        asyncio.get_running_loop().call_later(3, lambda: api.put("configmaps", "c", data={"k": "new"}))
-        before = asyncio.get_running_loop().time()
-        found = await ctx.get(ConfigMap, "c", "ns", min_version=version)
-        seen.extend([found.data, asyncio.get_running_loop().time() - before])
+        version = str(int(api.version) + 1)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(write())
+            before = asyncio.get_running_loop().time()
+            found = await ctx.get(ConfigMap, "c", "ns", min_version=version)
+            seen.extend([found.data, asyncio.get_running_loop().time() - before])
+
+    async def write() -> None:
+        await asyncio.sleep(3)
+        await api.put(ConfigMap, "c", data={"k": "new"})
 
     controller = Builder(Widget).watches(ConfigMap, to=lambda ctx, obj: []).build(Script(read))
-    async with serving(manager_on(api), controller):
+    async with serving(manager_on(api.link), controller):
         await until(lambda: len(seen) == 2)
     assert seen[0] == {"k": "new"}
     assert seen[1] == pytest.approx(3)
 
 
-async def test_events_carry_annotations() -> None:
-    api, log = widgets("a"), EventLog()
+async def test_events_carry_annotations(api: WidgetCluster) -> None:
+    await api.fill("a")
+    log = EventLog()
     script = Script(lambda ctx: ctx.event("Normal", "Seen", "here", annotations={"by": "test"}))
-    async with serving(manager_on(api, recorder=log), Builder(Widget).build(script)):
+    async with serving(manager_on(api.link, recorder=log), Builder(Widget).build(script)):
         await until(lambda: log.reasons == ["Seen"])
     assert log.events[0].annotations == {"by": "test"}

@@ -257,9 +257,9 @@ def _is_same(one: Member, other: Member) -> bool:
 
 
 def _allows_more(new: PoolFacts, old: PoolFacts) -> bool:
-    """Whether a claim that was refused might be granted now."""
+    """Whether a claim that was refused might be granted now; deletion cannot be taken back."""
 
     def asked(facts: PoolFacts) -> tuple[object, ...]:
         return (facts.uid, facts.network, facts.min_size, facts.max_size, facts.default_size)
 
-    return asked(new) != asked(old) or (old.is_deleting and not new.is_deleting)
+    return asked(new) != asked(old)
