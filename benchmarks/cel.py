@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from quarterdeck.apiserver.cel import Environment, type_from_schema
+from quarterdeck.cel import Environment, type_from_schema
 
 try:
     from cel_expr_python import cel as peer

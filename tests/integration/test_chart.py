@@ -1,12 +1,8 @@
-"""The Helm chart and the Kustomize base: rendered by helm and kubectl, taken by an API server.
-
-helm is looked for in $HELM and in the path; tests that need it are skipped without it.
-"""
+"""The Helm chart and the Kustomize base: rendered by helm and kubectl, taken by an API server."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -22,10 +18,10 @@ import chart as chart_tool
 import grafana
 from tests.harness.wire import Connection, load_kubeconfig
 
+from .helmkit import HELM, Helm, needs_helm
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "chart"
-HELM = os.environ.get("HELM") or shutil.which("helm") or ""
-needs_helm = pytest.mark.skipif(not HELM, reason="helm is not installed: name it with HELM=/path/to/helm")
 EVERYTHING = (
     "networkPolicy.enabled=true",
     "serviceMonitor.enabled=true",
@@ -133,13 +129,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 @needs_helm
 def test_helm_installs_upgrades_and_uninstalls_it(server: Server, tmp_path: Path) -> None:
-    environment = {**os.environ, "KUBECONFIG": str(server.kubeconfig), "HOME": str(tmp_path)}
-
-    def helm(*words: str) -> None:
-        command = [HELM, *words, "--namespace", "deck"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-
+    helm = Helm(server.kubeconfig, "deck", tmp_path)
     helm("install", "one", str(CHART), "--create-namespace")
     roles = server.items("/apis/rbac.authorization.k8s.io/v1/clusterroles")
     assert "one-quarterdeck-kai" in {each["metadata"]["name"] for each in roles}

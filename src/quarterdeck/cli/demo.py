@@ -14,9 +14,12 @@ from .error import CommandError
 from .localnode.settings import add_local_node_arguments
 from .nodes import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, operator_settings
+from .story.table import render_table
 
 if TYPE_CHECKING:
     from quarterdeck.client import Client
+
+    from .story.script import Story
 
 Json = dict[str, Any]
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -24,10 +27,12 @@ _PERIOD = 0.5
 _SETTLED = 3
 """Looks without a change after which --once is content."""
 _PATIENCE = 30.0
+_STORY = "concert"
 DESCRIPTION = """\
-Start the embedded server with the operators, apply the examples of each and show what comes of them. The
-folder of an operator's examples has its name; manifests in its folder `refused` show what users are told
-who ask for the impossible.
+Start the embedded server with the operators, tell the story of the folder `concert` step by step (if all
+operators run that it needs), then apply the examples of each operator and show what comes of them. The folder
+of an operator's examples has its name; manifests in its folder `refused` show what users are told who ask for
+the impossible.
 """
 
 
@@ -84,6 +89,9 @@ async def _demo(arguments: argparse.Namespace) -> int:
     stopping = stop_signal()
     settings, nodes = operator_settings(arguments), node_settings(arguments)
     names = [operator.name for operator in operators]
+    story = _story(root, names)
+    if story is not None:
+        settings = {**story.settings, **settings}
     async with running_cluster(
         ServerOptions(admission_plugins=FOR_CLUSTERS),
         names,
@@ -96,6 +104,8 @@ async def _demo(arguments: argparse.Namespace) -> int:
         async with announced(server, name="", kubeconfig=path) as lines:
             client = Client.over(InProcessTransport(server.local()))
             try:
+                if story is not None:
+                    await _tell(client, root / _STORY, story, lines)
                 head, paths = [lines], dict[str, str]()
                 for operator in operators:
                     head += [line async for line in apply_all(client, root / operator.name, paths)]
@@ -114,6 +124,26 @@ def _examples() -> Path:
         if (parent / "examples").is_dir():
             return parent / "examples"
     raise CommandError("no folder named examples here; name one with --examples")
+
+
+def _story(root: Path, operators: list[str]) -> Story | None:
+    """The story among the examples, if it can be told with these operators."""
+    from .story.script import read_story
+
+    if not (root / _STORY / "story.yaml").is_file():
+        return None
+    story = read_story(root / _STORY)
+    return story if set(story.settings) <= set(operators) else None
+
+
+async def _tell(client: Client, folder: Path, story: Story, head: str) -> None:
+    from .story.command import Kubectl
+    from .story.telling import Teller
+
+    print(f"{head}\n\n{story.title}. The files are in {folder}.", flush=True)
+    async for text in Teller(Kubectl(client, folder)).tell(story):
+        print(text, flush=True)
+    print("", flush=True)
 
 
 def _manifests(folder: Path) -> Iterator[Json]:
@@ -196,27 +226,3 @@ async def _show(local: Any, head: str, paths: dict[str, str], stopping: asyncio.
 async def _list(local: Any, title: str, path: str) -> str:
     _, _, body = await local.exchange("GET", path, "", (("Accept", _TABLE),), b"")
     return f"{title}\n{render_table(msgspec.json.decode(body))}"
-
-
-def render_table(table: Json) -> str:
-    """A Table in columns, as kubectl prints it, without the age, which always changes."""
-    columns = [
-        (index, column["name"].upper())
-        for index, column in enumerate(table["columnDefinitions"])
-        if not column.get("priority") and column["name"] != "Age"
-    ]
-    rows = [[name for _, name in columns]]
-    for row in table["rows"]:
-        rows.append([_cell(row["cells"][index]) for index, _ in columns])
-    widths = [max(len(row[place]) for row in rows) for place in range(len(columns))]
-    lines = [
-        "   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-    return "\n".join(f"  {line}" for line in lines) + "\n"
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "<none>"
-    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, TypeAlias
@@ -47,7 +48,27 @@ def _places(objects: Objects) -> Found:
             yield pod, f"is bound to node {name}, which is gone", "delete it; its controller makes another"
 
 
+def _ranges(objects: Objects) -> Found:
+    found = []
+    for node in objects.of(Node):
+        for text in node.spec.pod_cidrs:
+            network = ipaddress.ip_network(text, strict=False)
+            found.append((network.version, int(network[0]), int(network[-1]), text, node))
+    before = None
+    for each in sorted(found, key=lambda each: each[:3]):
+        if before is not None and before[0] == each[0] and each[1] <= before[2]:
+            problem = f"its pod range {each[3]} overlaps {before[3]} of node {before[4].metadata.name}"
+            yield (
+                each[4],
+                problem,
+                "drain one of the two and register it anew: a node keeps its range for life",
+            )
+        if before is None or before[0] != each[0] or each[2] > before[2]:
+            before = each
+
+
 INVARIANTS: Final = (
     Invariant("cluster/room", "Pods request no more than their node has.", (Node, Pod), _room, at_rest=True),
     Invariant("cluster/places", "A pod is on a node that exists.", (Node, Pod), _places, at_rest=True),
+    Invariant("cluster/pod-ranges", "No two nodes share addresses of pods.", (Node,), _ranges),
 )

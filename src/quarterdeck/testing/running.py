@@ -11,6 +11,7 @@ from quarterdeck.runtime.contract import Elector
 from quarterdeck.runtime.manager.manager import Manager
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.operator import Operator, OperatorEnvironment, OperatorWebhooks
+from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
 from quarterdeck.testing.assertion import run_until_idle
 from quarterdeck.testing.cluster import TestCluster
 from quarterdeck.testing.fault import FaultPlan
@@ -20,6 +21,7 @@ from quarterdeck.testing.recorder import EventLog
 __all__ = ["ManagerRun", "OperatorRun"]
 
 _STEP: Final = 0.001
+_NOT_SERVED: Final = -1
 _PAUSE: Final = 0.3
 """Seconds in which what nobody waits for (garbage collection, say) begins."""
 
@@ -74,6 +76,8 @@ class OperatorRun:
     async with operator.running():
         await cluster.client.create(…)
         await operator.settle()
+
+    Its webhooks are not served; ``TestCluster.serve_webhooks`` does that.
     """
 
     def __init__(
@@ -88,15 +92,22 @@ class OperatorRun:
         groups: Iterable[str] = (),
         cache: CacheOptions | None = None,
         elector: Elector | None = None,
+        is_embedded: bool = False,
     ) -> None:
+        """``is_embedded``: the operator simulates machines, as on ``quarterdeck up``."""
         self.cluster: Final = cluster
         self.link: Final[Link] = cluster.link(plan, name=name, user=user, groups=groups)
         self.metrics: Final = RuntimeMetrics()
         self.events: Final = EventLog()
         self.manager: Final[Manager] = cluster.manager(
-            link=self.link, metrics=self.metrics, recorder=self.events, cache=cache, elector=elector
+            link=self.link,
+            metrics=self.metrics,
+            recorder=self.events,
+            cache=cache,
+            elector=elector,
+            webhooks=WebhookServer(WebhookOptions(port=_NOT_SERVED)),
         )
-        environment = OperatorEnvironment(name=name, settings=settings or {})
+        environment = OperatorEnvironment(name=name, settings=settings or {}, is_embedded=is_embedded)
         self.webhooks: Final[OperatorWebhooks] = operator.setup(self.manager, environment)
 
     @asynccontextmanager

@@ -116,6 +116,29 @@ def test_a_parent_gives_nothing_out_of_a_child() -> None:
     ]
 
 
+def node_with(name: str, *ranges: str) -> Node:
+    return made(Node, name, meta={"namespace": ""}, spec={"podCIDRs": ranges})
+
+
+def test_nodes_do_not_share_addresses_of_pods() -> None:
+    apart = node_with("a", "10.0.0.0/24", "2001:db8::/64"), node_with("b", "10.0.1.0/24"), node_with("c")
+    assert found("cluster/pod-ranges", *apart) == []
+    inside = node_with("d", "10.0.0.128/25"), node_with("e", "10.0.0.192/26")
+    assert found("cluster/pod-ranges", *apart, *inside) == [
+        ("Node d", "its pod range 10.0.0.128/25 overlaps 10.0.0.0/24 of node a"),
+        ("Node e", "its pod range 10.0.0.192/26 overlaps 10.0.0.0/24 of node a"),
+    ]
+
+
+def test_a_node_has_the_range_that_is_claimed_for_it() -> None:
+    status = {"phase": "Bound", "allocatedCIDR": "10.0.0.0/24"}
+    of_node = made(SubnetClaim, "a-1", meta=owned("Node", "uid-a"), status=status)
+    assert found("ipam/node-ranges", of_node, node_with("a", "10.0.0.0/24")) == []
+    assert found("ipam/node-ranges", of_node, node_with("a", "10.0.1.0/24")) == [
+        ("Node a", "its SubnetClaim has 10.0.0.0/24 for its pods, and its range is 10.0.1.0/24")
+    ]
+
+
 def test_nodes_have_room_for_their_pods() -> None:
     node = made(Node, "n", meta={"namespace": ""}, status={"allocatable": {"cpu": "2"}})
     assert found("cluster/room", node, pod("a", "n", cpu="1"), pod("b", "n", cpu="1")) == []

@@ -29,7 +29,8 @@ def failed(reason: str) -> list[tuple[str, str, str]]:
 
 @pytest.fixture(autouse=True)
 async def cluster_at_work(cluster: TestCluster, manager: Manager) -> None:
-    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=1)))
+    nodes = NodeSettings(count=1, capacity={"cpu": "32", "memory": "256Gi", "pods": "1000"})
+    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=nodes))
     await cluster.start(manager)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import Key, to_dict
+from quarterdeck.api import DynamicObject, Key, to_dict
 from quarterdeck.api.k8s import Container, Lease, Node, Pod
 from quarterdeck.api.k8s.pod import EphemeralContainer
 from quarterdeck.client import Client, MergePatch
@@ -63,6 +63,20 @@ async def states(client: Client, name: str = "p") -> list[str]:
         [(kind, details)] = state.items()
         told.append(f"{status.name} {kind} {details.get('reason', '')}".strip())
     return told
+
+
+async def test_addresses_are_of_the_range_of_the_node_until_none_is_left(client: Client) -> None:
+    pod_range = {"spec": {"podCIDR": "10.9.0.0/30", "podCIDRs": ["10.9.0.0/30"]}}
+    await client.patch(await client.get(Node, NODE), MergePatch(pod_range))
+    for name in ("a", "b", "c"):
+        await client.create(pod(name))
+        await asyncio.sleep(1)
+    found = [(await read(client, name)).status for name in ("a", "b", "c")]
+    assert [each.pod_ip for each in found] == ["10.9.0.1", "10.9.0.2", ""]
+    assert [each.phase for each in found] == ["Running", "Running", "Pending"]
+    await client.delete(Pod, "a", NAMESPACE)
+    await asyncio.sleep(60)
+    assert (await read(client, "c")).status.pod_ip == "10.9.0.1"
 
 
 async def test_nodes_are_ready_and_alive(client: Client) -> None:
@@ -384,3 +398,78 @@ async def test_a_container_put_into_a_pod_gets_a_status(client: Client) -> None:
     [status] = (await read(client)).status.ephemeral_container_statuses
     assert (status.name, status.image) == ("debug", "busybox")
     assert status.state.running
+
+
+def gpu_pod(name: str, gpus: int) -> DynamicObject:
+    container = {"name": "c", "image": "x", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return pod(name, containers=[container])
+
+
+async def test_a_pod_without_room_on_its_node_is_rejected_until_there_is_some(client: Client) -> None:
+    await client.create(gpu_pod("a", 3))
+    await asyncio.sleep(1)
+    await client.create(gpu_pod("b", 2))
+    await asyncio.sleep(1)
+    found = await read(client, "b")
+    assert (found.status.phase, found.status.reason) == ("Failed", "OutOfnvidia.com/gpu")
+    assert found.status.message == (
+        "Pod was rejected: Node didn't have enough resource: nvidia.com/gpu, "
+        "requested: 2, used: 3, capacity: 4"
+    )
+    assert not found.status.container_statuses
+    await client.delete(Pod, "a", NAMESPACE)
+    await asyncio.sleep(60)
+    await client.create(gpu_pod("c", 4))
+    await asyncio.sleep(1)
+    assert (await read(client, "c")).status.phase == "Running"
+
+
+async def test_a_pod_that_ended_leaves_its_room_to_others(client: Client) -> None:
+    first = gpu_pod("a", 4).to_dict()
+    first["metadata"]["annotations"] = behaving(run_seconds=5)
+    first["spec"]["restartPolicy"] = "Never"
+    await client.create(DynamicObject(first))
+    await asyncio.sleep(10)
+    assert (await read(client, "a")).status.phase == "Succeeded"
+    await client.create(gpu_pod("b", 4))
+    await asyncio.sleep(1)
+    assert (await read(client, "b")).status.phase == "Running"
+
+
+async def test_pods_that_ran_before_the_kubelet_started_keep_their_room(
+    cluster: TestCluster, client: Client, manager: Manager
+) -> None:
+    await client.create(gpu_pod("a", 3))
+    await asyncio.sleep(1)
+    manager.request_stop()
+    await asyncio.sleep(1)
+    successor = cluster.manager()
+    Workloads(jobs=None, scheduler=None, nodes=NodeSettings(count=2)).add_to(successor)
+    await cluster.start(successor)
+    await client.create(gpu_pod("b", 2))
+    await asyncio.sleep(1)
+    assert (await read(client, "b")).status.reason == "OutOfnvidia.com/gpu"
+    assert (await read(client, "a")).status.phase == "Running"
+
+
+async def test_a_pod_whose_host_port_is_taken_is_rejected(client: Client, recorder: EventLog) -> None:
+    def listening(name: str, **port: object) -> Any:
+        ports = [{"containerPort": 80, "hostPort": 80, **port}]
+        return pod(name, containers=[{"name": "c", "image": "x", "ports": ports}])
+
+    await client.create(listening("first"))
+    await asyncio.sleep(1)
+    await client.create(listening("second", hostIP="10.0.0.1"))
+    await client.create(listening("other-protocol", protocol="UDP"))
+    await asyncio.sleep(1)
+    phases = {each.metadata.name: each.status.phase for each in (await client.list(Pod)).items}
+    assert phases == {"first": "Running", "second": "Failed", "other-protocol": "Running"}
+    text = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+    found = await read(client, "second")
+    assert (found.status.reason, found.status.message) == ("NodePorts", f"Pod was rejected: {text}")
+    assert ("Warning", "NodePorts", text) in [(each.type, each.reason, each.note) for each in recorder.events]
+    await client.delete(Pod, "first", NAMESPACE)
+    await asyncio.sleep(1)
+    await client.create(listening("third"))
+    await asyncio.sleep(1)
+    assert (await read(client, "third")).status.phase == "Running"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import pytest
+
 from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.node.behavior import Behavior
 
@@ -13,6 +15,29 @@ def test_pods_of_jobs_run_a_second_and_others_for_ever() -> None:
     of_job = Pod.from_dict({"metadata": {"ownerReferences": [owner]}})
     assert Behavior().script(of_job).run_seconds == 1
     assert Behavior().script(Pod()).run_seconds == math.inf
+
+
+@pytest.mark.parametrize(
+    ("container", "seconds"),
+    [
+        ({"command": ["sleep", "300"]}, 300),
+        ({"command": ["sleep"], "args": ["1.5m"]}, 90),
+        ({"args": ["sleep", "infinity"]}, math.inf),
+        ({"image": "registry.k8s.io/pause:3.10"}, math.inf),
+        ({"image": "pause@sha256:12"}, math.inf),
+        ({"image": "pause", "command": ["sh"]}, 1),
+        ({"command": ["sleep", "long"]}, 1),
+        ({"command": ["sleep", "1", "2"]}, 1),
+        ({"command": ["sh", "-c", "sleep 300"]}, 1),
+    ],
+)
+def test_a_container_that_only_sleeps_runs_as_long_as_it_says(container: object, seconds: float) -> None:
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
+    document = {"metadata": {"ownerReferences": [owner]}, "spec": {"containers": [container]}}
+    assert Behavior().script(Pod.from_dict(document)).run_seconds == seconds
+    assert Behavior(run_seconds=7).script(Pod.from_dict(document)).run_seconds == 7
+    two = {**document, "spec": {"containers": [container, container]}}
+    assert Behavior().script(Pod.from_dict(two)).run_seconds == 1
 
 
 def test_behavior_by_job_wins_over_the_general_one() -> None:

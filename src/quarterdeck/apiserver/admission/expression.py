@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from quarterdeck.apiserver.cel.environment import Environment, Program
-from quarterdeck.apiserver.cel.error import CelCompileError, CelRuntimeError, EvalError, ProgramError
-from quarterdeck.apiserver.cel.library import mutation
-from quarterdeck.apiserver.cel.types import (
+from quarterdeck.cel.environment import Environment, Program
+from quarterdeck.cel.error import CelCompileError, CelRuntimeError, EvalError, ProgramError
+from quarterdeck.cel.library import mutation
+from quarterdeck.cel.types import (
     BOOL,
     DYN,
     INT,
@@ -26,7 +26,7 @@ from quarterdeck.apiserver.cel.types import (
     map_type,
     object_type,
 )
-from quarterdeck.apiserver.cel.value import StructValue, to_python
+from quarterdeck.cel.value import StructValue, to_python
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.cel.error import CelRuntimeError
-from quarterdeck.apiserver.cel.library.mutation import plain, type_name_problems
-from quarterdeck.apiserver.cel.value import StructValue
-from quarterdeck.apiserver.turn import in_turns
+from quarterdeck.cel.error import CelRuntimeError
+from quarterdeck.cel.library.mutation import plain, type_name_problems
+from quarterdeck.cel.turn import in_turns
+from quarterdeck.cel.value import StructValue
 from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire.patch import TestFailed
 

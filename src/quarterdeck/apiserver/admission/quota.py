@@ -17,8 +17,9 @@ from typing import Any, Final, Protocol, cast
 
 from quarterdeck.api.quota import SPECIAL_RESOURCES, Amounts, evaluator_of, is_ignored
 from quarterdeck.api.quota.evaluator import Operation
-from quarterdeck.apiserver import status, wallclock
+from quarterdeck.apiserver import status
 from quarterdeck.errors import SchemaError
+from quarterdeck.wire import wallclock
 
 from .attributes import Attributes
 from .quotacheck import Balance, Charge, QuotaRefusal, take

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
-from quarterdeck.apiserver.cel.types import BOOL, STRING
-from quarterdeck.apiserver.turn import in_turns
+from quarterdeck.cel.turn import in_turns
+from quarterdeck.cel.types import BOOL, STRING
 
 from .attributes import Attributes, Host
 from .expression import (

@@ -16,7 +16,6 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document.decoding import go_json_error
-from quarterdeck.apiserver.turn import in_turns
 from quarterdeck.apiserver.webhookclient import (
     CallFault,
     ConfigurationFault,
@@ -24,6 +23,7 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
+from quarterdeck.cel.turn import in_turns
 from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire import gostyle
 

@@ -17,7 +17,8 @@ import msgspec
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from quarterdeck.apiserver import status, wallclock
+from quarterdeck.apiserver import status
+from quarterdeck.wire import wallclock
 
 from . import serviceaccount
 from .jwt import TokenError

@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from quarterdeck.apiserver import status, table, wallclock
+from quarterdeck.apiserver import status, table
 from quarterdeck.apiserver.document.negotiate import Output
 from quarterdeck.apiserver.document.yamltext import to_yaml
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
-from quarterdeck.wire import fielderror
+from quarterdeck.wire import fielderror, wallclock
 from quarterdeck.wire.http import Response
 
 from .request import ApiRequest

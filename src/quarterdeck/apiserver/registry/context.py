@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from quarterdeck.apiserver import wallclock
 from quarterdeck.apiserver.resource.strategy import ClusterState
+from quarterdeck.wire import wallclock
 from quarterdeck.wire.jsonvalue import deep_copy
 
 from .request import ApiRequest

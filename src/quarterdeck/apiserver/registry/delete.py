@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from quarterdeck.apiserver import status, wallclock
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.builtin.typetable import struct_for
@@ -15,7 +15,7 @@ from quarterdeck.apiserver.patch.decode import unmarshal_error
 from quarterdeck.apiserver.resource.resource import Resource, not_registered, parse_body
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.apiserver.storage import Store, WriteConflict
-from quarterdeck.wire import fielderror, gostyle
+from quarterdeck.wire import fielderror, gostyle, wallclock
 from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.http import Response
 

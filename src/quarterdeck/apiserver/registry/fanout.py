@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Callable
 from time import perf_counter
 
-from quarterdeck.apiserver import wallclock
 from quarterdeck.apiserver.storage import Bucket, Event
+from quarterdeck.wire import wallclock
 
 #: rounds that are cheaper than this, in seconds, are followed by no wait
 _CHEAP = 0.001

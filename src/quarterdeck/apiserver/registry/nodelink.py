@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -17,7 +16,7 @@ import msgspec
 
 from quarterdeck.apiserver import status
 from quarterdeck.errors import TransportError
-from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response
+from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response, relay
 from quarterdeck.wire.localnode import node_socket
 
 __all__ = ["NodeLink"]
@@ -25,7 +24,6 @@ __all__ = ["NodeLink"]
 _HEAD_SECONDS: Final = 30.0
 _USAGE_SECONDS: Final = 2.0
 _HEAD_LIMIT: Final = 64 * 1024
-_CHUNK: Final = 64 * 1024
 
 
 class NodeLink:
@@ -105,7 +103,7 @@ class NodeLink:
             raise _refusal(code, body.decode(errors="replace").strip())
 
         async def talk(stream: RawStream) -> None:
-            await _relay(stream, reader, writer)
+            await relay(stream, reader, writer)
 
         kept = [(name, value) for name, value in headers if name.lower() not in ("date", "content-length")]
         return Response(101, headers=kept, takeover=talk)
@@ -126,27 +124,6 @@ def _parse_head(head: bytes) -> tuple[int, list[tuple[str, str]]]:
         if colon:
             headers.append((name.strip(), value.strip()))
     return int(first.split()[1]), headers
-
-
-async def _relay(stream: RawStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Carry bytes both ways until the node has said everything."""
-
-    async def inward() -> None:
-        with suppress(OSError):
-            while data := await stream.read():
-                writer.write(data)
-                await writer.drain()
-            writer.write_eof()
-
-    sending = asyncio.get_running_loop().create_task(inward())
-    try:
-        with suppress(OSError, TransportError):
-            while data := await reader.read(_CHUNK):
-                stream.write(data)
-                await stream.drain()
-    finally:
-        sending.cancel()
-        writer.close()
 
 
 async def _chunks(connection: ClientConnection) -> AsyncIterator[bytes]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any
 
-from quarterdeck.apiserver import status, wallclock
+from quarterdeck.apiserver import status
 from quarterdeck.apiserver.admission.chain import AdmissionChain
 from quarterdeck.apiserver.auth import ServiceAccountTokens, token_request
 from quarterdeck.apiserver.auth.tokenrequest import DEFAULT_LIFETIME
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.subresourcerules import subresource_rules
+from quarterdeck.wire import wallclock
 from quarterdeck.wire.http import Response
 
 from .answer import document_response

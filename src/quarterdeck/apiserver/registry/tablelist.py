@@ -14,10 +14,11 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.apiserver import table, wallclock
+from quarterdeck.apiserver import table
 from quarterdeck.apiserver.builtin.print.text import human_duration, parse_time
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.apiserver.table import Printer
+from quarterdeck.wire import wallclock
 from quarterdeck.wire.http import Response
 from quarterdeck.wire.timeslice import TimeSlice
 

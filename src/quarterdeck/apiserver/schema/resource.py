@@ -28,7 +28,7 @@ from .structural import compile_schema
 from .validation import validate
 
 if TYPE_CHECKING:
-    from quarterdeck.apiserver.cel.rules import CompiledRules
+    from quarterdeck.cel.rules import CompiledRules
 
 Json = dict[str, Any]
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime, timedelta
 
-from quarterdeck.apiserver import wallclock
 from quarterdeck.apiserver.auth.legacytoken import LAST_USED
 from quarterdeck.apiserver.registry.write import Writer
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import Json
 from quarterdeck.apiserver.status import StatusError
 from quarterdeck.apiserver.storage import StorageError
+from quarterdeck.wire import wallclock
 
 
 class TokenUse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver.auth.certificates import Authority
@@ -25,8 +25,11 @@ def write_node_kubeconfig(path: Path, *, server: str, authority: Authority, node
 
 
 async def allow_node(client: Client, node: str) -> None:
-    """Let a node follow Services as a proxy does; its own affairs are the Node authorizer's business."""
-    from quarterdeck.api import ObjectMeta
+    """Let a node follow Services as a proxy does; its own affairs are the Node authorizer's business.
+
+    With the first node come the RuntimeClasses by which pods choose how they run.
+    """
+    from quarterdeck.api import DynamicObject, ObjectMeta
     from quarterdeck.api.k8s.rbac import ClusterRoleBinding, RoleRef, Subject
     from quarterdeck.errors import ignore_already_exists
 
@@ -37,3 +40,18 @@ async def allow_node(client: Client, node: str) -> None:
     )
     with ignore_already_exists():
         await client.create(binding)
+    for runtime in ("process", "oci"):
+        with ignore_already_exists():
+            await client.create(DynamicObject(_runtime_class(runtime)))
+
+
+def _runtime_class(runtime: str) -> dict[str, Any]:
+    from quarterdeck.cluster.agent.names import RUNTIME
+
+    return {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": runtime},
+        "handler": runtime,
+        "scheduling": {"nodeSelector": {f"{RUNTIME}-{runtime}": "true"}},
+    }

@@ -70,12 +70,15 @@ async def serve_node(
     """Run the agent until ``stopping``; ``on_ready`` is called once it does its work."""
     from quarterdeck.client import Client, Config
     from quarterdeck.cluster.agent.agent import NodeAgent
-    from quarterdeck.cluster.agent.process import usable_namespaces
+    from quarterdeck.cluster.agent.container import usable_namespaces
+    from quarterdeck.cluster.agent.oci.runtime import start_fabric
     from quarterdeck.cluster.agent.server import NodeServer
 
     config = Config.load(assignment.kubeconfig)
     async with Client.connect(config) as client:
-        agent = NodeAgent(client, assignment.settings, await usable_namespaces())
+        settings = assignment.settings
+        fabric = await asyncio.to_thread(start_fabric, Path(settings.directory))
+        agent = NodeAgent(client, settings, await usable_namespaces(), fabric)
         server = NodeServer(agent, Path(assignment.socket))
         await server.start()
         try:

@@ -47,6 +47,7 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
     images: tuple[ImageRule, ...] = ()
     is_writable: bool = False
     taint: bool = False
+    runtime: str = "process"
 
 
 def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,12 +59,19 @@ def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="give the node the taint quarterdeck.dev/local:NoSchedule",
     )
+    parser.add_argument(
+        "--runtime",
+        choices=("process", "oci"),
+        default="process",
+        help="how pods run that name no RuntimeClass (default: process); oci needs root and crun or runc",
+    )
     parser.add_argument("--node-name", default="", help="of this machine as a node (default: its host name)")
 
 
 def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNode:
     """The node that the arguments ask for; raises CommandError for what cannot be."""
     from quarterdeck.cluster.agent.image import ImageRule
+    from quarterdeck.cluster.agent.oci.runtime import missing_parts
 
     if os.geteuid() == 0 and not arguments.allow_root:
         raise CommandError(_ROOT)
@@ -72,12 +80,15 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
         images = msgspec.convert(settings.images, tuple[ImageRule, ...])
     except msgspec.ValidationError as error:
         raise CommandError(f"node: {error}") from error
+    if arguments.runtime == "oci" and (why := missing_parts()):
+        raise CommandError(f"--runtime oci: {why}")
     name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"
     return LocalNode(
         name=name,
         images=(*images, *_installed_images()),
         is_writable=settings.writable,
         taint=arguments.taint_local_node,
+        runtime=arguments.runtime,
     )
 
 

@@ -65,6 +65,7 @@ def make_assignment(
 ) -> NodeAssignment:
     """What an agent is to do; containers see none of the ``hidden`` folders, nor those with others' keys."""
     from quarterdeck.cluster.agent.agent import AgentSettings
+    from quarterdeck.cluster.image.store import default_store
     from quarterdeck.wire.localnode import node_socket
 
     parts = urlsplit(url)
@@ -78,6 +79,8 @@ def make_assignment(
         hidden=tuple(str(path.absolute()) for path in places),
         is_writable=wanted.is_writable,
         taint=wanted.taint,
+        runtime=wanted.runtime,
+        image_store=str(default_store()),
     )
     return NodeAssignment(
         kubeconfig=str(kubeconfig),

@@ -7,8 +7,11 @@
     backoff, environment, hosts, image, launch, payload, probe   rules, pure
     cgroup         resource limits where they can be had
     folder, log    what is on disk
-    volume, handler, grpchealth, proxy, pipe   doing things
-    process        the runtime ``process``; shim is the program beside each container
+    volume, handler, grpchealth, pipe   doing things
+    container      containers by their folders; shim is the program beside each
+    runtime        what a way to run containers must do; process and oci are the two there are
+    network        a network of the pods' own, for oci
+    servicepath    how pods find Services; proxy passes connections on
     server, stream what the API server asks for: logs, exec, attach, port-forward
 
 Desired state comes from the watch, actual state from the folders: nothing is remembered that cannot be found

@@ -14,19 +14,24 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Key
+from quarterdeck.api import GroupVersionKind, Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent.cgroup import Cgroups
-from quarterdeck.cluster.agent.folder import pod_folders
-from quarterdeck.cluster.agent.hosts import namespace_names
+from quarterdeck.cluster.agent.container import Containers
+from quarterdeck.cluster.agent.folder import PodFolder, pod_folders
 from quarterdeck.cluster.agent.image import ImageRule
 from quarterdeck.cluster.agent.launch import Machine
+from quarterdeck.cluster.agent.network.dial import Dialer
+from quarterdeck.cluster.agent.network.fabric import Fabric
+from quarterdeck.cluster.agent.oci.runtime import OciRuntime, find_program
 from quarterdeck.cluster.agent.process import ProcessRuntime
-from quarterdeck.cluster.agent.proxy import ServiceProxy, backends, service_address
 from quarterdeck.cluster.agent.registration import NodeRegistration
+from quarterdeck.cluster.agent.runtime import PodRuntime
+from quarterdeck.cluster.agent.servicepath import ServicePath
 from quarterdeck.cluster.agent.usage import UsageWatch
 from quarterdeck.cluster.agent.worker import NodeTools, PodWorker, end_folder
+from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.cache import CacheOptions, KindOptions
@@ -39,7 +44,6 @@ from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.manager.manager import GracePeriodExceeded, Manager, ManagerOptions
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
-from quarterdeck.wire.localnode import POD_NETWORK
 
 __all__ = ["AgentSettings", "NodeAgent"]
 
@@ -48,6 +52,8 @@ _WORKERS: Final = 16
 _NAMES_KEY: Final = Key("", "names")
 _LONGEST_WAIT: Final = 30.0
 _STOP_SECONDS: Final = 5.0
+_RUNTIME_CLASS: Final = GroupVersionKind("node.k8s.io", "v1", "RuntimeClass")
+_NO_RUNTIME_SECONDS: Final = 10.0
 _log: Final = get_logger(__name__)
 
 
@@ -66,21 +72,38 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether containers may write to the machine's files as far as the user may."""
     taint: bool = False
     """Whether only pods that tolerate ``quarterdeck.dev/local`` come here."""
+    runtime: str = ProcessRuntime.name
+    """The runtime of pods that name none."""
+    image_store: str = ""
+    """Where imported images are."""
 
 
 class NodeAgent(Reconciler[Pod]):
     """Runs the pods of one node."""
 
-    def __init__(self, client: Client, settings: AgentSettings, namespaces: Sequence[str]) -> None:
-        """``namespaces`` are those that can be made here (``process.usable_namespaces``)."""
+    def __init__(
+        self, client: Client, settings: AgentSettings, namespaces: Sequence[str], fabric: Fabric | None = None
+    ) -> None:
+        """``namespaces`` are those that can be made here (``container.usable_namespaces``).
+
+        There is a runtime ``oci`` if there is a network for it.
+        """
         self._settings: Final = settings
         self._directory: Final = Path(settings.directory)
-        self._runtime: Final = ProcessRuntime()
+        self.containers: Final = Containers()
+        self.dialer: Final = Dialer(fabric)
+        self._fabric: Final = fabric
+        store = ImageStore(Path(settings.image_store))
+        process = ProcessRuntime(_machine(settings, namespaces), settings.images, settings.server)
+        self._runtimes: Final[dict[str, PodRuntime]] = {process.name: process}
+        self._paths: Final = {process.name: ServicePath(process, self.dialer)}
+        if fabric is not None:
+            oci = OciRuntime(find_program(), store, fabric)
+            self._runtimes[oci.name] = oci
+            self._paths[oci.name] = ServicePath(oci, self.dialer, fabric, settings.server)
         self._cgroups: Final = Cgroups(f"{zlib.crc32(settings.directory.encode()):08x}")
         self._workers: Final[dict[str, PodWorker]] = {}
         self._addresses: Final[dict[str, str]] = {}
-        self._proxy: Final = ServiceProxy()
-        self._names: Sequence[tuple[str, str, str]] = ()
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         recorder = EventBroadcaster(client, api="core", host=settings.name)
         self.manager: Final = Manager(
@@ -90,19 +113,24 @@ class NodeAgent(Reconciler[Pod]):
             options=ManagerOptions(watch_loop=False, graceful_shutdown_timeout=_STOP_SECONDS),
         )
         self.registration: Final = NodeRegistration(
-            client, settings.name, self._directory, runtimes=(self._runtime.name,), taint=settings.taint
+            client,
+            settings.name,
+            self._directory,
+            host=self._runtimes[settings.runtime].host,
+            runtimes=(settings.runtime, *(each for each in self._runtimes if each != settings.runtime)),
+            taint=settings.taint,
+            images=store.images,
         )
         self._tools: Final = NodeTools(
             directory=self._directory,
             client=client,
-            runtime=self._runtime,
+            containers=self.containers,
+            dialer=self.dialer,
             cgroups=self._cgroups,
-            machine=_machine(settings, namespaces),
-            images=settings.images,
             recorder=self.manager.recorder(NAME),
             spawn=self._spawn,
             allocatable=self.registration.allocatable,
-            names=lambda: self._names,
+            names=lambda runtime: self._paths[runtime.name].names,
             services=self._services,
         )
         self._controller: Final = self._make_controller()
@@ -124,10 +152,6 @@ class NodeAgent(Reconciler[Pod]):
         """The pods in hand, by uid."""
         return self._workers
 
-    @property
-    def runtime(self) -> ProcessRuntime:
-        return self._runtime
-
     async def run(self, ends_pods: Callable[[], bool]) -> None:
         """Run until asked to stop; ``ends_pods`` is asked then whether the containers end, too."""
         await asyncio.to_thread(self._find_addresses)
@@ -140,7 +164,10 @@ class NodeAgent(Reconciler[Pod]):
                 await self._end_all()
             for worker in self._workers.values():
                 worker.release()
-            await self._proxy.close()
+            for path in self._paths.values():
+                await path.close()
+            if self._fabric is not None:
+                await asyncio.to_thread(self._fabric.close)
             for task in tuple(self._tasks):
                 task.cancel()
             if self._tasks:
@@ -152,9 +179,16 @@ class NodeAgent(Reconciler[Pod]):
 
     async def _end_all(self) -> None:
         for folder in await asyncio.to_thread(pod_folders, self._directory):
-            await end_folder(self._runtime, folder)
+            await self._end_folder(folder)
+        if self._fabric is not None:
+            await asyncio.to_thread(self._fabric.end)
         await asyncio.to_thread(self._cgroups.remove, "")
         await asyncio.to_thread(self._cgroups.close)
+
+    async def _end_folder(self, folder: PodFolder) -> None:
+        record = await asyncio.to_thread(folder.record)
+        runtime = self._runtimes.get(record.runtime) if record is not None else None
+        await end_folder(self.containers, runtime, folder)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         async def supervised() -> None:
@@ -176,19 +210,19 @@ class NodeAgent(Reconciler[Pod]):
             if record is not None and record.ip:
                 self._addresses[folder.uid] = record.ip
 
-    def _take_address(self, pod: Pod) -> str:
+    def _take_address(self, pod: Pod, runtime: PodRuntime) -> str:
         if pod.spec.host_network is True:
-            return "127.0.0.1"
+            return runtime.host
         known = self._addresses.get(pod.metadata.uid)
         if known is not None:
             return known
-        taken = set(self._addresses.values())
-        size = POD_NETWORK.num_addresses
+        taken = {runtime.host, *self._addresses.values()}
+        size = runtime.network.num_addresses
         # Nodes of other clusters on this machine begin elsewhere.
         place = zlib.crc32(str(self._directory.absolute()).encode()) & ~0xFF
         while True:
             place += 1
-            address = str(POD_NETWORK[place % (size - 2) + 1])
+            address = str(runtime.network[place % (size - 2) + 1])
             if address not in taken and not address.endswith((".0", ".255")):
                 self._addresses[pod.metadata.uid] = address
                 return address
@@ -198,11 +232,10 @@ class NodeAgent(Reconciler[Pod]):
         pod = ctx.obj
         worker = self._workers.get(pod.metadata.uid)
         if worker is None:
-            key = ctx.key
-            worker = PodWorker(
-                self._tools, pod, self._take_address(pod), lambda: self._controller.queue.add(key)
-            )
-            self._workers[pod.metadata.uid] = worker
+            runtime = await self._runtime_of(pod)
+            if runtime is None:
+                return Requeue(after=_NO_RUNTIME_SECONDS)
+            worker = self._take_on(pod, runtime, ctx.key)
         status, after = await worker.sync(pod)
         patch = status_patch(pod, status)
         if patch is not None:
@@ -218,6 +251,35 @@ class NodeAgent(Reconciler[Pod]):
             return None
         return Requeue(after=max(0.05, min(after, _LONGEST_WAIT * 20))) if after < math.inf else None
 
+    def _take_on(self, pod: Pod, runtime: PodRuntime, key: Key) -> PodWorker:
+        address = self._take_address(pod, runtime)
+        worker = PodWorker(self._tools, runtime, pod, address, lambda: self._controller.queue.add(key))
+        self._workers[pod.metadata.uid] = worker
+        return worker
+
+    async def _runtime_of(self, pod: Pod) -> PodRuntime | None:
+        """How to run a pod; None, and an event, if there is no such way here."""
+        record = await asyncio.to_thread(PodFolder(self._directory, pod.metadata.uid).record)
+        wanted, problem = self._settings.runtime, ""
+        if record is not None:
+            wanted = record.runtime
+        elif isinstance(pod.spec.runtime_class_name, str) and pod.spec.runtime_class_name:
+            name = pod.spec.runtime_class_name
+            try:
+                found = await self.manager.client.get(_RUNTIME_CLASS, name)
+                wanted = str(found.at("handler", default=""))
+            except NotFound:
+                problem = f'failed to get sandbox runtime: RuntimeClass.node.k8s.io "{name}" not found'
+        runtime = None if problem else self._runtimes.get(wanted)
+        if runtime is None:
+            problem = (
+                problem or f'no runtime for "{wanted}" is configured; there is {", ".join(self._runtimes)}'
+            )
+            self._tools.recorder.event(
+                pod, "Warning", "FailedCreatePodSandBox", "FailedCreatePodSandBox", problem
+            )
+        return runtime
+
     async def _remove(self, worker: PodWorker) -> None:
         await worker.remove()
         self._workers.pop(worker.uid, None)
@@ -231,10 +293,9 @@ class NodeAgent(Reconciler[Pod]):
                 await self._remove(worker)
 
     async def _follow_names(self, services: list[Service], slices: list[EndpointSlice]) -> None:
-        """Names and addresses have changed: hosts files and the proxy follow."""
-        addresses = self._service_addresses(services)
-        self._names = namespace_names(services, slices, addresses)
-        await self._proxy.update(backends(services, slices))
+        """Names and addresses have changed: hosts files and the proxies follow."""
+        for path in self._paths.values():
+            await path.follow(services, slices)
         active = [worker for worker in self._workers.values() if worker.is_active]
 
         def write() -> None:
@@ -244,32 +305,20 @@ class NodeAgent(Reconciler[Pod]):
 
         await asyncio.to_thread(write)
 
-    def _service_addresses(self, services: Iterable[Service]) -> dict[tuple[str, str], str]:
-        made = {
-            (each.metadata.namespace, each.metadata.name): service_address(each)
-            for each in services
-            if service_address(each)
-        }
-        if ("default", "kubernetes") in made:
-            made["default", "kubernetes"] = self._settings.server[0]
-        return made
-
-    def _services(self, namespace: str) -> tuple[list[Service], Mapping[tuple[str, str], str]]:
+    def _services(
+        self, namespace: str, runtime: PodRuntime
+    ) -> tuple[list[Service], Mapping[tuple[str, str], str]]:
         informer = self.manager.cache.informer(Service)
         services = [informer.decoder(Service).once(each) for each in informer.entries(namespace)]
         master = informer.get("default", "kubernetes")
-        if master is not None:
-            services = [each for each in services if each.metadata.name != "kubernetes"]
-            found: Service = informer.decoder(Service).once(master)
-            ports = tuple(each.evolve(port=self._settings.server[1]) for each in found.spec.ports)
-            services.append(found.evolve(spec=found.spec.evolve(ports=ports)))
-        return services, self._service_addresses(services)
+        found: Service | None = informer.decoder(Service).once(master) if master is not None else None
+        return self._paths[runtime.name].visible(services, found)
 
     async def remove_orphans(self, known: set[str]) -> None:
         """End pods of this node that the API does not know any more."""
         for folder in await asyncio.to_thread(pod_folders, self._directory):
             if folder.uid not in known and folder.uid not in self._workers:
-                await end_folder(self._runtime, folder)
+                await self._end_folder(folder)
                 await asyncio.to_thread(self._cgroups.remove, folder.uid)
                 self._addresses.pop(folder.uid, None)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,15 @@ from typing import Final
 
 import msgspec
 
-from quarterdeck.cluster.agent.shim.order import EXIT, Exit, read_exit, read_state, start_of, write_record
+from quarterdeck.cluster.agent.shim.order import (
+    EXIT,
+    Exit,
+    State,
+    read_exit,
+    read_state,
+    start_of,
+    write_record,
+)
 from quarterdeck.cluster.agent.view import Run
 
 __all__ = ["PodFolder", "PodRecord", "RunRecord", "pod_folders", "write_whole"]
@@ -40,6 +49,7 @@ class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     uid: str
     ip: str = ""
+    runtime: str = "process"
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +152,7 @@ class PodFolder:
         if ended is None and state is not None and start_of(state.shim) != state.shim_start:
             ended = read_exit(path)  # it may have written it in between
             if ended is None:
+                _end_leftover(state)
                 ended = Exit(
                     code=_KILLED, finished=time.time(), error="" if state.started else "the shim was killed"
                 )
@@ -175,6 +186,13 @@ class PodFolder:
     def remove(self) -> None:
         """Take everything away."""
         remove_tree(self.path)
+
+
+def _end_leftover(state: State) -> None:
+    """End a container whose shim was killed; most kinds of containers end with it by themselves."""
+    if state.init and start_of(state.init) == state.init_start:
+        with suppress(ProcessLookupError):
+            os.kill(state.init, signal.SIGKILL)
 
 
 def _last_words(path: Path, record: RunRecord, ended: Exit) -> str:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from quarterdeck.cluster.agent.handler import HandlerFailure
+from quarterdeck.cluster.agent.network.dial import Dialer
 
 __all__ = ["check_health"]
 
@@ -22,11 +23,11 @@ _END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
 _SERVING: Final = 1
 
 
-async def check_health(host: str, port: int, service: str, timeout: float) -> None:
+async def check_health(dialer: Dialer, host: str, port: int, service: str, timeout: float) -> None:
     """Ask whether a service is serving. Raises ``HandlerFailure`` unless it says so."""
     try:
         async with asyncio.timeout(timeout):
-            reader, writer = await asyncio.open_connection(host, port)
+            reader, writer = await dialer.open(host, port)
             try:
                 status = await _ask(reader, writer, f"{host}:{port}", service)
             finally:

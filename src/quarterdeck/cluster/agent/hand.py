@@ -12,12 +12,13 @@ from typing import Any, Final, Protocol
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Container, Pod, Probe
 from quarterdeck.api.k8s.pod import LifecycleHandler
+from quarterdeck.cluster.agent.container import Containers
 from quarterdeck.cluster.agent.folder import PodFolder, RunRecord
 from quarterdeck.cluster.agent.grpchealth import check_health
 from quarterdeck.cluster.agent.handler import HandlerFailure, connect_tcp, get_http, run_command
+from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.plan import Restart
 from quarterdeck.cluster.agent.probe import watch_probe
-from quarterdeck.cluster.agent.process import ProcessRuntime
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, Run, Trouble
 
@@ -48,7 +49,8 @@ class ContainerHand:
         self,
         name: str,
         folder: PodFolder,
-        runtime: ProcessRuntime,
+        containers: Containers,
+        dialer: Dialer,
         *,
         tell: PodEvents,
         wake: Callable[[], None],
@@ -56,7 +58,8 @@ class ContainerHand:
     ) -> None:
         self.name: Final = name
         self._folder: Final = folder
-        self._runtime: Final = runtime
+        self._containers: Final = containers
+        self._dialer: Final = dialer
         self._tell: Final = tell
         self._wake: Final = wake
         self._spawn: Final = spawn
@@ -110,7 +113,7 @@ class ContainerHand:
         await asyncio.to_thread(self._folder.begin_run, self.name, restart.number, record)
         launch = await asyncio.to_thread(make, path)
         self._tell("Normal", "Created", "Container created", self.name)
-        await self._runtime.start(path, launch)
+        await self._containers.start(path, launch)
         self.trouble = None
         run = await asyncio.to_thread(self._read, restart.number)
         if run is None or not run.started:
@@ -250,16 +253,17 @@ class ContainerHand:
     async def _ask(self, pod: Pod, container: Container, run: Run, probe: Probe, timeout: float) -> None:
         if probe.exec:
             path = self._folder.run_path(self.name, run.number)
-            code, output = await run_command(self._runtime, path, probe.exec.command, timeout)
+            code, output = await run_command(self._containers, path, probe.exec.command, timeout)
             if code != 0:
                 raise HandlerFailure(output)
         elif probe.http_get:
-            await get_http(probe.http_get, pod, container, timeout)
+            await get_http(self._dialer, probe.http_get, pod, container, timeout)
         elif probe.tcp_socket:
-            await connect_tcp(probe.tcp_socket, pod, container, timeout)
+            await connect_tcp(self._dialer, probe.tcp_socket, pod, container, timeout)
         elif probe.grpc:
             port = value_or(probe.grpc.port, 0)
-            await check_health(pod.status.pod_ip, port, value_or(probe.grpc.service, ""), timeout)
+            service = value_or(probe.grpc.service, "")
+            await check_health(self._dialer, pod.status.pod_ip, port, service, timeout)
 
     def _fail(self, pod: Pod, container: Container, run: Run, kind: str, probe: Probe) -> None:
         """A probe has failed for good: the container ends, and its policy says whether it starts again."""
@@ -283,11 +287,12 @@ class ContainerHand:
     ) -> None:
         if hook.exec:
             path = self._folder.run_path(self.name, run.number)
-            code, output = await run_command(self._runtime, path, hook.exec.command, timeout)
+            code, output = await run_command(self._containers, path, hook.exec.command, timeout)
             if code != 0:
                 raise HandlerFailure(f"command exited with {code}: {output}")
         elif hook.http_get:
-            await get_http(hook.http_get, pod, container, timeout if timeout is not None else 60.0)
+            limit = timeout if timeout is not None else 60.0
+            await get_http(self._dialer, hook.http_get, pod, container, limit)
         elif hook.sleep:
             await asyncio.sleep(value_or(hook.sleep.seconds, 0))
 
@@ -311,11 +316,11 @@ class ContainerHand:
         if grace > 0:
             left = max(left, _LEAST_GRACE)
             number = _signal_number(lifecycle.stop_signal if lifecycle else None)
-            self._runtime.signal(path, number)
+            self._containers.signal(path, number)
             if await self._has_ended_within(run, left):
                 return
         while not await self._has_ended_within(run, 0.0):
-            self._runtime.signal(path, signal.SIGKILL)
+            self._containers.signal(path, signal.SIGKILL)
             if await self._has_ended_within(run, _KILL_SECONDS):
                 return
 

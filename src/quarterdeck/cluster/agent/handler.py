@@ -13,8 +13,9 @@ from urllib.parse import urljoin, urlsplit
 
 from quarterdeck.api.k8s import Container, Pod
 from quarterdeck.api.k8s.pod import EphemeralContainer, HTTPGetAction, TCPSocketAction
+from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
+from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.pipe import NULL, read_end
-from quarterdeck.cluster.agent.process import ProcessRuntime, RuntimeFailure
 from quarterdeck.errors import QuarterdeckError, TransportError
 from quarterdeck.wire.http import Answer, ClientConnection
 
@@ -52,7 +53,7 @@ def port_number(port: object, container: Container | EphemeralContainer) -> int:
 
 
 async def run_command(
-    runtime: ProcessRuntime, folder: Path, command: Sequence[str], timeout: float | None
+    runtime: Containers, folder: Path, command: Sequence[str], timeout: float | None
 ) -> tuple[int, str]:
     """Exit code and output of a command in the container. Raises ``HandlerFailure`` when time is up."""
     ours, theirs = os.pipe()
@@ -79,12 +80,14 @@ async def run_command(
     return code, bytes(output[:_OUTPUT_LIMIT]).decode(errors="replace")
 
 
-async def connect_tcp(action: TCPSocketAction, pod: Pod, container: Container, timeout: float) -> None:
+async def connect_tcp(
+    dialer: Dialer, action: TCPSocketAction, pod: Pod, container: Container, timeout: float
+) -> None:
     """Connect and hang up. Raises ``HandlerFailure``."""
     host, port = action.host or pod.status.pod_ip, port_number(action.port, container)
     try:
         async with asyncio.timeout(timeout):
-            _, writer = await asyncio.open_connection(host, port)
+            _, writer = await dialer.open(host, port)
     except TimeoutError as error:
         raise HandlerFailure(f"dial tcp {host}:{port}: i/o timeout") from error
     except OSError as error:
@@ -95,7 +98,7 @@ async def connect_tcp(action: TCPSocketAction, pod: Pod, container: Container, t
 
 
 async def get_http(
-    action: HTTPGetAction, pod: Pod, container: Container | EphemeralContainer, timeout: float
+    dialer: Dialer, action: HTTPGetAction, pod: Pod, container: Container | EphemeralContainer, timeout: float
 ) -> str:
     """The body of an answer from 200 to 399; redirects on the same host are followed.
 
@@ -113,7 +116,7 @@ async def get_http(
     try:
         async with asyncio.timeout(timeout):
             for _ in range(_REDIRECTS):
-                answer = await _exchange(target, headers)
+                answer = await _exchange(dialer, target, headers)
                 following = _redirect(target, answer)
                 if following is None:
                     break
@@ -140,7 +143,7 @@ def _redirect(target: Target, answer: Answer) -> Target | None:
     return Target(parts.scheme, target.host, port, f"{path}?{parts.query}" if parts.query else path)
 
 
-async def _exchange(target: Target, headers: dict[str, str]) -> Answer:
+async def _exchange(dialer: Dialer, target: Target, headers: dict[str, str]) -> Answer:
     loop = asyncio.get_running_loop()
     context = None
     if target.scheme == "https":
@@ -152,9 +155,9 @@ async def _exchange(target: Target, headers: dict[str, str]) -> Answer:
     try:
         _, connection = await loop.create_connection(
             lambda: ClientConnection(loop, lambda _: None, max_answer=1 << 20),
-            target.host,
-            target.port,
+            sock=await dialer.connected(target.host, target.port),
             ssl=context,
+            server_hostname=target.host if context is not None else None,
         )
     except OSError as error:
         place = f"{target.host}:{target.port}"

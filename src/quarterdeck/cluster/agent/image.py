@@ -17,8 +17,9 @@ from fnmatch import fnmatchcase
 import msgspec
 
 from quarterdeck.api.model import EMPTY_MAP
+from quarterdeck.cluster.image.name import full_name
 
-__all__ = ["ImageRule", "find_image", "full_name"]
+__all__ = ["ImageRule", "find_image"]
 
 
 class ImageRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -34,17 +35,6 @@ class ImageRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     root: str = "/"
     """Whose folders the container sees."""
     working_dir: str = ""
-
-
-def full_name(image: str) -> str:
-    """The image with registry and tag."""
-    first, slash, _ = image.partition("/")
-    if not slash:
-        image = f"docker.io/library/{image}"
-    elif not ("." in first or ":" in first or first == "localhost"):
-        image = f"docker.io/{image}"
-    last = image.rsplit("/", 1)[-1]
-    return image if ":" in last or "@" in last else f"{image}:latest"
 
 
 def find_image(rules: Sequence[ImageRule], image: str) -> ImageRule | None:

@@ -1,8 +1,7 @@
-"""From a container as a pod has it to what the shim runs. Pure, but for looking at sub-paths."""
+"""From a container as a pod has it to a process of this machine, as the shim runs it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,18 +10,18 @@ import msgspec
 
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Pod
-from quarterdeck.api.k8s.pod import PodSecurityContext, SecurityContext, VolumeMount
-from quarterdeck.cluster.agent.environment import ContainerConfigError, expand, expanded
-from quarterdeck.cluster.agent.folder import MESSAGE, PodFolder
+from quarterdeck.api.k8s.pod import PodSecurityContext, SecurityContext
+from quarterdeck.cluster.agent.environment import ContainerConfigError, expanded
+from quarterdeck.cluster.agent.folder import PodFolder
 from quarterdeck.cluster.agent.hosts import fqdn, hostname
 from quarterdeck.cluster.agent.image import ImageRule
-from quarterdeck.cluster.agent.shim.order import Bind, Launch
+from quarterdeck.cluster.agent.mount import container_binds
+from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.view import AnyContainer
 
 __all__ = ["Machine", "UnknownImage", "make_launch"]
 
 _TOKEN_FOLDER: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-_MESSAGE_PATH: Final = "/dev/termination-log"
 
 
 class UnknownImage(ContainerConfigError):
@@ -63,7 +62,7 @@ def make_launch(
     whole = pod.spec.security_context or PodSecurityContext()
     uid, gid, groups = _identity(pod, container, context, whole, machine)
     has_mounts = "mount" in namespaces
-    binds = _binds(pod, container, folder, run, volumes, environment) if has_mounts else []
+    binds = container_binds(pod, container, folder, run, volumes, environment) if has_mounts else []
     if not has_mounts:
         _check_mounts(container, volumes)
     variables = {**machine.environment, "HOSTNAME": hostname(pod)}
@@ -158,61 +157,6 @@ def _identity(
     if others:
         raise refuse("supplementalGroups", f"{others} is not possible: the agent's user is not in them")
     return uid, gid, None
-
-
-def _binds(
-    pod: Pod,
-    container: AnyContainer,
-    folder: PodFolder,
-    run: Path,
-    volumes: Mapping[str, Path],
-    environment: Mapping[str, str],
-) -> list[Bind]:
-    made = [Bind(source=str(folder.etc("resolv.conf")), target="/etc/resolv.conf")]
-    if pod.spec.host_network is not True:
-        made += [
-            Bind(source=str(folder.etc("hosts")), target="/etc/hosts"),
-            Bind(source=str(folder.etc("hostname")), target="/etc/hostname"),
-        ]
-    else:
-        made.append(Bind(source=str(folder.etc("hosts")), target="/etc/hosts"))
-    made.append(Bind(source=str(run / MESSAGE), target=container.termination_message_path or _MESSAGE_PATH))
-    taken = {mount.mount_path.rstrip("/") for mount in container.volume_mounts}
-    made = [each for each in made if each.target not in taken]
-    # Outer paths first: a mount inside another must come after it.
-    for mount in sorted(container.volume_mounts, key=lambda each: each.mount_path.count("/")):
-        source = _source(mount, container, volumes, environment)
-        made.append(Bind(source=str(source), target=mount.mount_path, read_only=mount.read_only is True))
-    return made
-
-
-def _source(
-    mount: VolumeMount, container: AnyContainer, volumes: Mapping[str, Path], environment: Mapping[str, str]
-) -> Path:
-    volume = volumes.get(mount.name)
-    if volume is None:
-        raise ContainerConfigError(
-            f'cannot find volume "{mount.name}" to mount into container "{container.name}"'
-        )
-    part = expand(mount.sub_path_expr, environment) if mount.sub_path_expr else mount.sub_path
-    if not part:
-        return volume
-    if "$(" in part:
-        raise ContainerConfigError(f"missing value for subPathExpr {mount.sub_path_expr}")
-    if part.startswith("/"):
-        raise ContainerConfigError(f"error SubPath `{part}` must not be an absolute path")
-    if ".." in part.split("/"):
-        raise ContainerConfigError(f"unable to provision SubPath `{part}`: must not contain '..'")
-    path = volume / part
-    real, base = os.path.realpath(path), os.path.realpath(volume)
-    if real != base and not real.startswith(base + os.sep):
-        raise ContainerConfigError(
-            f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container.name}"'
-        )
-    if not path.exists():
-        path.mkdir(parents=True, mode=0o777)
-        path.chmod(0o777)
-    return Path(real)
 
 
 def _check_mounts(container: AnyContainer, volumes: Mapping[str, Path]) -> None:

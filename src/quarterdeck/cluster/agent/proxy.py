@@ -1,31 +1,44 @@
-"""Services by name: an address on this machine for each, and connections passed on to its endpoints.
+"""Services by their addresses: connections are passed on to the endpoints.
 
-The cluster addresses of Services are none that a machine routes, so each Service has a loopback address made
-from it, at which the agent listens. Connections go to the ready endpoints in turn.
+Where pods share the machine's network, cluster addresses lead nowhere, so each Service has a loopback address
+made from its own. Pods with a network of their own find Services at their cluster addresses, and those with
+node ports at the node's. Connections go to the ready endpoints in turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections.abc import Iterable, Mapping
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from quarterdeck.api.k8s import EndpointSlice, Service
+from quarterdeck.cluster.agent.network.dial import Dialer, Stream
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["ServiceProxy", "backends", "service_address"]
+__all__ = ["Backends", "Place", "ServiceProxy", "backends", "listen_here", "listening", "loopback_address"]
 
 _CHUNK: Final = 64 * 1024
 _CONNECT_SECONDS: Final = 5.0
+_BACKLOG: Final = 100
 _log: Final = get_logger(__name__)
 
 Place = tuple[str, int]
+Listen = Callable[[Place], Awaitable[socket.socket]]
 
 
-def service_address(service: Service) -> str:
+class Backends(NamedTuple):
+    """Where connections are passed on to."""
+
+    places: tuple[Place, ...]
+    is_sticky: bool = False
+    """Whether a client keeps the endpoint it had."""
+
+
+def loopback_address(service: Service) -> str:
     """The loopback address for a Service; empty for those without a cluster address of version 4."""
     text = service.spec.cluster_ip
     if text in ("", "None") or service.spec.type == "ExternalName":
@@ -37,52 +50,101 @@ def service_address(service: Service) -> str:
     return f"127.{128 | (second & 127)}.{third}.{fourth}"
 
 
-def backends(services: Iterable[Service], slices: Iterable[EndpointSlice]) -> dict[Place, list[Place]]:
-    """Where to listen, and where to pass on to. Pure."""
+def backends(
+    services: Iterable[Service],
+    slices: Iterable[EndpointSlice],
+    address_of: Callable[[Service], str] = loopback_address,
+    *,
+    server: Place | None = None,
+    node: str = "",
+) -> dict[Place, Backends]:
+    """Where to listen, and where to pass on to. Pure.
+
+    ``server`` is where the API server is, if pods reach it through here; ``node`` the address for node ports,
+    if there are any.
+    """
     by_service: dict[tuple[str, str], list[EndpointSlice]] = {}
     for each in slices:
         key = (each.metadata.namespace, each.metadata.labels.get("kubernetes.io/service-name", ""))
         by_service.setdefault(key, []).append(each)
-    made: dict[Place, list[Place]] = {}
+    made: dict[Place, Backends] = {}
     for service in services:
-        address = service_address(service)
-        if not address or (service.metadata.name == "kubernetes" and service.metadata.namespace == "default"):
+        address, key = address_of(service), (service.metadata.namespace, service.metadata.name)
+        is_server = key == ("default", "kubernetes")
+        if not address or (is_server and server is None):
             continue
         for port in service.spec.ports:
             if not isinstance(port.port, int) or (port.protocol or "TCP") != "TCP":
                 continue
-            places: list[Place] = []
-            for each in by_service.get((service.metadata.namespace, service.metadata.name), ()):
-                number = next((p.port for p in each.ports if (p.name or "") == port.name), None)
-                if not isinstance(number, int):
-                    continue
-                ready = (end for end in each.endpoints if end.conditions.ready is not False and end.addresses)
-                places += [(end.addresses[0], number) for end in ready]
-            made[(address, port.port)] = sorted(set(places))
+            places = (
+                [server]
+                if is_server and server is not None
+                else _endpoints(by_service.get(key, ()), port.name)
+            )
+            if not places:
+                continue  # refused at once is better than taken and dropped
+            found = Backends(tuple(sorted(set(places))), service.spec.session_affinity == "ClientIP")
+            made[(address, port.port)] = found
+            if node and isinstance(port.node_port, int) and port.node_port:
+                made[(node, port.node_port)] = found
+    return made
+
+
+def _endpoints(slices: Iterable[EndpointSlice], name: str) -> list[Place]:
+    places: list[Place] = []
+    for each in slices:
+        number = next((port.port for port in each.ports if (port.name or "") == name), None)
+        if isinstance(number, int):
+            ready = (end for end in each.endpoints if end.conditions.ready is not False and end.addresses)
+            places += [(end.addresses[0], number) for end in ready]
+    return places
+
+
+async def listen_here(place: Place) -> socket.socket:
+    """A socket that listens in the machine's own network. Raises ``OSError``."""
+    return listening(socket.socket(socket.AF_INET, socket.SOCK_STREAM), place)
+
+
+def listening(made: socket.socket, place: Place) -> socket.socket:
+    """Let a socket listen. Raises ``OSError``; the socket is closed then."""
+    try:
+        made.setblocking(False)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(place)
+        made.listen(_BACKLOG)
+    except OSError:
+        made.close()
+        raise
     return made
 
 
 class ServiceProxy:
     """Listens for Services and passes connections on; ``update`` says for which."""
 
-    def __init__(self) -> None:
+    def __init__(self, dialer: Dialer, listen: Listen = listen_here) -> None:
+        self._dialer: Final = dialer
+        self._listen: Final = listen
         self._listening: Final[dict[Place, asyncio.Server]] = {}
-        self._backends: Mapping[Place, list[Place]] = {}
+        self._backends: Mapping[Place, Backends] = {}
         self._turn: Final[dict[Place, int]] = {}
+        self._kept: Final[dict[tuple[Place, str], Place]] = {}
         self._refused: Final[set[Place]] = set()
         self._connections: Final[set[asyncio.Task[None]]] = set()
 
-    async def update(self, wanted: Mapping[Place, list[Place]]) -> None:
+    async def update(self, wanted: Mapping[Place, Backends]) -> None:
         """Serve these Services, and no others."""
         self._backends = wanted
         for place in [each for each in self._listening if each not in wanted]:
             self._listening.pop(place).close()
+        for key in [each for each in self._kept if each[0] not in wanted]:
+            del self._kept[key]
         self._refused.intersection_update(wanted)
         for place in wanted:
             if place in self._listening or place in self._refused:
                 continue
             try:
-                self._listening[place] = await asyncio.start_server(partial(self._serve, place), *place)
+                made = await self._listen(place)
+                self._listening[place] = await asyncio.start_server(partial(self._serve, place), sock=made)
             except OSError as error:
                 self._refused.add(place)
                 _log.info("no proxy for a service", address=f"{place[0]}:{place[1]}", error=str(error))
@@ -100,23 +162,32 @@ class ServiceProxy:
         assert task is not None
         self._connections.add(task)
         try:
-            onward = await self._connect(place)
+            onward = await self._connect(place, writer.get_extra_info("peername")[0])
             if onward is not None:
                 await _join(reader, writer, *onward)
         finally:
             self._connections.discard(task)
             writer.close()
 
-    async def _connect(self, place: Place) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
+    async def _connect(self, place: Place, client: str) -> Stream | None:
         """A connection to one of the endpoints, the next in turn first; None if none answers."""
-        known = self._backends.get(place, [])
+        found = self._backends.get(place)
+        if found is None:
+            return None
+        known = found.places
         first = self._turn.get(place, 0)
         self._turn[place] = first + 1
-        for step in range(len(known)):
-            host, port = known[(first + step) % len(known)]
+        order = [known[(first + step) % len(known)] for step in range(len(known))]
+        kept = self._kept.get((place, client))
+        if found.is_sticky and kept in order:
+            order = [kept, *(each for each in order if each != kept)]
+        for target in order:
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_CONNECT_SECONDS):
-                    return await asyncio.open_connection(host, port)
+                    opened = await self._dialer.open(*target)
+                if found.is_sticky:
+                    self._kept[place, client] = target
+                return opened
         return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,6 +12,7 @@ from quarterdeck.api import MicroTime, ObjectMeta, Quantity, Time, owner_referen
 from quarterdeck.api.k8s import KUBERNETES_VERSION, Lease, Node
 from quarterdeck.api.k8s.coordination import LeaseSpec
 from quarterdeck.api.k8s.node import (
+    ContainerImage,
     NodeAddress,
     NodeCondition,
     NodeRuntimeHandler,
@@ -23,6 +24,7 @@ from quarterdeck.api.k8s.placement import Taint
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.cluster.agent import names
 from quarterdeck.cluster.agent.machine import MachineFacts, Pressure, read_facts, read_pressure
+from quarterdeck.cluster.image.store import StoredImage
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.runtime.log.field import get_logger
 
@@ -32,7 +34,7 @@ _LEASE_NAMESPACE: Final = "kube-node-lease"
 _LEASE_SECONDS: Final = 40
 _RENEW_SECONDS: Final = 10.0
 _STATUS_SECONDS: Final = 300.0
-_HOST: Final = "127.0.0.1"
+_MOST_IMAGES: Final = 50
 _log: Final = get_logger(__name__)
 
 
@@ -43,6 +45,9 @@ def node_status(
     runtimes: tuple[str, ...],
     known: NodeStatus,
     now: Time,
+    *,
+    host: str = "127.0.0.1",
+    images: Sequence[StoredImage] = (),
 ) -> NodeStatus:
     """What a Node says of a machine that is well. Pure."""
     troubles = (
@@ -72,11 +77,12 @@ def node_status(
         for type, bad, worse, better, bad_text, good_text in troubles
     ]
     conditions.append(condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
+    by_size = sorted(images, key=lambda each: -each.size)
     return known.evolve(
         capacity=facts.capacity,
         allocatable=facts.allocatable,
         addresses=(
-            NodeAddress(type="InternalIP", address=_HOST),
+            NodeAddress(type="InternalIP", address=host),
             NodeAddress(type="Hostname", address=name),
         ),
         conditions=tuple(conditions),
@@ -91,7 +97,16 @@ def node_status(
             operating_system="linux",
             architecture=facts.architecture,
         ),
+        images=tuple(_container_image(each) for each in by_size[:_MOST_IMAGES]),
         runtime_handlers=tuple(NodeRuntimeHandler(name=each) for each in ("", *runtimes)),
+    )
+
+
+def _container_image(image: StoredImage) -> ContainerImage:
+    """Names by digest first, as a kubelet has them."""
+    repositories = dict.fromkeys(name.rsplit(":", 1)[0] for name in image.names)
+    return ContainerImage(
+        names=(*(f"{each}@{image.digest}" for each in repositories), *image.names), size_bytes=image.size
     )
 
 
@@ -102,16 +117,28 @@ class NodeRegistration:
     needs_leader_election: Final = False
 
     def __init__(
-        self, client: Client, name: str, directory: Path, *, runtimes: tuple[str, ...], taint: bool
+        self,
+        client: Client,
+        name: str,
+        directory: Path,
+        *,
+        host: str,
+        runtimes: tuple[str, ...],
+        taint: bool,
+        images: Callable[[], Sequence[StoredImage]],
     ) -> None:
+        """``runtimes`` begins with that of pods that name none; ``images`` is called in a thread."""
         self._client: Final = client
         self._name: Final = name
         self._directory: Final = directory
         self._runtimes: Final = runtimes
         self._taint: Final = taint
+        self._host: Final = host
+        self._read_images: Final = images
+        self._images: Sequence[StoredImage] = ()
         self._facts: MachineFacts | None = None
         self._node: Node | None = None
-        self._told: tuple[MachineFacts, Pressure] | None = None
+        self._told: object = None
         self._told_at = 0.0
         self.is_registered = False
 
@@ -135,7 +162,8 @@ class NodeRegistration:
         node = self._node
         if node is None:
             node = self._node = await self._register()
-        news = (self._facts, pressure)
+        self._images = await asyncio.to_thread(self._read_images)
+        news = (self._facts, pressure, self._images)
         if news != self._told or time.monotonic() - self._told_at > _STATUS_SECONDS:
             await self._tell(pressure)
             self._told, self._told_at = news, time.monotonic()
@@ -149,6 +177,7 @@ class NodeRegistration:
             "kubernetes.io/os": "linux",
             "kubernetes.io/arch": self._facts.architecture,
             names.RUNTIME: self._runtimes[0],
+            **{f"{names.RUNTIME}-{each}": "true" for each in self._runtimes},
         }
         taints = (Taint(key=names.LOCAL_TAINT, effect="NoSchedule"),) if self._taint else ()
         node = Node(metadata=ObjectMeta(name=self._name, labels=labels), spec=NodeSpec(taints=taints))
@@ -162,7 +191,16 @@ class NodeRegistration:
         assert self._facts is not None
         current = await self._client.get(Node, self._name)
         now = Time.of_timestamp(time.time())
-        status = node_status(self._name, self._facts, pressure, self._runtimes, current.status, now)
+        status = node_status(
+            self._name,
+            self._facts,
+            pressure,
+            self._runtimes,
+            current.status,
+            now,
+            host=self._host,
+            images=self._images,
+        )
         # A patch, which cannot meet with a conflict: others write to a Node, too, and at the same moments.
         await self._client.status.patch(current, StrategicMergePatch({"status": to_dict(status)}))
 

@@ -117,7 +117,7 @@ class NodeServer:
         async def serve(remote: Remote, options: StreamOptions) -> Mapping[str, Any]:
             if verb == "attach":
                 return await attach_to(folder, remote, options)
-            return await run_in(self._agent.runtime, folder, words, remote, options)
+            return await run_in(self._agent.containers, folder, words, remote, options)
 
         return take_command(request, serve)
 
@@ -125,7 +125,7 @@ class NodeServer:
         worker = self._worker(namespace, name)
         if worker is None:
             return text(404, f'pod "{name}" not found\n')
-        return take_forward(request, worker.ip, f"{name}_{namespace}")
+        return take_forward(request, self._agent.dialer, worker.ip, f"{name}_{namespace}")
 
 
 def _options(request: Request) -> LogOptions:

@@ -26,11 +26,10 @@ __all__ = ["MESSAGE_LIMIT", "backoff_message", "make_status"]
 
 MESSAGE_LIMIT = 12 * 1024
 """Bytes of last words that all containers of a pod have together."""
-_HOST = "127.0.0.1"
 
 
 def make_status(
-    pod: Pod, sight: PodSight, *, ip: str, runtime: str, ending: Outcome | None = None
+    pod: Pod, sight: PodSight, *, ip: str, host: str, runtime: str, ending: Outcome | None = None
 ) -> PodStatus:
     """The status of a pod. ``ending`` is why the agent itself ends it: a deadline, an eviction."""
     writer = _Writer(pod, sight, runtime)
@@ -54,8 +53,8 @@ def make_status(
         observed_generation=pod.metadata.generation or UNSET,
         phase=phase,
         start_time=pod.status.start_time or now,
-        host_ip=_HOST,
-        host_ips=(HostIP(ip=_HOST),),
+        host_ip=host,
+        host_ips=(HostIP(ip=host),),
         pod_ip=ip,
         pod_ips=(PodIP(ip=ip),) if ip else (),
         init_container_statuses=tuple(_limited(inits)),

@@ -20,6 +20,7 @@ from quarterdeck.api import Quantity, Time, value_or
 from quarterdeck.api.k8s import ConfigMap, Pod, PodStatus, Secret, Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent.cgroup import Cgroups
+from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
@@ -29,11 +30,11 @@ from quarterdeck.cluster.agent.environment import (
 from quarterdeck.cluster.agent.folder import PodFolder, PodRecord, folder_size, remove_tree, write_whole
 from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
 from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
-from quarterdeck.cluster.agent.image import ImageRule, find_image
-from quarterdeck.cluster.agent.launch import Machine, UnknownImage, make_launch
+from quarterdeck.cluster.agent.launch import UnknownImage
+from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
-from quarterdeck.cluster.agent.process import ProcessRuntime, RuntimeFailure
+from quarterdeck.cluster.agent.runtime import PodRuntime, Wanted
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.status import make_status
 from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Trouble, is_sidecar
@@ -57,24 +58,26 @@ class NodeTools:
 
     directory: Path
     client: Client
-    runtime: ProcessRuntime
+    containers: Containers
+    dialer: Dialer
     cgroups: Cgroups
-    machine: Machine
-    images: Sequence[ImageRule]
     recorder: Recorder
     spawn: Spawn
     allocatable: Callable[[], Mapping[str, Quantity]]
-    names: Callable[[], Sequence[tuple[str, str, str]]]
+    names: Callable[[PodRuntime], Sequence[tuple[str, str, str]]]
     """Address, name and namespace of what can be found by name."""
-    services: Callable[[str], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]
+    services: Callable[[str, PodRuntime], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]
     """The Services that a namespace sees in its environment, and where they are reached."""
 
 
 class PodWorker:
     """Has one pod in hand."""
 
-    def __init__(self, tools: NodeTools, pod: Pod, ip: str, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, tools: NodeTools, runtime: PodRuntime, pod: Pod, ip: str, wake: Callable[[], None]
+    ) -> None:
         self._tools: Final = tools
+        self.runtime: Final = runtime
         self._wake: Final = wake
         self.ip: Final = ip
         self.uid: Final = pod.metadata.uid
@@ -101,7 +104,7 @@ class PodWorker:
 
     async def sync(self, pod: Pod) -> tuple[PodStatus, float]:
         """Do what is due; the status that the pod should have, and the seconds until something is due."""
-        self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip="127.0.0.1"))
+        self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
         now = time.time()
         if pod.metadata.is_deleting:
             return await self._sync_stopping(now)
@@ -152,8 +155,10 @@ class PodWorker:
         return self._next_size_check - now
 
     def _status(self, sight: PodSight) -> PodStatus:
-        runtime = self._tools.runtime.name
-        return make_status(self.pod, sight, ip=self.ip, runtime=runtime, ending=self._ending)
+        runtime = self.runtime
+        return make_status(
+            self.pod, sight, ip=self.ip, host=runtime.host, runtime=runtime.name, ending=self._ending
+        )
 
     def _time_left(self, now: float) -> float:
         limit, started = self.pod.spec.active_deadline_seconds, self.pod.status.start_time
@@ -171,7 +176,8 @@ class PodWorker:
             hand = self._hands[name] = ContainerHand(
                 name,
                 self.folder,
-                self._tools.runtime,
+                self._tools.containers,
+                self._tools.dialer,
                 tell=self._tell,
                 wake=self._wake,
                 spawn=self._tools.spawn,
@@ -214,8 +220,21 @@ class PodWorker:
         if now < self._next_set_up:
             return False
         pod = self.pod
-        record = PodRecord(namespace=pod.metadata.namespace, name=pod.metadata.name, uid=self.uid, ip=self.ip)
+        record = PodRecord(
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            uid=self.uid,
+            ip=self.ip,
+            runtime=self.runtime.name,
+        )
         await asyncio.to_thread(self.folder.set_up, record)
+        try:
+            await asyncio.to_thread(self.runtime.set_up, pod, self.folder, self.ip)
+        except OSError as error:
+            self._set_up_failures += 1
+            self._next_set_up = now + _retry_after(self._set_up_failures)
+            self._tell("Warning", "FailedCreatePodSandBox", f"Failed to create pod sandbox: {error}")
+            return False
         try:
             await self._volumes.set_up(pod)
         except (VolumeError, ApiError, TransportError) as error:
@@ -237,7 +256,7 @@ class PodWorker:
 
     def write_hosts(self) -> None:
         """Bring the hosts file up to date, in place: containers have this very file mounted. Blocking."""
-        content = hosts_file(self.pod, self.ip, self._tools.names())
+        content = hosts_file(self.pod, self.ip, self._tools.names(self.runtime))
         path = self.folder.etc("hosts")
         if not path.exists():
             write_whole(path, content, 0o644)
@@ -265,30 +284,24 @@ class PodWorker:
         hand = self._hand(container.name)
         try:
             environment = await self._environment(container)
-            image = find_image(self._tools.images, container.image)
-            volumes = {each.name: self._volumes.path(each.name) for each in self.pod.spec.volumes}
-
-            def make(run: Path, cgroups: Sequence[str] = ()) -> Launch:
-                return make_launch(
-                    self.pod,
-                    container,
-                    folder=self.folder,
-                    run=run,
-                    volumes=volumes,
-                    environment=environment,
-                    image=image,
-                    machine=self._tools.machine,
-                    cgroups=cgroups,
-                )
+            wanted = Wanted(
+                pod=self.pod,
+                container=container,
+                folder=self.folder,
+                volumes={each.name: self._volumes.path(each.name) for each in self.pod.spec.volumes},
+                environment=environment,
+            )
 
             def make_with_limits(run: Path) -> Launch:
-                return make(run, self._limit(container, restart.number))
+                return self.runtime.launch(wanted, run, self._limit(container, restart.number))
 
+            image_id = await asyncio.to_thread(self.runtime.image_id, container.image)
             # Once for nothing: a run that cannot be made must not count as one.
-            await asyncio.to_thread(make, self.folder.run_path(container.name, restart.number))
+            run = self.folder.run_path(container.name, restart.number)
+            await asyncio.to_thread(self.runtime.launch, wanted, run, ())
             note = f'Container image "{container.image}" already present on machine'
             self._tell("Normal", "Pulled", note, container.name)
-            await hand.start(self.pod, restart, make_with_limits, image_id=container.image)
+            await hand.start(self.pod, restart, make_with_limits, image_id=image_id)
         except UnknownImage as error:
             self._tell("Warning", "ErrImageNeverPull", str(error), container.name)
             return self._fail(hand, "ErrImageNeverPull", str(error))
@@ -322,7 +335,7 @@ class PodWorker:
 
     async def _environment(self, container: AnyContainer) -> dict[str, str]:
         pod = self.pod
-        services, addresses = self._tools.services(pod.metadata.namespace)
+        services, addresses = self._tools.services(pod.metadata.namespace, self.runtime)
         if pod.spec.enable_service_links is False:
             services = [each for each in services if each.metadata.name == "kubernetes"]
         return container_environment(
@@ -447,12 +460,12 @@ class PodWorker:
     async def remove(self) -> None:
         """End whatever runs at once, and take everything away."""
         self.release()
-        await end_folder(self._tools.runtime, self.folder)
+        await end_folder(self._tools.containers, self.runtime, self.folder)
         await asyncio.to_thread(self._tools.cgroups.remove, self.uid)
         await self._volumes.remove()
 
 
-async def end_folder(runtime: ProcessRuntime, folder: PodFolder) -> None:
+async def end_folder(containers: Containers, runtime: PodRuntime | None, folder: PodFolder) -> None:
     """End the containers of a pod that nobody wants any more, and remove its folder."""
 
     def alive() -> list[Path]:
@@ -466,8 +479,11 @@ async def end_folder(runtime: ProcessRuntime, folder: PodFolder) -> None:
 
     while running := await asyncio.to_thread(alive):
         for path in running:
-            runtime.signal(path, signal.SIGKILL)
+            containers.signal(path, signal.SIGKILL)
         await asyncio.sleep(_SOON / 4)
+    record = await asyncio.to_thread(folder.record)
+    if runtime is not None and record is not None:
+        await asyncio.to_thread(runtime.tear_down, folder, record.ip)
     await asyncio.to_thread(remove_tree, folder.path)
 
 

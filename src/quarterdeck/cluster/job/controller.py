@@ -7,6 +7,7 @@ that take too long, the records of pods (``claim``) know what has yet to be seen
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from quarterdeck.api import UNSET, Key, Time, UnsetType, value_or
@@ -14,6 +15,7 @@ from quarterdeck.api.k8s import Job, Pod
 from quarterdeck.api.k8s.batch import JobCondition, JobStatus, UncountedTerminatedPods
 from quarterdeck.cluster.job import names
 from quarterdeck.cluster.job.backoff import JobSettings
+from quarterdeck.cluster.job.child import PodMaker
 from quarterdeck.cluster.job.claim import PodRecords, selector_of
 from quarterdeck.cluster.job.decision import (
     Assessment,
@@ -25,10 +27,12 @@ from quarterdeck.cluster.job.decision import (
     plan,
     success,
 )
-from quarterdeck.cluster.job.podcontrol import Outcome, create_pods, free_pods, remove_pods
+from quarterdeck.cluster.job.podcontrol import free_pod, free_pods
+from quarterdeck.cluster.job.podstate import PodState
 from quarterdeck.cluster.job.tracking import account, conclude, settle
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.podset.claim import uncontrolled
+from quarterdeck.cluster.podset.podwriter import Outcome, create_pods, remove_pods
 from quarterdeck.cluster.podset.source import ClaimantsOf
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.runtime.cache import controller_uid
@@ -127,7 +131,7 @@ class JobReconciler(Reconciler[Job]):
         removed = Outcome()
         error: QuarterdeckError | None = None
         if finished is not None:
-            removed = await remove_pods(ctx, found.active, frees=False)
+            removed = await remove_pods(ctx, found.active)
             error = removed.error
             if removed.number != active or records.is_behind:
                 finished = None  # not yet: some pods are still to be stopped, or to be seen
@@ -137,12 +141,11 @@ class JobReconciler(Reconciler[Job]):
                 todo = plan(job, found, now=now, settings=self._settings)
                 wait = todo.wait
                 if todo.remove:
-                    removed = await remove_pods(ctx, todo.remove, frees=True)
+                    removed = await remove_pods(ctx, todo.remove, before=_uncounted(ctx))
                     active, error = active - removed.number, removed.error
                 elif todo.create:
-                    made = await create_pods(
-                        ctx, todo.create, found.delayed, lambda pod: records.made(pod, now)
-                    )
+                    pods = _new_pods(job, todo.create, found.delayed)
+                    made = await create_pods(ctx, pods, note=lambda pod: records.made(pod, now))
                     active, error = active + made.number, made.error
             if is_complete(job, found, active):
                 finished = success(now)
@@ -222,6 +225,23 @@ def _with_suspension(job: Job, status: JobStatus, now: float) -> tuple[JobStatus
     conditions = others if known is not None else [*others, wanted]
     # The deadline counts from the moment a Job is resumed.
     return status.evolve(conditions=conditions, start_time=start), news
+
+
+def _new_pods(job: Job, indexes: Iterable[int | None], predecessors: Mapping[int, PodState]) -> Iterator[Pod]:
+    """A pod for each index; in the place of a failed one if there was one."""
+    maker = PodMaker(job)
+    for index in indexes:
+        yield maker.make(index, predecessors.get(index) if index is not None else None)
+
+
+def _uncounted(ctx: Context[Job]) -> Callable[[PodState], Awaitable[None]]:
+    """What lets a pod go without being counted."""
+
+    async def free(pod: PodState) -> None:
+        if pod.is_tracked:
+            await free_pod(ctx.client, pod.reference)
+
+    return free
 
 
 def job_controller(settings: JobSettings | None = None) -> Controller[Job]:

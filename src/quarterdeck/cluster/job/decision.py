@@ -221,7 +221,7 @@ def _has_restarted_too_often(job: Job, pods: Sequence[PodState]) -> bool:
     """Containers that are restarted in place make no failed pod: their restarts are counted instead."""
     if job.spec.template.spec.restart_policy != "OnFailure":
         return False
-    return sum(pod.restarts for pod in pods) >= max(value_or(job.spec.backoff_limit, 6), 1)
+    return sum(pod.all_restarts for pod in pods) >= max(value_or(job.spec.backoff_limit, 6), 1)
 
 
 def _ending_by_index(job: Job, failed: IndexSet, succeeded: IndexSet, now: float) -> JobCondition | None:

@@ -1,12 +1,14 @@
 """How a simulated pod behaves.
 
 A pod says so by annotations (``names``). What it does not say comes from the settings, by the name of its Job
-first; what they do not say either is usual: pods of Jobs run one second and succeed, all others run for ever.
+first. What they do not say either is plain where the only container is told to ``sleep``, or is of an image
+called ``pause``; otherwise it is usual: pods of Jobs run one second and succeed, all others run for ever.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
@@ -23,6 +25,8 @@ _JOB_NAME: Final = "batch.kubernetes.io/job-name"
 _REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 _JOB_RUN_SECONDS: Final = 1.0
+_SLEEP: Final = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>[smhd]?)", re.ASCII)
+_UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +64,9 @@ class Behavior(msgspec.Struct, frozen=True, kw_only=True):
         """What a pod does."""
         reader = _Reader(pod)
         job = _job_name(pod)
-        usual = _JOB_RUN_SECONDS if _is_of_job(pod) else math.inf
+        usual = _plain_run_seconds(pod)
+        if usual is None:
+            usual = _JOB_RUN_SECONDS if _is_of_job(pod) else math.inf
         run = self.run_seconds_by_job.get(job, usual if self.run_seconds is None else self.run_seconds)
         code = self.exit_code_by_job.get(job, self.exit_code)
         failing = reader.read(names.FAIL_FIRST_ATTEMPTS, int, self.fail_first_attempts)
@@ -104,6 +110,27 @@ def _span(text: str) -> float:
     if not 0 <= span < math.inf:
         raise ValueError(text)
     return span
+
+
+def _plain_run_seconds(pod: Pod) -> float | None:
+    """How long a pod runs whose only container does what its words say; ``None`` if they say nothing."""
+    if len(pod.spec.containers) != 1:
+        return None
+    [container] = pod.spec.containers
+    words = (*container.command, *container.args)
+    if not words and _image_name(container.image) == "pause":
+        return math.inf
+    match words:
+        case ("sleep", time) if found := _SLEEP.fullmatch(time):
+            return float(found["number"]) * _UNITS[found["unit"]]
+        case ("sleep", "infinity" | "inf"):
+            return math.inf
+    return None
+
+
+def _image_name(image: str) -> str:
+    """The last word of its path, without tag and digest."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[0]
 
 
 def _is_of_job(pod: Pod) -> bool:

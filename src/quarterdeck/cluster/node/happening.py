@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.api.k8s.pod import ContainerStatus
+from quarterdeck.cluster.node.admission import REJECTED
 from quarterdeck.cluster.node.podstatus import STOPPED_BY_SIGNAL
 
 __all__ = ["Happening", "happenings"]
@@ -34,6 +35,8 @@ def happenings(pod: Pod, after: PodStatus) -> Iterator[Happening]:
     """What has happened to a pod whose status becomes ``after``."""
     if after.reason == "DeadlineExceeded" != pod.status.reason:
         yield Happening("Normal", "DeadlineExceeded", after.message)
+    if after.message.startswith(REJECTED) and pod.status.message != after.message:
+        yield Happening("Warning", after.reason, after.message.removeprefix(REJECTED))
     has_ended = after.phase in ("Succeeded", "Failed")
     for path, field in _PARTS:
         known: dict[str, ContainerStatus] = {each.name: each for each in getattr(pod.status, field)}

@@ -14,13 +14,15 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import Key, Time, value_or
+from quarterdeck.api import Key, Time, to_dict, value_or
 from quarterdeck.api.k8s import Node, Pod, PodStatus
 from quarterdeck.cluster.node import names
+from quarterdeck.cluster.node.admission import Rejection, port_rejection
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.happening import happenings
 from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
 from quarterdeck.cluster.node.registration import is_failed
+from quarterdeck.cluster.node.room import NodeRoom, amounts_wanted, whole_amounts
 from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import NotFound, ignore_not_found
@@ -52,6 +54,9 @@ _TELLS_AT_ONCE: Final = 100
 _TELLS_PER_SECOND: Final = 5.0
 _ADDRESSES: Final = ipaddress.ip_network("10.128.0.0/9")
 _NO_ADDRESS: Final = "127.0.0.1"
+_ENDED: Final = ("Succeeded", "Failed")
+_NO_ROOM: Final = 5.0
+"""Seconds until a pod tries again to get an address of its node's range."""
 
 
 class _Memory(msgspec.Struct):
@@ -61,6 +66,8 @@ class _Memory(msgspec.Struct):
     began: float
     """When its stage began."""
     ip: str = ""
+    is_told: bool = False
+    """Whether it was told that there is no address for it."""
     settled: str = ""
     """The version of the pod at which nothing more will happen by itself; empty if something will."""
 
@@ -74,6 +81,7 @@ class Kubelet(Reconciler[Pod]):
         self._init_gate: Final = init_gate
         self._clock: Final = LoopClock()
         self._pods: dict[Key, _Memory] = {}
+        self._room: Final = NodeRoom()
         self._overrides: dict[Key, Script] = {}
         self._addresses: set[str] | None = None
         self._next_address = int(_ADDRESSES.network_address)
@@ -100,7 +108,8 @@ class Kubelet(Reconciler[Pod]):
             self._controller.queue.add(pod)
 
     async def deleted(self, ctx: DeleteContext) -> None:
-        """Forget a pod, and give its address away."""
+        """Forget a pod, and give its place and its address away."""
+        self._room.release(ctx.key)
         memory = self._pods.pop(ctx.key, None)
         if memory is not None and self._addresses is not None:
             self._addresses.discard(memory.ip)
@@ -117,9 +126,22 @@ class Kubelet(Reconciler[Pod]):
         memory = self._recall(pod, now)
         script = self._overrides.get(ctx.key) or self._behavior.script(pod)
         place = self._place(ctx.cache, pod, node, memory)
+        if not place.pod_ip and not pod.metadata.is_deleting:
+            if not memory.is_told:
+                text = (
+                    f"failed to set up the network: no IP addresses available in range {node.spec.pod_cidr}"
+                )
+                ctx.event("Warning", "FailedCreatePodSandBox", text)
+                memory.is_told = True
+            return Requeue(after=_NO_ROOM)
         life = Life(script, self._behavior, place, now=now, gate=self._init_gate)
         if pod.metadata.is_deleting:
             return await self._stop(ctx, life)
+        if stage_of(pod) is Stage.NEW:
+            rejection = self._admit(ctx.cache, pod, node)
+            if rejection is not None:
+                await self._write(ctx, rejection.status(pod, Time.of_timestamp(now)))
+                return None
         before = _mark(pod)
         step = life.advance(pod, now - memory.began)
         if step.status is not None:
@@ -167,6 +189,8 @@ class Kubelet(Reconciler[Pod]):
         pod = ctx.obj
         if not await _store(ctx, status):
             return False
+        if status.phase in _ENDED:
+            self._room.release(ctx.key)
         if self._recorder is not None and self._has_breath():
             for each in happenings(pod, status):
                 self._recorder.event(
@@ -193,9 +217,23 @@ class Kubelet(Reconciler[Pod]):
     def _recall(self, pod: Pod, now: float) -> _Memory:
         memory = self._pods.get(pod.key)
         if memory is None or memory.uid != pod.metadata.uid:
+            self._room.release(pod.key)  # of an earlier pod of this name
             memory = _Memory(pod.metadata.uid, begin_of(pod, now), pod.status.pod_ip)
             self._pods[pod.key] = memory
         return memory
+
+    def _admit(self, cache: Cache, pod: Pod, node: Node) -> Rejection | None:
+        """Give a pod its place on its node, or say why it has none."""
+        name = node.metadata.name
+        if not self._room.knows(name):  # pods may be older than this process
+            there = cache.lookup(Pod, node_name(name))
+            started = [each for each in there if stage_of(each) not in (Stage.NEW, Stage.ENDED)]
+            self._room.count(name, ((each.key, amounts_wanted(to_dict(each))) for each in started))
+        taken = port_rejection(pod, lambda: cache.lookup(Pod, node_name(name)))
+        if taken is not None:
+            return taken
+        offered = whole_amounts(node.status.allocatable)
+        return self._room.admit(pod.key, name, amounts_wanted(to_dict(pod)), offered)
 
     def _place(self, cache: Cache, pod: Pod, node: Node, memory: _Memory) -> Place:
         internal = (each.address for each in node.status.addresses if each.type == "InternalIP")
@@ -203,15 +241,21 @@ class Kubelet(Reconciler[Pod]):
         if pod.spec.host_network is True:
             return Place(host_ip=host, pod_ip=host)
         if not memory.ip:
-            memory.ip = self._take_address(cache)
+            memory.ip = self._take_address(cache, node.spec.pod_cidr)
         return Place(host_ip=host, pod_ip=memory.ip)
 
-    def _take_address(self, cache: Cache) -> str:
-        """An address that no other pod has."""
+    def _take_address(self, cache: Cache, pod_range: str) -> str:
+        """An address that no other pod has, of the node's range if it has one; empty if there is none."""
         if self._addresses is None:  # pods may be older than this process
             informer = cache.informer(Pod)
             pods = map(informer.decoder(Pod).once, informer.entries())
             self._addresses = {pod.status.pod_ip for pod in pods if pod.status.pod_ip}
+        if pod_range:
+            hosts = map(str, ipaddress.ip_network(pod_range, strict=False).hosts())
+            address = next((each for each in hosts if each not in self._addresses), "")
+            if address:
+                self._addresses.add(address)
+            return address
         while True:
             self._next_address += 1
             if self._next_address >= int(_ADDRESSES.broadcast_address):

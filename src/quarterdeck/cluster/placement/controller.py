@@ -10,13 +10,15 @@ place is kept. A pod whose claims wait for a first consumer gets its node when t
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
 from quarterdeck.api import Key, ObjectMeta, Resource, Selector, Time, value_or
 from quarterdeck.api.k8s import (
     Binding,
+    CSINode,
+    DeviceClass,
     Namespace,
     Node,
     ObjectReference,
@@ -24,14 +26,25 @@ from quarterdeck.api.k8s import (
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
+    ResourceClaim,
+    ResourceSlice,
     StorageClass,
+    VolumeAttachment,
 )
 from quarterdeck.client import MergePatch, StrategicMergePatch
 from quarterdeck.cluster.attempt import attempt_all
+from quarterdeck.cluster.placement.device import (
+    DeviceReader,
+    give_devices,
+    give_up_devices,
+    problem_of,
+    uses_devices,
+)
 from quarterdeck.cluster.placement.preemption import Budget, Occupant, Plan, Preemption
 from quarterdeck.cluster.placement.spread import spread_constraints
-from quarterdeck.cluster.placement.state import Demand, PlacementState
+from quarterdeck.cluster.placement.state import ELSEWHERE, Demand, PlacementState
 from quarterdeck.cluster.placement.volume import SELECTED_NODE, VolumeReader, claims_of
+from quarterdeck.cluster.placement.volumelimit import VolumeLimits
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import Conflict, NotFound
 from quarterdeck.runtime.cache import Cache, Entry
@@ -45,7 +58,9 @@ from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.intake import node_info, pod_info
+from quarterdeck.scheduler.placement.claim import Claims
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
 __all__ = ["NAME", "SchedulerSettings", "scheduler_controller"]
@@ -55,6 +70,8 @@ _ROUND: Final = Key("", "round")
 _EVENTS_PER_ROUND: Final = 200
 """Events are for people: of a round that places thousands of pods, the first are enough."""
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_Given: TypeAlias = list[tuple[str, Allocation | None]]
+"""What the claims of a pod are to have, by their names."""
 
 
 class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +95,9 @@ class _Known(msgspec.Struct):
     demand: Demand | None = None
     """As ``PlacementState`` wants it; none for pods that do not matter."""
     claims: tuple[str, ...] = ()
+    """Of volumes."""
+    awaits_claims: bool = False
+    """Whether claims for devices are yet to be made for it."""
 
 
 class _Waiting(msgspec.Struct):
@@ -119,6 +139,7 @@ class _Scheduler(Reconciler[Resource]):
         self._events_left = 0
         self._nodes: dict[str, tuple[str, NodeInfo]] = {}
         self._nominated: dict[str, str] = {}
+        self._devices: Final = DeviceReader()
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """One round."""
@@ -132,9 +153,16 @@ class _Scheduler(Reconciler[Resource]):
         everybody = [*(each.info for each in placed), *(each.info for each in waiting)]
         labels = {each.metadata.name: each.metadata.labels for each in await ctx.list(Namespace)}
         nodes = self._node_infos(ctx.cache)
-        state = PlacementState(nodes, everybody, labels, checks_nodes=self._settings.checks_nodes)
+        state = PlacementState(
+            nodes,
+            everybody,
+            labels,
+            claims=self._claims(ctx.cache, waiting),
+            limits=self._limits(ctx.cache),
+            checks_nodes=self._settings.checks_nodes,
+        )
         preemption = Preemption(state, placed, await _budgets(ctx))
-        bindings: list[tuple[_Waiting, str]] = []
+        bindings: list[tuple[_Waiting, str, _Given]] = []
         refused: list[_Refused] = []
         for each in waiting:
             node = state.place(each.demand)
@@ -143,9 +171,9 @@ class _Scheduler(Reconciler[Resource]):
             elif each.unbound:
                 await self._select_node(ctx, each, node)
             else:
-                bindings.append((each, node))
+                bindings.append((each, node, state.allocations(each.info)))
         self._events_left = _EVENTS_PER_ROUND
-        errors = await attempt_all(bindings, lambda pair: self._bind(ctx, *pair))
+        errors = await attempt_all(bindings, lambda one: self._bind(ctx, *one))
         refused = [each.told(state) for each in refused]
         news = [each for each in refused if each.plan or self._told.get(each.waiting.info.uid) != each.text]
         errors += await attempt_all(news, lambda each: self._refuse(ctx, each))
@@ -157,6 +185,32 @@ class _Scheduler(Reconciler[Resource]):
         kept = {each.waiting.info.uid for each in refused}
         self._nominated = {uid: node for uid, node in self._nominated.items() if uid in kept}
         return None
+
+    def _claims(self, cache: Cache, waiting: list[_Waiting]) -> Claims | None:
+        """The claims for devices, if any pod waits for some; pods whose claims are hopeless are told."""
+        users = [each for each in waiting if each.info.claims]
+        if not users:
+            return None
+        claims, account = self._devices.claims(cache)
+        for each in users:
+            problem = each.demand.problem or problem_of(each.info, account, cache)
+            each.demand = msgspec.structs.replace(each.demand, problem=problem)
+        return claims
+
+    def _limits(self, cache: Cache) -> VolumeLimits | None:
+        """What nodes can have attached, if anything is limited."""
+        volumes = VolumeReader(cache)
+        limits = volumes.limits()
+        if not limits:
+            return None
+        counted = {
+            uid: found
+            for uid, known in self._pods.items()
+            if known.demand is not None
+            and known.claims
+            and (found := volumes.attachable(known.entry.namespace, known.claims))
+        }
+        return VolumeLimits(limits, counted, volumes.attached())
 
     def _turn_down(self, waiting: _Waiting, state: PlacementState, preemption: Preemption) -> _Refused:
         """There is no node for a pod now: see who could make room, and keep the place that is promised."""
@@ -190,7 +244,7 @@ class _Scheduler(Reconciler[Resource]):
                 found = self._read(entry, found)
             known[entry.uid] = found
             demand = found.demand
-            if demand is None:
+            if demand is None or found.awaits_claims:
                 continue
             if demand.info.node:
                 placed.append(Occupant(demand.info, demand.priority))
@@ -209,10 +263,12 @@ class _Scheduler(Reconciler[Resource]):
         if not head.node and (entry.is_deleting or head.is_gated or not is_mine):
             return _Known(entry)
         # What a pod asks for changes with its generation only, or its labels.
+        # What its claims for devices are called is told by its status.
         is_same = (
             before is not None
             and before.entry.generation == entry.generation
             and before.entry.labels is entry.labels
+            and (bool(head.node) or not uses_devices(entry))
         )
         demand = before.demand if before is not None and is_same else None
         if demand is None or before is None:
@@ -223,7 +279,8 @@ class _Scheduler(Reconciler[Resource]):
                 spread_constraints(document),
                 document["spec"].get("preemptionPolicy") != "Never",
             )
-            return _Known(entry, demand, claims_of(document))
+            awaits_claims = not head.node and _awaits_claims(document)
+            return _Known(entry, demand, claims_of(document), awaits_claims)
         info = demand.info
         if (info.node, info.is_deleted) != (head.node, entry.is_deleting):
             info = msgspec.structs.replace(info, node=head.node, is_deleted=entry.is_deleting)
@@ -245,8 +302,10 @@ class _Scheduler(Reconciler[Resource]):
         self._nodes = known
         return [info for _, info in known.values()]
 
-    async def _bind(self, ctx: Context[Resource], waiting: _Waiting, node: str) -> None:
+    async def _bind(self, ctx: Context[Resource], waiting: _Waiting, node: str, given: _Given) -> None:
         pod = _reference(waiting.entry)
+        if given and not await give_devices(ctx.client, ctx.cache, waiting.info, given):
+            return  # a claim changed, and its event brings the next round
         binding = Binding(
             metadata=ObjectMeta(
                 name=waiting.info.name, namespace=waiting.info.namespace, uid=waiting.info.uid
@@ -296,6 +355,8 @@ class _Scheduler(Reconciler[Resource]):
         if plan is not None:
             for victim in plan.victims:
                 await self._evict(ctx, victim, waiting.info, plan.node)
+        elif ELSEWHERE in text:
+            await give_up_devices(ctx.client, ctx.cache, waiting.info)
         pod = Pod.from_bytes(waiting.entry.raw)
         known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
         if plan is None and known is not None and (known.status, known.message) == ("False", text):
@@ -327,6 +388,15 @@ class _Scheduler(Reconciler[Resource]):
         if self._events_left > 0:
             self._events_left -= 1
             self._recorder.event(pod, type, reason, action, text)
+
+
+def _awaits_claims(pod: dict[str, Any]) -> bool:
+    """Whether claims are to be made from templates for a pod, and are not yet."""
+    made = {each["name"] for each in pod.get("status", {}).get("resourceClaimStatuses") or ()}
+    return any(
+        each.get("resourceClaimTemplateName") and each["name"] not in made
+        for each in pod["spec"].get("resourceClaims") or ()
+    )
 
 
 async def _budgets(ctx: Context[Resource]) -> list[Budget]:
@@ -371,7 +441,7 @@ def _makes_a_difference(event: ObjectEvent[Any]) -> bool:
     head = pod_head(new)
     if head.node:
         return head.has_ended and not pod_head(old).has_ended
-    return old.generation != new.generation or old.labels is not new.labels
+    return old.generation != new.generation or old.labels is not new.labels or uses_devices(new)
 
 
 _POD_MATTERS: Final = Predicate("pod_matters", create=_is_waiting, update=_makes_a_difference)
@@ -385,6 +455,11 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
         .watches(Namespace, predicates=[_NOTHING])
         .watches(PodDisruptionBudget, predicates=[_NOTHING])
         .watches(StorageClass, predicates=[_NOTHING])
+        .watches(DeviceClass, to=mapper, delay=scheduler.batch_period)
+        .watches(ResourceSlice, to=mapper, delay=scheduler.batch_period)
+        .watches(ResourceClaim, to=mapper, delay=scheduler.batch_period)
+        .watches(CSINode, to=mapper, delay=scheduler.batch_period)
+        .watches(VolumeAttachment, to=mapper, delay=scheduler.batch_period)
         .watches(PersistentVolume, to=mapper, delay=scheduler.batch_period)
         .watches(PersistentVolumeClaim, to=mapper, delay=scheduler.batch_period)
         .watches(Pod, to=mapper, delay=scheduler.batch_period, predicates=[_POD_MATTERS])
@@ -394,6 +469,11 @@ def scheduler_controller(settings: SchedulerSettings, recorder: Recorder) -> Con
             Rule(groups=("",), resources=("pods",), verbs=("delete",)),
             Rule(groups=("",), resources=("persistentvolumeclaims",), verbs=("patch",)),
             Rule(groups=("",), resources=("pods/binding",), verbs=("create",)),
+            Rule(
+                groups=("resource.k8s.io",),
+                resources=("resourceclaims", "resourceclaims/status"),
+                verbs=("patch",),
+            ),
             Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
         )
         .options(max_concurrent_reconciles=1, backoff_cap=5.0, field_manager="kube-scheduler")

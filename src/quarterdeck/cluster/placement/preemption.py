@@ -87,7 +87,8 @@ class Preemption:
     def plan(self, demand: Demand) -> Plan | str:
         """Who has to go, or why that would not help."""
         info = demand.info
-        kind = (info.request, info.constraints, demand.spread, demand.priority, demand.problem)
+        own = info.uid if self._state.has_counted_things(info) else ""
+        kind = (info.request, info.constraints, demand.spread, demand.priority, demand.problem, own)
         known = self._in_vain.get(kind)
         if known is not None:
             return known

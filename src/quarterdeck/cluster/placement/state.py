@@ -6,8 +6,8 @@ that have few of its kind. Among equals the first by name wins: the same cluster
 
 Pods that are alike ask the same question, and the answer changes only where a pod was placed meanwhile.
 So nodes are ranked once for each shape of pods, and a node is looked at again when its turn comes; for pods
-that are spread over domains, the nodes of each domain are. Pods with affinity or host ports are no such
-simple case: for them every node is looked at.
+that are spread over domains, the nodes of each domain are. Pods with affinity, host ports, claims for devices
+or volumes that are counted are no such simple case: for them every node is looked at.
 """
 
 from __future__ import annotations
@@ -19,18 +19,23 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.api import Key
+from quarterdeck.cluster.placement.neighbour import Neighbours
 from quarterdeck.cluster.placement.spread import Spread, SpreadConstraint
+from quarterdeck.cluster.placement.volumelimit import VolumeLimits
 from quarterdeck.cluster.placement.wish import Wishes
 from quarterdeck.scheduler.decision import PodState
+from quarterdeck.scheduler.device import Allocation
 from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.resource import GPU
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.affinity import PodAffinities, has_pod_affinity
+from quarterdeck.scheduler.placement.claim import Claims
 from quarterdeck.scheduler.placement.predicate import Predicates
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
-__all__ = ["Demand", "PlacementState", "summary"]
+__all__ = ["ELSEWHERE", "Demand", "PlacementState", "summary"]
 
 _NO_NODES: Final = "no nodes available to schedule pods"
 _AFFINITY: Final = "node(s) didn't match Pod's node affinity/selector"
@@ -40,7 +45,9 @@ _WORDS: Final = {
     "node has NotReady condition": "node(s) were not ready",
 }
 """What the gang scheduler says in other words."""
+ELSEWHERE: Final = "resourceclaim not available on the node"
 _SPREAD_WEIGHT: Final = 2.0
+_NEIGHBOUR_WEIGHT: Final = 2.0
 
 _Ranking = list[tuple[float, int, NodeState]]
 
@@ -66,6 +73,8 @@ class PlacementState:
         pods: Iterable[PodInfo],
         namespaces: Mapping[str, Mapping[str, str]],
         *,
+        claims: Claims | None = None,
+        limits: VolumeLimits | None = None,
         checks_nodes: bool = True,
     ) -> None:
         """``pods`` are all that have not ended; without ``checks_nodes`` any pod may go anywhere."""
@@ -77,14 +86,21 @@ class PlacementState:
         self._refusals: dict[Shape, str] = {}
         known = list(pods)
         self._affinities: Final = PodAffinities(known, namespaces)
-        self._predicates: Final = Predicates(self._affinities)
+        self._claims: Final = claims if any(pod.claims for pod in known) else None
+        self._limits: Final = limits
+        self._predicates: Final = Predicates(self._affinities, self._claims)
+        self._neighbours: Final = Neighbours(known, namespaces)
+        self._users: Final[dict[str, Task]] = {}
+        """Pods that use claims for devices, by UID."""
         self._by_name: Final = {node.name: node for node in self.nodes}
         self._wishes: Final = Wishes(self.nodes)
         self._spread: Final = Spread(self.nodes, [pod for pod in known if pod.node])
         for pod in known:
             node = self._by_name.get(pod.node)
             if node is not None:
-                self._hold(pod, node, Hold.LEAVING if pod.is_deleted else Hold.RUNNING)
+                self._seat(pod, node, Hold.LEAVING if pod.is_deleted else Hold.RUNNING)
+        if self._claims is not None:
+            self._claims.seal([each for each in self._users.values() if each.info.node])
 
     def place(self, demand: Demand) -> str:
         """The node for a pod, which takes its place there; empty if there is none."""
@@ -100,6 +116,15 @@ class PlacementState:
         if node is not None:
             self._hold(pod, node, Hold.RUNNING)
             self._spread.placed(pod, name)
+
+    def allocations(self, pod: PodInfo) -> list[tuple[str, Allocation | None]]:
+        """What each claim of a pod that was placed has, or is to get."""
+        task = self._users.get(pod.uid)
+        if task is None:
+            return []
+        return [
+            (claim.info.name, devices) for claim, devices in zip(task.shape.claims, task.devices, strict=True)
+        ]
 
     def take_away(self, pod: PodInfo, node: NodeState) -> None:
         """Look at a node as if a pod were not there."""
@@ -121,9 +146,13 @@ class PlacementState:
             return known
         reasons = Counter(reason for node in self.nodes for reason in self.objections(demand, node))
         text = summary(len(self.nodes), reasons)
-        if not self._predicates.depends_on_pods(task) and not demand.spread:
+        if not self._depends_on_pods(task) and not demand.spread:
             self._refusals[task.shape] = text
         return text
+
+    def has_counted_things(self, pod: PodInfo) -> bool:
+        """Whether a pod has claims for devices, or volumes of which a node takes only so many."""
+        return bool(pod.claims) or (self._limits is not None and self._limits.concerns(pod))
 
     def is_hopeless(self, demand: Demand, node: NodeState) -> bool:
         """Whether a node will not do whoever is there."""
@@ -138,30 +167,46 @@ class PlacementState:
         lacking = _lacking(task.shape, node)
         if lacking:
             return lacking
-        conflict = self._predicates.conflict(task, node, is_now=True)
+        conflict = self._conflict(task, node)
         if not conflict and demand.spread:
             conflict = self._spread_judge(demand, task)(node)
         return [conflict] if conflict else []
 
     def _best(self, demand: Demand) -> NodeState | None:
         task = self._task(demand.info)
-        if not demand.spread and not self._predicates.depends_on_pods(task):
+        near = self._neighbours.scores(demand.info) if self._neighbours.is_needed else None
+        must_see_all = near is not None or self._depends_on_pods(task)
+        if not demand.spread and not must_see_all:
             (ranking,) = self._ranked(task, ())
             return self._first(task, ranking)
         problem = self._spread_judge(demand, task)
-        bonus = self._spread.scores(demand.info, demand.spread, task.shape, *self._node_tests(task))
-
-        def worth(node: NodeState) -> tuple[float, int]:
-            return self._score(task.shape, node) + _SPREAD_WEIGHT * bonus(node), -node.rank
-
-        if self._predicates.depends_on_pods(task):
+        if must_see_all:
             fitting = [node for node in self.nodes if self._fits(task, node) and not problem(node)]
         else:
             # the nodes of a domain are alike in this
             keys = tuple(each.topology_key for each in demand.spread)
             rankings = [each for each in self._ranked(task, keys) if each and not problem(each[0][2])]
             fitting = [node for each in rankings if (node := self._first(task, each)) is not None]
+        bonus = self._spread.scores(demand.info, demand.spread, task.shape, *self._node_tests(task))
+        welcome = _evened_out(near, fitting)
+
+        def worth(node: NodeState) -> tuple[float, int]:
+            wishes = _SPREAD_WEIGHT * bonus(node) + _NEIGHBOUR_WEIGHT * welcome(node)
+            return self._score(task.shape, node) + wishes, -node.rank
+
         return max(fitting, key=worth, default=None)
+
+    def _depends_on_pods(self, task: Task) -> bool:
+        """Whether it matters for a pod which others are there."""
+        return self.has_counted_things(task.info) or self._predicates.depends_on_pods(task)
+
+    def _conflict(self, task: Task, node: NodeState) -> str:
+        """What speaks against running beside the pods that are there."""
+        if self._limits is not None and (problem := self._limits.problem(task.info, node)):
+            return problem
+        if any(not claim.can_be_used_on(node) for claim in task.shape.claims):
+            return ELSEWHERE
+        return self._predicates.conflict(task, node, is_now=True)
 
     def _spread_judge(self, demand: Demand, task: Task) -> Callable[[NodeState], str]:
         return self._spread.judge(demand.info, demand.spread, task.shape, *self._node_tests(task))
@@ -207,9 +252,7 @@ class PlacementState:
 
     def _fits(self, task: Task, node: NodeState) -> bool:
         return (
-            self._accepts(task, node)
-            and self._has_room(task.shape, node)
-            and not self._predicates.conflict(task, node, is_now=True)
+            self._accepts(task, node) and self._has_room(task.shape, node) and not self._conflict(task, node)
         )
 
     def _accepts(self, task: Task, node: NodeState) -> bool:
@@ -227,20 +270,56 @@ class PlacementState:
             + self._wishes.score(shape, node)
         )
 
+    def _seat(self, pod: PodInfo, node: NodeState, hold: Hold) -> None:
+        """A pod that has its node already, and devices."""
+        task = self._task(pod)
+        self._hold_node(task, node, hold, 1)
+        if self._claims is not None and task.shape.claims:
+            self._claims.seat(task.shape.claims, hold)
+
     def _hold(self, pod: PodInfo, node: NodeState, hold: Hold, sign: int = 1) -> None:
-        node.hold(self._shape(pod), (), hold, sign)
+        task = self._task(pod)
+        self._hold_node(task, node, hold, sign)
+        if self._claims is not None and task.shape.claims:
+            self._claims.hold(task, node, hold, sign)
+
+    def _hold_node(self, task: Task, node: NodeState, hold: Hold, sign: int) -> None:
+        pod = task.info
+        node.hold(task.shape, (), hold, sign)
         if self._affinities.is_needed or has_pod_affinity(pod):
             self._affinities.hold(pod, node, hold, sign)
+        if self._neighbours.is_needed:
+            self._neighbours.hold(pod, node, sign)
+        if self._limits is not None:
+            self._limits.hold(pod, node, sign)
 
     def _task(self, pod: PodInfo) -> Task:
-        return Task(pod, self._shape(pod), PodState.PENDING, (0, 0, 0))
+        if not pod.claims or self._claims is None:
+            return Task(pod, self._shape(pod), PodState.PENDING, (0, 0, 0))
+        known = self._users.get(pod.uid)
+        if known is None:
+            known = self._users[pod.uid] = Task(pod, self._shape(pod), PodState.PENDING, (0, 0, 0))
+        return known
 
     def _shape(self, pod: PodInfo) -> Shape:
-        key = (pod.request, pod.constraints)
+        key = (pod.request, pod.constraints, pod.namespace if pod.claims else "", pod.claims)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shapes[key] = Shape(pod.request, None, pod.constraints)
+            keys = [Key(pod.namespace, each.claim) for each in pod.claims]
+            claims = self._claims.named(keys) if self._claims is not None else ()
+            shape = self._shapes[key] = Shape(pod.request, None, pod.constraints, claims)
         return shape
+
+
+def _evened_out(
+    score: Callable[[NodeState], int] | None, nodes: Sequence[NodeState]
+) -> Callable[[NodeState], float]:
+    """Scores from 0, for the least of these nodes, to 1."""
+    if score is None or not nodes:
+        return lambda _: 0.0
+    known = {node.rank: score(node) for node in nodes}
+    least, span = min(known.values()), max(known.values()) - min(known.values())
+    return lambda node: (known[node.rank] - least) / span if span else 0.0
 
 
 def summary(nodes: int, reasons: Mapping[str, int]) -> str:

@@ -12,9 +12,18 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api.k8s import NodeSelector, PersistentVolume, PersistentVolumeClaim, StorageClass
+from quarterdeck.api import value_or
+from quarterdeck.api.k8s import (
+    CSINode,
+    NodeSelector,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from quarterdeck.api.k8s.placement import NodeSelectorRequirement, NodeSelectorTerm
 from quarterdeck.cluster.placement.state import Demand
+from quarterdeck.cluster.placement.volumelimit import Volume
 from quarterdeck.cluster.volume.names import BIND_COMPLETED, OLD_CLASS, SELECTED_NODE, WAITS
 from quarterdeck.runtime.cache import Cache
 
@@ -71,6 +80,46 @@ class VolumeReader:
         )
         info = msgspec.structs.replace(demand.info, constraints=constraints)
         return msgspec.structs.replace(demand, info=info), tuple(unbound)
+
+    def limits(self) -> dict[str, dict[str, int]]:
+        """How many volumes nodes can have attached, by node and driver, where that is limited."""
+        found = {}
+        for node in self._all(CSINode):
+            counts = {
+                driver.name: driver.allocatable.count
+                for driver in node.spec.drivers
+                if driver.allocatable and isinstance(driver.allocatable.count, int)
+            }
+            if counts:
+                found[node.metadata.name] = counts
+        return found
+
+    def attachable(self, namespace: str, claims: Iterable[str]) -> frozenset[Volume]:
+        """The volumes of CSI drivers behind claims; one that is yet to be made is of its class's driver."""
+        found = set()
+        for name in claims:
+            claim = self._find(PersistentVolumeClaim, name, namespace)
+            if claim is None:
+                continue
+            volume = self._find(PersistentVolume, value_or(claim.spec.volume_name, ""))
+            storage_class = self._class_of(claim) if volume is None else None
+            if storage_class is not None:
+                found.add(Volume(storage_class.provisioner, f"{namespace}/{name}"))
+            elif volume is not None and volume.spec.csi:
+                found.add(Volume(volume.spec.csi.driver, volume.spec.csi.volume_handle))
+        return frozenset(found)
+
+    def attached(self) -> Iterable[tuple[str, Volume]]:
+        """What is attached to nodes according to VolumeAttachments, whoever uses it."""
+        for each in self._all(VolumeAttachment):
+            name = each.spec.source.persistent_volume_name
+            volume = self._find(PersistentVolume, name) if isinstance(name, str) else None
+            if volume is not None and volume.spec.csi:
+                yield each.spec.node_name, Volume(each.spec.attacher, volume.spec.csi.volume_handle)
+
+    def _all(self, kind: type[Any]) -> Iterable[Any]:
+        informer = self._cache.informer(kind)
+        return map(informer.decoder(kind), informer.entries())
 
     @staticmethod
     def _hopeless(demand: Demand, problem: str) -> tuple[Demand, tuple[str, ...]]:

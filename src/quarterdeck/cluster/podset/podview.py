@@ -15,16 +15,26 @@ from quarterdeck.api import FrozenMap, Key, ObjectMeta, Time
 from quarterdeck.api.k8s import Pod
 from quarterdeck.runtime.cache import Entry
 
-__all__ = ["PodView", "Views", "next_availability"]
+__all__ = ["PodView", "Views", "next_availability", "seconds_of"]
 
 _TERMINAL: Final = ("Succeeded", "Failed")
 _DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 _LARGEST_COST: Final = 2**31 - 1
 
 
+class _Terminated(msgspec.Struct, rename="camel", gc=False, frozen=True):
+    exit_code: int = 0
+    finished_at: str | None = None
+
+
+class _State(msgspec.Struct, gc=False, frozen=True):
+    terminated: _Terminated | None = None
+
+
 class _Container(msgspec.Struct, rename="camel", gc=False, frozen=True):
     name: str = ""
     restart_count: int = 0
+    state: _State = _State()
 
 
 class _Condition(msgspec.Struct, rename="camel", gc=False, frozen=True):
@@ -52,7 +62,10 @@ class _Spec(msgspec.Struct, rename="camel", gc=False, frozen=True):
 
 class _Meta(msgspec.Struct, rename="camel", gc=False, frozen=True):
     creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    deletion_grace_period_seconds: int | None = None
     annotations: dict[str, str] = {}
+    finalizers: tuple[str, ...] = ()
 
 
 class _Document(msgspec.Struct, gc=False, frozen=True):
@@ -70,7 +83,7 @@ class PodView:
     def __init__(self, entry: Entry) -> None:
         document = _decode(entry.raw)
         self.entry: Final = entry
-        self._document: Final = document
+        self.document: Final = document
         self.phase: Final = document.status.phase
         self.node_name: Final = document.spec.node_name
         self.is_deleting: Final = entry.is_deleting
@@ -101,7 +114,7 @@ class PodView:
 
     @property
     def annotations(self) -> dict[str, str]:
-        return self._document.metadata.annotations
+        return self.document.metadata.annotations
 
     @property
     def reference(self) -> Pod:
@@ -112,12 +125,12 @@ class PodView:
     @cached_property
     def ready_since(self) -> float:
         """When it became ready, seconds since 1970; zero if it is not, or nobody knows."""
-        return _seconds(self._ready_text)
+        return seconds_of(self._ready_text)
 
     @cached_property
     def created(self) -> float:
         """When it was made, seconds since 1970."""
-        return _seconds(self._document.metadata.creation_timestamp)
+        return seconds_of(self.document.metadata.creation_timestamp)
 
     @cached_property
     def deletion_cost(self) -> int:
@@ -129,17 +142,19 @@ class PodView:
         cost = int(text)
         return cost if -_LARGEST_COST - 1 <= cost <= _LARGEST_COST else 0
 
+    @property
+    def sidecars(self) -> list[_Container]:
+        """What is known of the init containers that go on beside the others."""
+        status, spec = self.document.status, self.document.spec
+        names = {each.name for each in spec.init_containers if each.restart_policy == "Always"}
+        return [each for each in status.init_container_statuses if each.name in names]
+
     @cached_property
-    def restarts(self) -> tuple[int, int]:
+    def most_restarts(self) -> tuple[int, int]:
         """The most restarts of a container, and of a sidecar."""
-        status, spec = self._document.status, self._document.spec
-        sidecars = {each.name for each in spec.init_containers if each.restart_policy == "Always"}
         return (
-            max((each.restart_count for each in status.container_statuses), default=0),
-            max(
-                (each.restart_count for each in status.init_container_statuses if each.name in sidecars),
-                default=0,
-            ),
+            max((each.restart_count for each in self.document.status.container_statuses), default=0),
+            max((each.restart_count for each in self.sidecars), default=0),
         )
 
     def is_available(self, min_ready_seconds: int, now: float) -> bool:
@@ -186,5 +201,6 @@ class Views(Generic[V]):
         return list(now.values())
 
 
-def _seconds(time: str | None) -> float:
+def seconds_of(time: str | None) -> float:
+    """A time as it stands in an object, in seconds since 1970; zero if there is none."""
     return Time(time).timestamp() if time else 0.0

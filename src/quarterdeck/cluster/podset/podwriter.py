@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
 from quarterdeck.api import ObjectMeta, Resource, owner_reference
 from quarterdeck.api.k8s import Pod, PodTemplateSpec
@@ -19,6 +19,7 @@ MAX_CHANGES: Final = 500
 _EVENTS: Final = 25
 """Events about one set at a time; event recorders drop more than that."""
 _LONGEST_NAME: Final = 253
+V = TypeVar("V", bound=PodView)
 
 
 class Outcome(NamedTuple):
@@ -26,6 +27,8 @@ class Outcome(NamedTuple):
 
     number: int = 0
     """Pods that were made or removed."""
+    ready: int = 0
+    """How many of those removed were ready."""
     error: QuarterdeckError | None = None
     """The first that was met."""
 
@@ -62,12 +65,16 @@ def pod_of(owner: Resource, template: PodTemplateSpec) -> Pod:
 
 
 async def create_pods(
-    ctx: Context[Any], pods: Iterable[Pod], *, is_ignored: Callable[[ApiError], bool] | None = None
+    ctx: Context[Any],
+    pods: Iterable[Pod],
+    *,
+    is_ignored: Callable[[ApiError], bool] | None = None,
+    note: Callable[[Pod], None] | None = None,
 ) -> Outcome:
     """Make pods: one, two, four … at a time, so that what is refused is refused once, not 500 times.
 
     Stops after the first batch with a failure. In a namespace that goes away nothing can be made, which is
-    no reason to try again; ``is_ignored`` names further errors of this sort.
+    no reason to try again; ``is_ignored`` names further errors of this sort. ``note`` is told of each pod.
     """
     told, made, left = Telling(ctx), 0, list(pods)
 
@@ -78,6 +85,8 @@ async def create_pods(
             if not is_terminating(error):
                 told.event("Warning", "FailedCreate", f"Error creating: {error}")
             raise
+        if note is not None:
+            note(created)
         told.event("Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
 
     size = 1
@@ -90,7 +99,7 @@ async def create_pods(
             is_moot = isinstance(first, ApiError) and (
                 is_terminating(first) or (is_ignored is not None and is_ignored(first))
             )
-            return Outcome(made, None if is_moot else first)
+            return Outcome(made, error=None if is_moot else first)
         size *= 2
     return Outcome(made)
 
@@ -102,12 +111,16 @@ def is_terminating(error: QuarterdeckError) -> bool:
     )
 
 
-async def remove_pods(ctx: Context[Any], pods: Sequence[PodView]) -> Outcome:
-    """Delete pods; those that are gone are none of our business."""
+async def remove_pods(
+    ctx: Context[Any], pods: Sequence[V], *, before: Callable[[V], Awaitable[None]] | None = None
+) -> Outcome:
+    """Delete pods, each after ``before``; those that are gone are none of our business."""
     told = Telling(ctx)
 
-    async def remove(pod: PodView) -> None:
+    async def remove(pod: V) -> None:
         try:
+            if before is not None:
+                await before(pod)
             await ctx.delete(pod.reference)
         except NotFound:
             return
@@ -117,4 +130,6 @@ async def remove_pods(ctx: Context[Any], pods: Sequence[PodView]) -> Outcome:
         told.event("Normal", "SuccessfulDelete", f"Deleted pod: {pod.name}")
 
     errors = await attempt_all(pods, remove)
-    return Outcome(errors.count(None), next((error for error in errors if error is not None), None))
+    gone = [pod for pod, error in zip(pods, errors, strict=True) if error is None]
+    first = next((error for error in errors if error is not None), None)
+    return Outcome(len(gone), sum(1 for pod in gone if pod.is_ready), first)

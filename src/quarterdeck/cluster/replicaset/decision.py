@@ -78,8 +78,8 @@ class _RemovalOrder:
             return -1 if mine < theirs else 1
         if left.is_ready and right.is_ready and left.ready_since != right.ready_since:
             return self._by_age(left, right, left.ready_since, right.ready_since)
-        if left.restarts != right.restarts:
-            return -1 if left.restarts > right.restarts else 1
+        if left.most_restarts != right.most_restarts:
+            return -1 if left.most_restarts > right.most_restarts else 1
         if left.created != right.created:
             return self._by_age(left, right, left.created, right.created)
         return 0

@@ -21,6 +21,7 @@ from .controllers import (
     StrictReservations,
     Trigger,
     claim_controller,
+    pod_range_controller,
     pool_claim_controller,
     pool_status_controller,
     release_controller,
@@ -61,6 +62,8 @@ class IpamOperator:
         manager.add(release_controller(shared))
         if settings.enable_pool_claim:
             manager.add(pool_claim_controller(shared))
+        if settings.pod_ranges.namespace:
+            manager.add(pod_range_controller(settings.pod_ranges))
         guard = IpamGuard(
             shared.table, is_filled=lambda: pool_status.statistics().is_synced, settings=settings
         )

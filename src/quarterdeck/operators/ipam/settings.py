@@ -2,9 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
+from quarterdeck.errors import ConfigError
+
+from .logic.podrange import Family
 from .logic.statuscalc import Limits
+
+__all__ = ["IpamSettings", "PodRangeSettings"]
+
+
+class PodRangeSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Whether nodes get their pod ranges (``spec.podCIDRs``) from pools."""
+
+    namespace: str = ""
+    """Where the pools are; empty: nodes get no ranges."""
+    families: tuple[Literal["IPv4", "IPv6"], ...] = ("IPv4",)
+    """One range of each, in this order; a node waits until it has them all."""
+
+    def __post_init__(self) -> None:
+        if not self.families or len(set(self.families)) != len(self.families):
+            raise ConfigError("podRanges.families: name IPv4, IPv6 or both, each once")
+
+    @property
+    def wanted(self) -> tuple[Family, ...]:
+        """The families."""
+        return tuple(Family[each] for each in self.families)
 
 
 class IpamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -29,6 +54,8 @@ class IpamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Seconds between two writes of one pool's status; 1 is recommended above 10,000 members."""
     audit_period: float = 600.0
     """Seconds between two audits; each looks at the next pool."""
+    pod_ranges: PodRangeSettings = PodRangeSettings()
+    """Nodes get their pod ranges from pools; off unless a namespace is named."""
     drop_idle_child_events: bool = False
     """Do not requeue a parent for events of its child pools while its status is up to date."""
 

@@ -24,12 +24,13 @@ from quarterdeck.api.k8s import (
 from quarterdeck.client import Client, metadata_of
 from quarterdeck.errors import NoKindMatch
 from quarterdeck.runtime.cache import Cache
+from quarterdeck.scheduler.deviceintake import account_of, read_slice
+from quarterdeck.scheduler.deviceselector import DeviceSelectors
 from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.snapshot import Snapshot
 
-from .controllers.deviceselector import DeviceSelectors
 from .logic.demand import Surroundings, read_pod, with_demands
-from .logic.device import account_of, read_slice, with_claimable_gpus
+from .logic.device import claimable_gpus, with_claimable_gpus
 from .logic.intake import bind_request_info, pod_group_info, priority_class_info, queue_info, topology_info
 from .logic.shard import Pool
 from .settings import KaiSettings
@@ -71,6 +72,7 @@ async def read_snapshot(client: Client | Cache, settings: KaiSettings, now: floa
         resource_claims.values(),
         DeviceSelectors().accepts,
     )
+    gpus = claimable_gpus(devices.slices)
     config_maps = {each.key for each in await client.list(metadata_of(ConfigMap))}
     around = Surroundings(
         claim=lambda namespace, name: claims.get(Key(namespace, name)),
@@ -92,7 +94,7 @@ async def read_snapshot(client: Client | Cache, settings: KaiSettings, now: floa
     return Snapshot(
         now=now,
         nodes=tuple(
-            with_claimable_gpus(node_info(each.to_dict()), devices.gpus)
+            with_claimable_gpus(node_info(each.to_dict()), gpus)
             for each in await _all(client, Node)
             if _is_in_pool(each, settings)
         ),

@@ -7,10 +7,10 @@ so that a virtual-time loop moves everything together.
 
 import asyncio
 import time
-from typing import cast
 
 from quarterdeck.api.instant import Time
 from quarterdeck.client.clock import Clock
+from quarterdeck.wire import wallclock
 
 __all__ = ["Clock", "LoopClock", "time_now"]
 
@@ -27,11 +27,7 @@ class LoopClock:
 
     def time(self) -> float:
         """Seconds since 1970: the system's, or the loop's if it keeps a date of its own (virtual time)."""
-        try:
-            date = getattr(asyncio.get_running_loop(), "date", None)
-        except RuntimeError:
-            date = None
-        return cast("float", date().timestamp()) if callable(date) else time.time()
+        return wallclock.now()
 
     async def sleep(self, seconds: float) -> None:
         """Wait on the event loop."""

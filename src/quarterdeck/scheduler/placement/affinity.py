@@ -19,7 +19,7 @@ from quarterdeck.scheduler.model.hold import Hold
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.snapshot import PodInfo
 
-__all__ = ["PodAffinities", "has_pod_affinity"]
+__all__ = ["PodAffinities", "Term", "has_pod_affinity", "resolve"]
 
 NO_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
@@ -28,7 +28,7 @@ EXISTING_ANTI_AFFINITY: Final = "node(s) didn't satisfy existing pods anti-affin
 Namespaces = Mapping[str, Mapping[str, str]]
 
 
-class _Term(msgspec.Struct, frozen=True):
+class Term(msgspec.Struct, frozen=True):
     """A term with everything resolved that depends on the pod it belongs to."""
 
     topology_key: str
@@ -85,10 +85,10 @@ class PodAffinities:
 
     def __init__(self, pods: Iterable[PodInfo], namespaces: Namespaces) -> None:
         self._namespaces: Final = namespaces
-        self._cached: dict[str, tuple[tuple[_Term, ...], tuple[_Term, ...]]] = {}
-        self._matching: Final[dict[_Term, _Count]] = {}
+        self._cached: dict[str, tuple[tuple[Term, ...], tuple[Term, ...]]] = {}
+        self._matching: Final[dict[Term, _Count]] = {}
         """Pods that match a term."""
-        self._owning: Final[dict[_Term, _Count]] = defaultdict(_Count)
+        self._owning: Final[dict[Term, _Count]] = defaultdict(_Count)
         """Pods that have a term of anti-affinity."""
         for pod in pods:
             if has_pod_affinity(pod):
@@ -126,7 +126,7 @@ class PodAffinities:
         return ""
 
     def _is_wanted(
-        self, pod: PodInfo, terms: tuple[_Term, ...], labels: Mapping[str, str], is_now: bool
+        self, pod: PodInfo, terms: tuple[Term, ...], labels: Mapping[str, str], is_now: bool
     ) -> bool:
         if not all(term.topology_key in labels for term in terms):
             return False
@@ -136,26 +136,27 @@ class PodAffinities:
         is_first = not any(self._matching[term].total() for term in terms)
         return is_first and all(term.matches(pod, self._namespaces) for term in terms)
 
-    def _terms(self, pod: PodInfo) -> tuple[tuple[_Term, ...], tuple[_Term, ...]]:
+    def _terms(self, pod: PodInfo) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
         known = self._cached.get(pod.uid)
         if known is None:
             affinity = pod.constraints.affinity
             assert affinity is not None
             wanted, unwanted = affinity.pod_affinity, affinity.pod_anti_affinity
             known = self._cached[pod.uid] = (
-                _resolve(wanted.required_during_scheduling_ignored_during_execution, pod) if wanted else (),
-                _resolve(unwanted.required_during_scheduling_ignored_during_execution, pod)
+                resolve(wanted.required_during_scheduling_ignored_during_execution, pod) if wanted else (),
+                resolve(unwanted.required_during_scheduling_ignored_during_execution, pod)
                 if unwanted
                 else (),
             )
         return known
 
 
-def _resolve(terms: Iterable[PodAffinityTerm], pod: PodInfo) -> tuple[_Term, ...]:
+def resolve(terms: Iterable[PodAffinityTerm], pod: PodInfo) -> tuple[Term, ...]:
+    """The terms that a pod has, as they are meant."""
     return tuple(_term(each, pod) for each in terms)
 
 
-def _term(term: PodAffinityTerm, pod: PodInfo) -> _Term:
+def _term(term: PodAffinityTerm, pod: PodInfo) -> Term:
     keys = [Requirement(key, "in", (pod.labels[key],)) for key in term.match_label_keys if key in pod.labels]
     keys += [
         Requirement(key, "notin", (pod.labels[key],)) for key in term.mismatch_label_keys if key in pod.labels
@@ -163,7 +164,7 @@ def _term(term: PodAffinityTerm, pod: PodInfo) -> _Term:
     names = frozenset(term.namespaces)
     if not names and term.namespace_selector is UNSET:
         names = frozenset({pod.namespace})
-    return _Term(
+    return Term(
         term.topology_key,
         _selector(term.label_selector or None) & Selector(keys),
         names,

@@ -44,6 +44,10 @@ class ClaimState:
         """Whether it has its devices for good, apart from those who terminate."""
         return bool(self.running or self.coming or self.is_external)
 
+    def can_be_used_on(self, node: NodeState) -> bool:
+        """Whether a node reaches the devices that it has for good, if it has any."""
+        return not self.is_in_use or self.current is None or _reaches(self.current, node)
+
     def devices_now(self) -> set[DeviceId]:
         """What nobody else can have now."""
         found: set[DeviceId] = set()

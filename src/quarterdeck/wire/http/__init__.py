@@ -10,6 +10,7 @@ from .framing import frame, unframe
 from .limit import KIB, MIB, Limits
 from .message import ChunkWriter, Find, Handler, Request, Response, Route, Stream, parse_query, text
 from .pulled import PulledStream
+from .relay import ByteStream, relay
 from .server import HttpServer
 from .tls import ByteTransport
 from .upgrade import RawStream, Takeover
@@ -18,6 +19,7 @@ __all__ = [
     "KIB",
     "MIB",
     "Answer",
+    "ByteStream",
     "ByteTransport",
     "ChunkWriter",
     "ClientConnection",
@@ -36,6 +38,7 @@ __all__ = [
     "Takeover",
     "frame",
     "parse_query",
+    "relay",
     "text",
     "unframe",
 ]

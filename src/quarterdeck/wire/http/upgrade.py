@@ -71,6 +71,11 @@ class RawStream:
         if self._is_lost:
             raise StreamClosed("the peer is gone")
 
+    async def send(self, data: bytes) -> None:
+        """Send, and wait while the peer is slow; raises ``StreamClosed`` if it is gone."""
+        self.write(data)
+        await self.drain()
+
     async def _more(self) -> None:
         self._reader = asyncio.get_running_loop().create_future()
         await self._reader

@@ -93,13 +93,13 @@ def test_what_cannot_be_made_is_tried_again_later() -> None:
     trouble = ContainerView(trouble=Trouble("CreateContainerConfigError", "why", NOW + 4))
     plan = make_plan(pod("a"), sight(a=trouble))
     assert (plan.start, plan.after) == ((), 4.0)
-    status = make_status(pod("a"), sight(a=trouble), ip="127.64.0.1", runtime="process")
+    status = make_status(pod("a"), sight(a=trouble), ip="127.64.0.1", host="127.0.0.1", runtime="process")
     waiting = status.container_statuses[0].state.waiting
     assert (waiting.reason, waiting.message) == ("CreateContainerConfigError", "why")
 
 
 def phase(made: Pod, seen: PodSight) -> str:
-    return make_status(made, seen, ip="127.64.0.1", runtime="process").phase
+    return make_status(made, seen, ip="127.64.0.1", host="127.0.0.1", runtime="process").phase
 
 
 def test_phases() -> None:
@@ -117,7 +117,7 @@ def test_phases() -> None:
 
 def test_the_status_of_a_container_that_backs_off() -> None:
     crashed = ended(1, number=2, attempt=1)
-    made = make_status(pod("a"), sight(a=crashed), ip="127.64.0.1", runtime="process")
+    made = make_status(pod("a"), sight(a=crashed), ip="127.64.0.1", host="127.0.0.1", runtime="process")
     status = made.container_statuses[0]
     assert status.state.waiting.reason == "CrashLoopBackOff"
     assert status.state.waiting.message == "back-off 10s restarting failed container=a pod=p_n(u)"
@@ -128,7 +128,11 @@ def test_the_status_of_a_container_that_backs_off() -> None:
 def test_reasons_of_ends() -> None:
     def reason(**more: Any) -> str:
         made = make_status(
-            pod("a", restartPolicy="Never"), sight(a=ended(137, **more)), ip="", runtime="process"
+            pod("a", restartPolicy="Never"),
+            sight(a=ended(137, **more)),
+            ip="",
+            host="127.0.0.1",
+            runtime="process",
         )
         return made.container_statuses[0].state.terminated.reason
 
@@ -139,13 +143,19 @@ def test_reasons_of_ends() -> None:
 
 def test_last_words_of_all_containers_fit() -> None:
     long = ended(1, message="x" * 12_000)
-    made = make_status(pod("a", "b", restartPolicy="Never"), sight(a=long, b=long), ip="", runtime="process")
+    made = make_status(
+        pod("a", "b", restartPolicy="Never"),
+        sight(a=long, b=long),
+        ip="",
+        host="127.0.0.1",
+        runtime="process",
+    )
     lengths = [len(each.state.terminated.message) for each in made.container_statuses]
     assert lengths == [6144, 6144]
 
 
 def test_nothing_is_ready_that_is_being_stopped() -> None:
     stopping = msgspec.structs.replace(sight(a=running()), is_stopping=True)
-    made = make_status(pod("a"), stopping, ip="127.64.0.1", runtime="process")
+    made = make_status(pod("a"), stopping, ip="127.64.0.1", host="127.0.0.1", runtime="process")
     assert made.container_statuses[0].ready is False
     assert made.phase == "Running"

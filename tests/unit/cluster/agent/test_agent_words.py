@@ -23,11 +23,11 @@ from quarterdeck.cluster.agent.environment import (
     service_environment,
 )
 from quarterdeck.cluster.agent.hosts import hostname, hosts_file, namespace_names, resolver_file
-from quarterdeck.cluster.agent.image import ImageRule, find_image, full_name
+from quarterdeck.cluster.agent.image import ImageRule, find_image
 from quarterdeck.cluster.agent.log import LogOptions, read_log, select_lines
 from quarterdeck.cluster.agent.payload import write_payload
 from quarterdeck.cluster.agent.probe import ProbeCounter
-from quarterdeck.cluster.agent.proxy import backends, service_address
+from quarterdeck.cluster.agent.proxy import Backends, backends, loopback_address
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
@@ -109,12 +109,12 @@ def test_services_are_in_the_environment() -> None:
 
 
 def test_addresses_and_backends_of_services() -> None:
-    assert service_address(service("a", "10.0.3.4")) == "127.128.3.4"
-    assert service_address(service("a", "None")) == ""
+    assert loopback_address(service("a", "10.0.3.4")) == "127.128.3.4"
+    assert loopback_address(service("a", "None")) == ""
     ready = {"addresses": ["127.64.0.5"], "conditions": {"ready": True}}
     gone = {"addresses": ["127.64.0.6"], "conditions": {"ready": False}}
     found = backends([service("a", "10.0.3.4")], [slice_of("a", ready, gone)])
-    assert found == {("127.128.3.4", 80): [("127.64.0.5", 8080)]}
+    assert found == {("127.128.3.4", 80): Backends((("127.64.0.5", 8080),))}
 
 
 def test_the_hosts_file_has_every_form_of_a_name() -> None:
@@ -137,9 +137,6 @@ def test_names_end_at_what_a_machine_takes() -> None:
 
 
 def test_images_are_found_by_their_full_names() -> None:
-    assert full_name("python") == "docker.io/library/python:latest"
-    assert full_name("me/x:1") == "docker.io/me/x:1"
-    assert full_name("localhost/x") == "localhost/x:latest"
     rules = [ImageRule(pattern="docker.io/library/python:*", command=("python3",)), ImageRule(pattern="*")]
     assert find_image(rules, "python") is rules[0]
     assert find_image(rules[:1], "ruby") is None

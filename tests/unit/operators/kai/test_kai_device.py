@@ -7,15 +7,10 @@ import pytest
 from quarterdeck.api.k8s import Node, Pod, ResourceClaim
 from quarterdeck.client import MergePatch
 from quarterdeck.cluster.resourceclaim.controller import resource_claim_controller
-from quarterdeck.operators.kai.controllers.deviceselector import DeviceSelectors
-from quarterdeck.operators.kai.logic.device import (
-    account_of,
-    allocation_document,
-    current_slices,
-    read_slice,
-    with_claimable_gpus,
-)
+from quarterdeck.operators.kai.logic.device import claimable_gpus, with_claimable_gpus
 from quarterdeck.scheduler.device import AllocatedDevice, Allocation, DeviceId
+from quarterdeck.scheduler.deviceintake import account_of, allocation_document, current_slices, read_slice
+from quarterdeck.scheduler.deviceselector import DeviceSelectors
 from quarterdeck.scheduler.model.resource import Resources
 from quarterdeck.scheduler.snapshot import NodeInfo
 from quarterdeck.testing import FaultPlan, Refuse
@@ -282,7 +277,7 @@ def test_devices_that_cannot_be_honoured_or_are_tainted_are_nobodys() -> None:
         [each.name for each in account.devices.sorts[claim.requests[0][0].sort]] for claim in account.claims
     )
     assert (plain, all_but_parts) == (["good"], ["good", "broken"])
-    assert account.gpus == {"n1": 2}
+    assert claimable_gpus(account.slices) == {"n1": 2}
 
 
 def test_an_allocation_carries_the_configuration_of_class_and_claim() -> None:

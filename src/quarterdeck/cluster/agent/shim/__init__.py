@@ -8,6 +8,7 @@ does no harm. ``probe`` tells which namespaces this user may make here.
     order     what is to be run, and what the folder tells
     linux     system calls that Python does not have
     root      the container's view of the file system
+    bundle    a container that an OCI runtime makes instead
     inside    the first process of the container: sets up, starts the program, passes signals on
     output    the log, in the format of CRI
     attach    the socket by which others read along and write

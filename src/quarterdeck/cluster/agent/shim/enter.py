@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NoReturn
 
+from quarterdeck.cluster.agent.shim.bundle import enter_bundle, join_cgroups
 from quarterdeck.cluster.agent.shim.inside import code_of, start_program
 from quarterdeck.cluster.agent.shim.linux import set_death_signal, set_namespace
 from quarterdeck.cluster.agent.shim.order import Launch
@@ -44,12 +45,12 @@ def _run(launch: Launch, init: int, request: bytes, stdio: tuple[int, int, int])
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_DFL)
         asked = json.loads(request)
-        for cgroup in launch.cgroups:
-            with suppress(OSError):
-                Path(cgroup, "cgroup.procs").write_text("0")
+        join_cgroups(launch)
         for place, descriptor in enumerate(stdio):
             os.dup2(descriptor, place)
         _leave_descriptors()
+        if launch.bundle is not None:
+            enter_bundle(Path.cwd(), launch, asked["command"], tty=asked["tty"])
         opened = [
             (name, os.open(f"/proc/{init}/ns/{file}", os.O_RDONLY | os.O_CLOEXEC))
             for name, file in _FILES.items()

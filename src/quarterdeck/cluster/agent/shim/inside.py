@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NoReturn
 
+from quarterdeck.cluster.agent.shim.bundle import join_cgroups
 from quarterdeck.cluster.agent.shim.linux import (
     set_child_subreaper,
     set_death_signal,
@@ -55,9 +56,7 @@ def run_inside(folder: Path, launch: Launch, stdio: Sequence[int], report: int) 
 
 
 def _set_up(folder: Path, launch: Launch) -> None:
-    for cgroup in launch.cgroups:
-        with suppress(OSError):  # said in an event when the pod was set up
-            Path(cgroup, "cgroup.procs").write_text("0")
+    join_cgroups(launch)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(str(launch.oom_score))
     others = [name for name in launch.namespaces if name in ("mount", "uts", "ipc")]

@@ -34,6 +34,7 @@ CLONE: Final = {
     "uts": 0x04000000,
     "ipc": 0x08000000,
     "pid": 0x20000000,
+    "net": 0x40000000,
 }
 _MNT_DETACH: Final = 2
 _AT_RECURSIVE: Final = 0x8000

@@ -15,6 +15,7 @@ __all__ = [
     "LOG",
     "STATE",
     "Bind",
+    "Bundle",
     "Exit",
     "Launch",
     "State",
@@ -39,6 +40,21 @@ class Bind:
     source: str
     target: str
     read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bundle:
+    """A container that an OCI runtime makes."""
+
+    program: str
+    identity: str
+    """What the runtime calls it."""
+    image: str
+    """The folder with the image's files."""
+    config: dict[str, Any]
+    """What becomes ``config.json``."""
+    options: list[str] = field(default_factory=list)
+    """For the program, before its command."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +91,8 @@ class Launch:
     stdin_once: bool = False
     log_bytes: int = 10 * 1024 * 1024
     log_files: int = 5
+    bundle: Bundle | None = None
+    """Set for containers of an OCI runtime, which has the rest from the bundle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,6 +143,8 @@ def read_launch(folder: Path) -> Launch | None:
     if found is None:
         return None
     found["binds"] = [Bind(**each) for each in found.get("binds", ())]
+    if found.get("bundle") is not None:
+        found["bundle"] = Bundle(**found["bundle"])
     return Launch(**found)
 
 

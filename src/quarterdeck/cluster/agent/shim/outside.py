@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from quarterdeck.cluster.agent.shim import attach
+from quarterdeck.cluster.agent.shim.bundle import end_entered, make_bundle, remove_bundle, start_bundle
 from quarterdeck.cluster.agent.shim.enter import start_entering
 from quarterdeck.cluster.agent.shim.inside import STARTED, code_of, end_children, run_inside
 from quarterdeck.cluster.agent.shim.linux import set_child_subreaper, unshare
@@ -115,16 +116,10 @@ class _Shim:
         state = State(shim=me, shim_start=start_of(me))
         write_record(self._folder, STATE, state)
         set_child_subreaper()
-        self._enter_namespaces()
-        sys.stdout.flush()
-        init = os.fork()
-        if init == 0:
-            os.close(reported)
-            listener.close()
-            for descriptor in (*self._outputs, telling, self._input if self._terminal < 0 else -1):
-                with suppress(OSError):
-                    os.close(descriptor)
-            run_inside(self._folder, self._launch, stdio, reporting)
+        if self._launch.bundle is not None:
+            init = self._start_bundle(stdio, reporting)
+        else:
+            init = self._start_inside(stdio, reported, reporting, listener, telling)
         self._init = init
         for descriptor in {*stdio, reporting}:
             os.close(descriptor)
@@ -142,8 +137,45 @@ class _Shim:
         self._serve(reported, listener, init)
         self._finish(init)
 
+    def _start_inside(
+        self,
+        stdio: tuple[int, int, int],
+        reported: int,
+        reporting: int,
+        listener: socket.socket,
+        telling: int,
+    ) -> int:
+        self._enter_namespaces()
+        sys.stdout.flush()
+        init = os.fork()
+        if init == 0:
+            os.close(reported)
+            listener.close()
+            for descriptor in (*self._outputs, telling, self._input if self._terminal < 0 else -1):
+                with suppress(OSError):
+                    os.close(descriptor)
+            run_inside(self._folder, self._launch, stdio, reporting)
+        return init
+
+    def _start_bundle(self, stdio: tuple[int, int, int], reporting: int) -> int:
+        """Let the OCI runtime make the container and start it; 0 if it cannot, and the report says why."""
+        try:
+            init, terminal = make_bundle(self._folder, self._launch, stdio)
+            if terminal >= 0:
+                self._outputs[terminal] = b"stdout"
+                self._terminal = self._input = terminal
+            start_bundle(self._folder, self._launch)
+        except OSError as error:
+            os.write(reporting, f"error {error.errno} {error.strerror or error}".encode())
+            return 0
+        os.write(reporting, STARTED + b"\n")
+        return init
+
     def _make_stdio(self) -> tuple[int, int, int]:
         """Descriptors for the program; ours are kept."""
+        if self._launch.tty and self._launch.bundle is not None:  # it makes the terminal itself
+            null = os.open(os.devnull, os.O_RDWR)
+            return null, null, null
         if self._launch.tty:
             ours, theirs = os.openpty()
             self._outputs[ours] = b"stdout"
@@ -183,6 +215,8 @@ class _Shim:
 
     def _serve(self, reported: int, listener: socket.socket, init: int) -> None:
         """Carry bytes until the container has ended and everything it said is written down."""
+        if not init:
+            return
         end = os.pidfd_open(init)
         select = self._selector
         for descriptor in (*self._outputs, reported, end):
@@ -214,8 +248,7 @@ class _Shim:
             code, number = code_of(status)
             self._report += f"\nexit {code} {number}\n".encode()
         for watched in tuple(self._runners):  # they end with the container
-            with suppress(ProcessLookupError):
-                os.kill(self._runners[watched].runner, signal.SIGKILL)
+            self._end_program(self._runners[watched].runner)
             self._program_ended(watched)
         end_children()
 
@@ -262,8 +295,7 @@ class _Shim:
         for descriptor in client.descriptors:
             os.close(descriptor)
         if client.runner:
-            with suppress(ProcessLookupError):
-                os.kill(client.runner, signal.SIGKILL)
+            self._end_program(client.runner)
         elif self._launch.stdin_once:
             self._end_input()
 
@@ -278,11 +310,19 @@ class _Shim:
         for descriptor in stdio:
             os.close(descriptor)
 
+    def _end_program(self, runner: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(runner, signal.SIGKILL)
+        if self._launch.bundle is not None:
+            end_entered(self._folder, runner)
+
     def _program_ended(self, watched: int) -> None:
         client = self._runners.pop(watched)
         self._selector.unregister(watched)
         os.close(watched)
         code, _ = code_of(os.waitpid(client.runner, 0)[1])
+        if self._launch.bundle is not None:
+            end_entered(self._folder, client.runner)
         client.runner = 0
         if client in self._clients:
             client.send(attach.frame(attach.EXIT_CODE, bytes([code])))
@@ -352,6 +392,8 @@ class _Shim:
             error=error,
             is_oom=_was_short_of_memory(self._launch),
         )
+        if self._launch.bundle is not None:
+            remove_bundle(self._folder, self._launch)
         write_record(self._folder, EXIT, record)
         with suppress(OSError):
             os.unlink(attach.SOCKET)

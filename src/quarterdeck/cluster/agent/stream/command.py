@@ -12,15 +12,14 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+from quarterdeck.cluster.agent.container import Containers, Entered, RuntimeFailure
 from quarterdeck.cluster.agent.pipe import NULL, read_end, write_end
-from quarterdeck.cluster.agent.process import Entered, ProcessRuntime, RuntimeFailure
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.errors import StreamClosed
 from quarterdeck.wire.http import RawStream, Request, Response, text
 
 from .remote import (
     COMMAND_PROTOCOLS,
-    RawBytes,
     Remote,
     SpdyRemote,
     StreamOptions,
@@ -60,7 +59,7 @@ def take_command(request: Request, serve: Serve) -> Response:
             return text(403, "unable to upgrade: none of the stream protocols is supported\n")
 
         async def by_spdy(stream: RawStream) -> None:
-            remote = SpdyRemote(SpdySession(RawBytes(stream)), options)
+            remote = SpdyRemote(SpdySession(stream), options)
             with suppress(StreamClosed, TimeoutError):
                 await remote.open()
                 await remote.finish(await serve(remote, options))
@@ -71,7 +70,7 @@ def take_command(request: Request, serve: Serve) -> Response:
 
 
 async def run_in(
-    runtime: ProcessRuntime, folder: Path, command: Sequence[str], remote: Remote, options: StreamOptions
+    runtime: Containers, folder: Path, command: Sequence[str], remote: Remote, options: StreamOptions
 ) -> Mapping[str, Any]:
     """Run a command in a container for a client; the status it ended with."""
     try:
@@ -85,7 +84,7 @@ async def run_in(
 
 
 async def _run_with_pipes(
-    runtime: ProcessRuntime, folder: Path, command: Sequence[str], remote: Remote, options: StreamOptions
+    runtime: Containers, folder: Path, command: Sequence[str], remote: Remote, options: StreamOptions
 ) -> int:
     input_theirs, input_ours = os.pipe()
     outputs = [os.pipe(), os.pipe()]
@@ -152,7 +151,7 @@ async def _all(works: Sequence[Coroutine[Any, Any, None]]) -> None:
 
 
 async def _run_with_terminal(
-    runtime: ProcessRuntime, folder: Path, command: Sequence[str], remote: Remote
+    runtime: Containers, folder: Path, command: Sequence[str], remote: Remote
 ) -> int:
     ours, theirs = os.openpty()
     os.set_blocking(ours, False)

@@ -9,10 +9,10 @@ from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, Final
 
+from quarterdeck.cluster.agent.network.dial import Dialer, Stream
 from quarterdeck.errors import StreamClosed, TransportError
-from quarterdeck.wire.http import RawStream, Request, Response, text
+from quarterdeck.wire.http import ByteStream, RawStream, Request, Response, relay, text
 
-from .remote import RawBytes
 from .spdy import SpdySession, SpdyStream
 from .websocket import WebSocket, accept_headers, choose_protocol, is_websocket
 
@@ -22,10 +22,9 @@ _TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
 _CHANNELS: Final = ("v4.channel.k8s.io", "portforward.k8s.io")
 _CHUNK: Final = 32 * 1024
 _CONNECT_SECONDS: Final = 10.0
-Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def take_forward(request: Request, host: str, pod: str) -> Response:
+def take_forward(request: Request, dialer: Dialer, host: str, pod: str) -> Response:
     """The answer to a request for port-forward to the pod at ``host``."""
     if is_websocket(request):
         protocol = choose_protocol(request, (_TUNNEL, *_CHANNELS))
@@ -34,7 +33,7 @@ def take_forward(request: Request, host: str, pod: str) -> Response:
         if protocol == _TUNNEL:
 
             async def tunnel(stream: RawStream) -> None:
-                await _serve_spdy(_TunnelBytes(WebSocket(stream)), host, pod)
+                await _serve_spdy(_TunnelBytes(WebSocket(stream)), dialer, host, pod)
 
             return Response(101, headers=accept_headers(request, protocol), takeover=tunnel)
         ports = [int(each) for value in request.query.get("ports", ()) for each in value.split(",")]
@@ -42,13 +41,13 @@ def take_forward(request: Request, host: str, pod: str) -> Response:
             return text(400, 'query parameter "ports" is required')
 
         async def by_channels(stream: RawStream) -> None:
-            await _ChannelForward(WebSocket(stream), host, pod, ports).serve()
+            await _ChannelForward(WebSocket(stream), dialer, host, pod, ports).serve()
 
         return Response(101, headers=accept_headers(request, protocol), takeover=by_channels)
     if request.header("upgrade").lower() == "spdy/3.1":
 
         async def by_spdy(stream: RawStream) -> None:
-            await _serve_spdy(RawBytes(stream), host, pod)
+            await _serve_spdy(stream, dialer, host, pod)
 
         headers = [
             ("Upgrade", "SPDY/3.1"),
@@ -77,9 +76,9 @@ class _TunnelBytes:
         await self._socket.send(data)
 
 
-async def _connect(host: str, port: int) -> Connection:
+async def _connect(dialer: Dialer, host: str, port: int) -> Stream:
     async with asyncio.timeout(_CONNECT_SECONDS):
-        return await asyncio.open_connection(host, port)
+        return await dialer.open(host, port)
 
 
 def _problem(pod: str, port: int, error: Exception) -> str:
@@ -89,7 +88,7 @@ def _problem(pod: str, port: int, error: Exception) -> str:
     return f"error forwarding port {port} to pod {pod}: failed to connect: {words.lower()}"
 
 
-async def _serve_spdy(carrier: Any, host: str, pod: str) -> None:
+async def _serve_spdy(carrier: ByteStream, dialer: Dialer, host: str, pod: str) -> None:
     """Streams come in pairs, one for data and one for errors, with the number of their request."""
     session = SpdySession(carrier)
     pairs: dict[str, dict[str, SpdyStream]] = {}
@@ -107,53 +106,37 @@ async def _serve_spdy(carrier: Any, host: str, pod: str) -> None:
                 pair = pairs.setdefault(request, {})
                 pair[stream.headers.get("streamtype", "")] = stream
                 if {"data", "error"} <= pair.keys():
-                    begin(_forward_streams(session, pairs.pop(request), host, pod))
+                    begin(_forward_streams(session, pairs.pop(request), dialer, host, pod))
     finally:
         for task in tuple(tasks):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _forward_streams(session: SpdySession, pair: dict[str, SpdyStream], host: str, pod: str) -> None:
+async def _forward_streams(
+    session: SpdySession, pair: dict[str, SpdyStream], dialer: Dialer, host: str, pod: str
+) -> None:
     data, error = pair["data"], pair["error"]
     port = int(data.headers.get("port", "0"))
     with suppress(StreamClosed):
         try:
-            reader, writer = await _connect(host, port)
+            reader, writer = await _connect(dialer, host, port)
         except (OSError, TimeoutError) as problem:
             await error.send(_problem(pod, port, problem).encode())
         else:
-            await _join(data, reader, writer)
+            await relay(data, reader, writer)
         await error.finish()
         await data.finish()
     await session.forget(data)
     await session.forget(error)
 
 
-async def _join(stream: SpdyStream, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    async def inward() -> None:
-        with suppress(OSError):
-            while data := await stream.read():
-                writer.write(data)
-                await writer.drain()
-            writer.write_eof()
-
-    sending = asyncio.get_running_loop().create_task(inward())
-    try:
-        with suppress(OSError):
-            while data := await reader.read(_CHUNK):
-                await stream.send(data)
-    finally:
-        sending.cancel()
-        await asyncio.gather(sending, return_exceptions=True)
-        writer.close()
-
-
 class _ChannelForward:
     """Two channels a port: data and errors; each begins with the port's number, little endian."""
 
-    def __init__(self, socket: WebSocket, host: str, pod: str, ports: list[int]) -> None:
+    def __init__(self, socket: WebSocket, dialer: Dialer, host: str, pod: str, ports: list[int]) -> None:
         self._socket: Final = socket
+        self._dialer: Final = dialer
         self._host: Final = host
         self._pod: Final = pod
         self._ports: Final = ports
@@ -168,7 +151,7 @@ class _ChannelForward:
                 await self._socket.send(bytes([2 * place]) + number)
                 await self._socket.send(bytes([2 * place + 1]) + number)
                 try:
-                    reader, writer = await _connect(self._host, port)
+                    reader, writer = await _connect(self._dialer, self._host, port)
                 except (OSError, TimeoutError) as problem:
                     words = _problem(self._pod, port, problem)
                     await self._socket.send(bytes([2 * place + 1]) + words.encode())

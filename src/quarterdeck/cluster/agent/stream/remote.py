@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol
 import msgspec
 
 from quarterdeck.errors import StreamClosed, TransportError
-from quarterdeck.wire.http import RawStream, Request
+from quarterdeck.wire.http import Request
 
 from .spdy import SpdySession, SpdyStream
 from .websocket import WebSocket
@@ -19,7 +19,6 @@ from .websocket import WebSocket
 __all__ = [
     "COMMAND_PROTOCOLS",
     "Event",
-    "RawBytes",
     "Remote",
     "SpdyRemote",
     "StreamOptions",
@@ -137,20 +136,6 @@ class WebSocketRemote:
         with suppress(StreamClosed):
             await self._socket.send(bytes([ERROR]) + json.dumps(status).encode())
         await self._socket.close()
-
-
-class RawBytes:
-    """A connection as SPDY sees it."""
-
-    def __init__(self, stream: RawStream) -> None:
-        self._stream: Final = stream
-
-    async def read(self) -> bytes:
-        return await self._stream.read()
-
-    async def send(self, data: bytes) -> None:
-        self._stream.write(data)
-        await self._stream.drain()
 
 
 class SpdyRemote:

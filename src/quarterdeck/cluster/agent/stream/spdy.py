@@ -9,11 +9,12 @@ import asyncio
 import struct
 import zlib
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, Protocol
+from typing import Final
 
 from quarterdeck.errors import ProtocolError, StreamClosed
+from quarterdeck.wire.http import ByteStream
 
-__all__ = ["ByteStream", "SpdySession", "SpdyStream"]
+__all__ = ["SpdySession", "SpdyStream"]
 
 _VERSION: Final = 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING, _GOAWAY = 1, 2, 3, 6, 7
@@ -47,18 +48,6 @@ DICTIONARY: Final = (
     + _REST.encode()
 )
 """What both sides prime their compression of headers with (SPDY/3, section 2.6.10.1)."""
-
-
-class ByteStream(Protocol):
-    """What a session runs over."""
-
-    async def read(self) -> bytes:
-        """What has come; empty at the end."""
-        ...
-
-    async def send(self, data: bytes) -> None:
-        """Send, and wait until there is room."""
-        ...
 
 
 class SpdyStream:

@@ -1,7 +1,8 @@
-"""The controllers: Subnets, pool status, claims, pool claims, and the release of pools."""
+"""The controllers: Subnets, pool status, claims, pool claims, the release of pools, pod ranges of nodes."""
 
 from .allocator import CidrAllocator, claim_controller
 from .audit import Auditor
+from .podrange import pod_range_controller
 from .poolclaim import pool_claim_controller
 from .poolstatus import PoolStatusReconciler, pool_status_controller
 from .release import release_controller
@@ -18,6 +19,7 @@ __all__ = [
     "StrictReservations",
     "Trigger",
     "claim_controller",
+    "pod_range_controller",
     "pool_claim_controller",
     "pool_status_controller",
     "release_controller",

@@ -6,8 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
-from quarterdeck.api import Key, Resource
+from quarterdeck.api import Key, Resource, controller_of
 from quarterdeck.api.invariant import Invariant, Objects
+from quarterdeck.api.k8s import Node
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
 
@@ -125,6 +126,22 @@ def _children(objects: Objects) -> Found:
                 yield subnet, problem, "delete one of the two; the child pool's range is not its parent's"
 
 
+def _node_ranges(objects: Objects) -> Found:
+    nodes = {node.metadata.uid: node for node in objects.of(Node)}
+    for claim in objects.of(SubnetClaim):
+        owner = controller_of(claim.metadata.owner_references)
+        node = nodes.get(owner.uid) if owner is not None else None
+        given = claim.status.allocated_cidr
+        if node is None or claim.status.phase != names.BOUND or given in node.spec.pod_cidrs:
+            continue
+        has = ", ".join(node.spec.pod_cidrs) or "none"
+        yield (
+            node,
+            f"its SubnetClaim has {given} for its pods, and its range is {has}",
+            "is the operator running?",
+        )
+
+
 _ALL: Final = (SubnetPool, Subnet, SubnetClaim)
 INVARIANTS: Final = (
     Invariant("ipam/no-overlap", "No two Subnets of a pool overlap.", (Subnet,), _overlaps),
@@ -135,6 +152,13 @@ INVARIANTS: Final = (
     Invariant("ipam/exact-status", "The status of a pool is exact.", _ALL[:2], _statuses, True),
     Invariant(
         "ipam/as-requested", "A requested CIDR is granted or refused, never replaced.", _ALL[2:], _requested
+    ),
+    Invariant(
+        "ipam/node-ranges",
+        "A node has the range that is claimed for it.",
+        (Node, SubnetClaim),
+        _node_ranges,
+        True,
     ),
     Invariant("ipam/child-ranges", "A pool gives nothing out of a child pool.", _ALL[:2], _children),
 )

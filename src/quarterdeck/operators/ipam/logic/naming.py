@@ -31,9 +31,13 @@ def collision_name(pool: str, network: Network) -> str:
 
 
 def owned_name(owner: str, uid: str) -> str:
-    """The name of what belongs to a SubnetPoolClaim: its internal claim, and its child pool."""
+    """The name of what belongs to a SubnetPoolClaim (its internal claim, its child pool) or to a node.
+
+    >>> owned_name("a" * 56 + ".example.com", "1")  # no part of a name begins or ends with a dash
+    'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa-356a1'
+    """
     suffix = f"-{_digest(uid)[:5]}"
-    return f"{owner[: LIMIT - len(suffix)]}{suffix}"
+    return f"{owner[: LIMIT - len(suffix)].rstrip('.')}{suffix}"
 
 
 def _spelled(network: Network) -> str:

@@ -15,10 +15,10 @@ from quarterdeck.api import UNSET, to_dict
 from quarterdeck.api.k8s import Pod, ResourceClaim
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
-from quarterdeck.operators.kai.logic.device import read_allocation
 from quarterdeck.operators.kai.types import BindRequest
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
+from quarterdeck.scheduler.deviceintake import read_allocation
 from quarterdeck.scheduler.intake import pod_info
 
 __all__ = ["RULES", "ClaimError", "release_resource_claims", "reserve_resource_claims"]

@@ -29,7 +29,6 @@ from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.operators.kai import names
 from quarterdeck.operators.kai.logic.bindrequest import is_about
 from quarterdeck.operators.kai.logic.condition import explanations, with_unschedulable
-from quarterdeck.operators.kai.logic.device import allocation_document
 from quarterdeck.operators.kai.logic.podcondition import condition_patch
 from quarterdeck.operators.kai.metrics import KaiMetrics
 from quarterdeck.operators.kai.settings import KaiSettings
@@ -46,6 +45,7 @@ from quarterdeck.runtime.loop.clock import Clock, time_now
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.scheduler import decision as core
 from quarterdeck.scheduler.decision import Decision
+from quarterdeck.scheduler.deviceintake import allocation_document
 from quarterdeck.scheduler.intake import pod_info
 
 from .ownwrites import OwnWrites

@@ -26,12 +26,7 @@ from quarterdeck.api.k8s import (
 )
 from quarterdeck.client import AnyKind, metadata_of
 from quarterdeck.operators.kai.logic.demand import Surroundings, read_pod, with_demands
-from quarterdeck.operators.kai.logic.device import (
-    DeviceAccount,
-    account_of,
-    read_slice,
-    with_claimable_gpus,
-)
+from quarterdeck.operators.kai.logic.device import claimable_gpus, with_claimable_gpus
 from quarterdeck.operators.kai.logic.intake import (
     bind_request_info,
     pod_group_info,
@@ -46,10 +41,10 @@ from quarterdeck.runtime.cache import Cache, Informer
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.operator.rbac import watch_rules
+from quarterdeck.scheduler.deviceintake import DeviceAccount, account_of, read_slice
+from quarterdeck.scheduler.deviceselector import DeviceSelectors
 from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.snapshot import PodInfo, Snapshot
-
-from .deviceselector import DeviceSelectors
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Resource)
@@ -240,12 +235,11 @@ class SnapshotTaker:
         """The cluster now, or a part of it, as far as the cache knows; that of the settings unless told."""
         pool = pool or self._pool
         devices = self.devices()
+        gpus = claimable_gpus(devices.slices)
         return Snapshot(
             now=self._clock.time(),
             nodes=tuple(
-                with_claimable_gpus(info, devices.gpus)
-                for entry, info in self._nodes.all()
-                if pool.has(entry.labels)
+                with_claimable_gpus(info, gpus) for entry, info in self._nodes.all() if pool.has(entry.labels)
             ),
             pods=self._pods_with_demands(),
             pod_groups=tuple(info for entry, info in self._groups.all() if pool.has(entry.labels)),

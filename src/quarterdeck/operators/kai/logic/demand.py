@@ -9,11 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from quarterdeck.api import Key
+from quarterdeck.scheduler.deviceintake import DeviceAccount
 from quarterdeck.scheduler.intake import pod_info
 from quarterdeck.scheduler.snapshot import PodInfo
 
 from .configmap import missing_config_maps, required_config_maps
-from .device import DeviceAccount, claim_gpus, claim_problem
+from .device import claim_gpus, claim_problem
 from .volume import VolumeDemands, claims_of, volume_demands
 
 __all__ = ["Surroundings", "WaitingPod", "read_pod", "with_demands"]

@@ -19,8 +19,7 @@ from quarterdeck.operators.kai.types import (
     TopologyConstraint,
 )
 from quarterdeck.scheduler import snapshot as core
-
-from .device import read_allocation
+from quarterdeck.scheduler.deviceintake import read_allocation
 
 __all__ = [
     "bind_request_info",

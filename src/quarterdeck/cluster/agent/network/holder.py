@@ -1,0 +1,117 @@
+"""Processes that do nothing but keep namespaces alive, so that these outlive the agent. Blocking.
+
+A file says which process it is; it counts as ours only if its start time fits.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+
+from quarterdeck.cluster.agent.shim.linux import set_namespace, unshare
+from quarterdeck.cluster.agent.shim.order import start_of
+
+__all__ = ["Holder", "end_holder", "find_holder", "in_namespace", "start_holder"]
+
+T = TypeVar("T")
+_FOR_EVER: Final = ("sleep", "2147483647")
+
+
+class Holder(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that keeps namespaces."""
+
+    pid: int
+    start: str
+
+    def namespace(self, kind: str) -> str:
+        """The file that stands for one of its namespaces, such as ``net``."""
+        return f"/proc/{self.pid}/ns/{kind}"
+
+    @property
+    def is_alive(self) -> bool:
+        return start_of(self.pid) == self.start
+
+
+def find_holder(file: Path) -> Holder | None:
+    """The process that a file names, if it still lives."""
+    try:
+        holder = msgspec.json.decode(file.read_bytes(), type=Holder)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return holder if holder.is_alive else None
+
+
+def start_holder(file: Path, *namespaces: str) -> Holder:
+    """Start one in new namespaces (names as in ``shim.linux.CLONE``), and write down which it is."""
+
+    def start() -> int:
+        unshare(*namespaces)  # of this thread alone, and of what it starts
+        process = subprocess.Popen(  # noqa: S603  a program of the machine's
+            _FOR_EVER,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd="/",
+        )
+        process.returncode = 0  # nobody waits for it
+        return process.pid
+
+    pid = _in_thread(start)
+    holder = Holder(pid=pid, start=start_of(pid))
+    temporary = file.with_name(f".{file.name}.new")
+    temporary.write_bytes(msgspec.json.encode(holder))
+    os.replace(temporary, file)
+    return holder
+
+
+def end_holder(file: Path) -> None:
+    """End the process that a file names; its namespaces go with the last process in them."""
+    holder = find_holder(file)
+    if holder is not None:
+        with suppress(ProcessLookupError):
+            os.kill(holder.pid, signal.SIGKILL)
+        with suppress(ChildProcessError):  # it may be an earlier agent's
+            os.waitpid(holder.pid, 0)
+    file.unlink(missing_ok=True)
+
+
+def in_namespace(holder: Holder, work: Callable[[], T]) -> T:
+    """Do something in the network namespace of a holder."""
+
+    def inside() -> T:
+        descriptor = os.open(holder.namespace("net"), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            set_namespace(descriptor, "net")
+        finally:
+            os.close(descriptor)
+        return work()
+
+    return _in_thread(inside)
+
+
+def _in_thread(work: Callable[[], T]) -> T:
+    """Do something in a thread of its own, which ends: its namespaces are nobody else's."""
+    outcome: list[T] = []
+    problem: list[OSError] = []
+
+    def run() -> None:
+        try:
+            outcome.append(work())
+        except OSError as error:
+            problem.append(error)
+
+    thread = threading.Thread(target=run, name="namespace")
+    thread.start()
+    thread.join()
+    if problem:
+        raise problem[0]
+    return outcome[0]
