@@ -24,8 +24,8 @@ from quarterdeck.operators.jobset.types import JobSetStatus, ReplicatedJobStatus
 from .jobsetkit import job_of, jobset, part
 
 NOW, LATER = Time.of_timestamp(0), Time.of_timestamp(60)
-COMPLETE = {"conditions": [{"type": "Complete", "status": "True"}]}
-FAILED = {"conditions": [{"type": "Failed", "status": "True"}]}
+COMPLETE: dict[str, Any] = {"conditions": [{"type": "Complete", "status": "True"}]}
+FAILED: dict[str, Any] = {"conditions": [{"type": "Failed", "status": "True"}]}
 
 
 def names(jobs: Any) -> list[str]:
