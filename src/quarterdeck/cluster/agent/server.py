@@ -4,6 +4,7 @@ It listens on a Unix socket in a folder that only the API server's user can open
 decided there; here everything is answered.
 
     GET      /containerLogs/<namespace>/<pod>/<container>    options as ``pods/log`` has them
+    any      /proxy/<namespace>/<pod>/<scheme>/<port>/…      a request for the pod
     GET/POST /exec/…  /attach/…  /portForward/<namespace>/<pod>
     GET      /stats                                          what pods use
 """
@@ -21,6 +22,7 @@ import msgspec
 from quarterdeck.cluster.agent.log import LogOptions, read_log
 from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
 from quarterdeck.cluster.agent.stream.forward import take_forward
+from quarterdeck.cluster.agent.stream.passing import pass_on
 from quarterdeck.cluster.agent.stream.remote import Remote, StreamOptions
 from quarterdeck.wire.http import HttpServer, PulledStream, Request, Response, Route, text
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from quarterdeck.cluster.agent.worker import PodWorker
 
 __all__ = ["NodeServer"]
+
+_BODY_LIMIT: Final = 16 * 1024 * 1024
 
 
 class NodeServer:
@@ -52,7 +56,7 @@ class NodeServer:
         self._socket.unlink(missing_ok=True)
 
     def _find(self, request: Request) -> Route | Response:
-        return Route(self._serve)
+        return Route(self._serve, _BODY_LIMIT)
 
     def _serve(self, request: Request) -> Response | Awaitable[Response]:
         parts = request.path.strip("/").split("/")
@@ -63,6 +67,8 @@ class NodeServer:
                 return self._command(request, verb, namespace, name, container)
             case ["portForward", namespace, name]:
                 return self._forward(request, namespace, name)
+            case ["proxy", namespace, name, scheme, port, *_]:
+                return self._proxy(request, namespace, name, (scheme, port))
             case ["stats"]:
                 return self._stats()
         return text(404, "404 page not found\n")
@@ -71,6 +77,14 @@ class NodeServer:
         """Thousandths of a processor and bytes, for each container that runs."""
         rows = [[*container, *used] for container, used in self._agent.usage.found.items()]
         return Response(200, msgspec.json.encode(rows))
+
+    async def _proxy(self, request: Request, namespace: str, name: str, door: tuple[str, str]) -> Response:
+        """A request for a pod, passed on."""
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        rest = "/" + request.raw_path.split("/", 6)[6]
+        return await pass_on(self._agent.dialer, request, worker.pod, door, worker.ip, rest)
 
     def _worker(self, namespace: str, name: str) -> PodWorker | None:
         for worker in self._agent.workers.values():
