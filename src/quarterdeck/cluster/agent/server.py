@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,7 +25,14 @@ from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_com
 from quarterdeck.cluster.agent.stream.forward import take_forward
 from quarterdeck.cluster.agent.stream.passing import pass_on
 from quarterdeck.cluster.agent.stream.remote import Remote, StreamOptions
-from quarterdeck.wire.http import HttpServer, PulledStream, Request, Response, Route, text
+from quarterdeck.cluster.agent.stream.websocket import (
+    WebSocket,
+    accept_headers,
+    choose_protocol,
+    is_websocket,
+)
+from quarterdeck.errors import StreamClosed
+from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, text
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.agent import NodeAgent
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NodeServer"]
 
+_TEXT_PROTOCOLS: Final = ("binary.k8s.io",)
 _BODY_LIMIT: Final = 16 * 1024 * 1024
 
 
@@ -114,6 +123,8 @@ class NodeServer:
             return text(400, f"{where} is waiting to start: {reason}")
         options = _options(request)
         folder = worker.folder.run_path(container, number)
+        if is_websocket(request):
+            return _by_websocket(request, read_log(folder, options))
         return Response(200, content_type="text/plain", stream=PulledStream(read_log(folder, options)))
 
     async def _command(
@@ -140,6 +151,20 @@ class NodeServer:
         if worker is None:
             return text(404, f'pod "{name}" not found\n')
         return take_forward(request, self._agent.dialer, worker.ip, f"{name}_{namespace}")
+
+
+def _by_websocket(request: Request, chunks: AsyncIterator[bytes]) -> Response:
+    """A text in messages."""
+    protocol = choose_protocol(request, _TEXT_PROTOCOLS) or ""
+
+    async def send(stream: RawStream) -> None:
+        socket = WebSocket(stream)
+        with suppress(StreamClosed):
+            async for chunk in chunks:
+                await socket.send(chunk)
+            await socket.close()
+
+    return Response(101, headers=accept_headers(request, protocol), takeover=send)
 
 
 def _options(request: Request) -> LogOptions:

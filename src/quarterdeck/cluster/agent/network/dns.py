@@ -25,7 +25,7 @@ _IN: Final = 1
 _TTL: Final = 5
 _NO_SUCH_NAME: Final = 3
 _BAD_QUERY: Final = 1
-_RESPONSE, _AUTHORITATIVE, _TRUNCATED, _RECURSION = 0x8000, 0x0400, 0x0200, 0x0100
+_RESPONSE, _AUTHORITATIVE, _TRUNCATED, _RECURSION, _RECURSES = 0x8000, 0x0400, 0x0200, 0x0100, 0x0080
 _UDP_LIMIT: Final = 1232
 _PORT: Final = 53
 _log: Final = get_logger(__name__)
@@ -114,7 +114,7 @@ def answer(query: bytes, zone: Zone, limit: int = 65535) -> bytes:
     number, flags, questions = struct.unpack_from(">HHH", query)
     if flags & _RESPONSE:
         return b""
-    head = _RESPONSE | _AUTHORITATIVE | (flags & _RECURSION)
+    head = _RESPONSE | _AUTHORITATIVE | _RECURSES | (flags & _RECURSION)  # there is nobody else to ask
     parsed = _question(query) if questions == 1 else None
     if parsed is None:
         return struct.pack(">HHHHHH", number, head | _BAD_QUERY, 0, 0, 0, 0)
