@@ -8,9 +8,9 @@
 The suites are our own API cases, controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the
 client-go program, built by ``tools/kube/build.sh suites``, and Kubernetes' own Conformance specs (``e2e``
 those of the API, ``workloads`` all others that need no container, ``containers`` those that do), built by
-``tools/kube/build.sh conformance``. Each gets a fresh, empty server: cases and the specs one with controllers,
-and the specs nodes, the others one without, because they expect that. A spec that passes on the real server and not
-on ours is our failure; the exit code says whether there is one.
+``tools/kube/build.sh conformance``. Each gets a fresh, empty server: cases and the specs one with
+controllers, and the specs nodes, the others one without, because they expect that. A spec that passes on the
+real server and not on ours is our failure; the exit code says whether there is one.
 
 The e2e specs take long, and what the real server does with them does not change: unless it is asked for, ours
 is held against the recorded list of those that pass there (``tools/e2e/reference.json``).

@@ -196,7 +196,7 @@ def test_programs_are_entered_and_attached_to(space: Space) -> None:
     assert space.logs("shell") == "attached\n"
 
 
-@pytest.mark.parametrize("cannot", ["/bin/nothing", "/etc/passwd"])
+@pytest.mark.parametrize("cannot", ["/bin/nothing", "/etc/passwd"], ids=["missing", "no-program"])
 def test_a_program_that_cannot_run_says_why(space: Space, cannot: str) -> None:
     _pod(space, "cannot", cannot)
     ended = space.phase("cannot", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
