@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from .clusterstory import story as book
+from .basestory import story as book
 from .storybook import Records
 
 
