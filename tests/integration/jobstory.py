@@ -30,6 +30,8 @@ _UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 def _event_key(event: CoreEvent) -> tuple[str, ...] | None:
     if event.involved_object.kind != "Job":
         return None
+    if event.reason == "SuccessfulCreate" and event.metadata.namespace == "ignored-by-policy":
+        return None  # it goes on for ever: how many there are depends on when one looks
     return (event.type, event.reason, _plain(event.message))
 
 
