@@ -24,7 +24,7 @@ NAMES = (
     "grove",
     "testkit",
     "cel",
-    "yaml",
+    "yamlcost",
 )
 
 

@@ -306,6 +306,8 @@ def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) ->
     if media == decoding.JSON_TYPE or not media:
         try:
             return decoding.parse_json(body), True
+        except decoding.BeyondDouble:
+            raise
         except decoding.ParseError as error:
             why = f"couldn't get version/kind; json parse error: {error}"
             raise decoding.unrecognized(kind, why, body) from None
