@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import pytest
 
 from quarterdeck.apiserver import ApiServer, ServerOptions
+from quarterdeck.testing import eventually
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -128,9 +129,7 @@ def test_a_number_that_no_double_holds_may_stand_where_nobody_reads_it() -> None
         assert (code, answer["message"].partition(": ")[2]) == (400, problem)
         code, answer = await call("POST", CRDS, json.dumps(definition).encode())
         assert code == 201, answer
-        async with asyncio.timeout(30):
-            while not await _is_served(call, widgets):
-                await asyncio.sleep(0.01)
+        assert await eventually(lambda: _is_served(call, widgets), timeout=30)
         for number in (DIGITS, "1" * 400):
             body = (
                 f'{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"w"}},"x":{number}}}'
