@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 ARGS ?=
+# tests start hundreds of processes: what Python compiles is kept, also where it shall not lie beside the sources
+COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/compiled
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
@@ -30,7 +32,7 @@ up: $(STAMP) ## embedded server, controllers and operators, by one command
 # files in the order of their folders: those with few, long tests come first and do not wait for each other;
 # many of them wait for processes, so that two cores serve four workers
 test: $(STAMP) ## all tests
-	@$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	@$(COMPILED) $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 properties: $(STAMP) ## the scheduler's properties over ten thousand random clusters
 	@QUARTERDECK_CLUSTERS=10000 $(BIN)/python -m pytest --numprocesses 2 tests/unit/scheduler/test_scheduler_properties.py $(ARGS)

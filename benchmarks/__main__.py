@@ -24,7 +24,7 @@ NAMES = (
     "grove",
     "testkit",
     "cel",
-    "yamlcost",
+    "yaml_answers",
 )
 
 

@@ -129,7 +129,13 @@ class Copy:
     def pytest(self, *words: str, timeout: float, **settings: str) -> int | None:
         """The exit code, or ``None`` for a run that had to be ended."""
         places = [str(self.root / "src"), str(self.root / "tools")]
-        environment = {**os.environ, **settings, "PYTHONPATH": os.pathsep.join(places)}
+        environment = {
+            **os.environ,
+            **settings,
+            "PYTHONPATH": os.pathsep.join(places),
+            "PYTHONPYCACHEPREFIX": str(self.root / "compiled"),
+        }
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what did not change is compiled once
         command = [sys.executable, "-m", "pytest", "-p", "mutation.reach", "-p", "no:xdist", *words]
         process = subprocess.Popen(
             command,

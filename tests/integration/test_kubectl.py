@@ -19,7 +19,7 @@ from parity.script import Step, load
 
 GOLDEN = golden.load()
 
-#: the commands that issue 3 names
+#: the commands of kubectl that must behave as on a real server
 COMMANDS = (
     """
 get -o wide|get -o yaml|get -o json|get -o jsonpath|get -o custom-columns|get -w|get --raw|describe|create -f

@@ -20,10 +20,13 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+import msgspec
 
 from quarterdeck.api import Key, Resource, crd
 from quarterdeck.api.manifest import load_documents
@@ -35,7 +38,7 @@ from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.operator.install import install_definitions
@@ -249,6 +252,7 @@ class TestCluster:
         metrics: ManagerMetrics | None = None,
         recorder: Recorder | RecorderSource | None = None,
         options: ManagerOptions | None = None,
+        clock: Clock | None = None,
     ) -> Manager:
         """A manager with a link of its own (``plan`` disturbs it), a known seed and no event recording."""
         chosen = link if link is not None else self.link(plan, name=f"manager {len(self._links)}")
@@ -260,7 +264,7 @@ class TestCluster:
             metrics=metrics,
             recorder=recorder if recorder is not None else NoRecorder(),
             options=options if options is not None else ManagerOptions(watch_loop=False),
-            clock=self.clock,
+            clock=clock if clock is not None else self.clock,
             rng=self._random(),
         )
 
@@ -313,10 +317,16 @@ def _existing(which: bool | str | Path) -> Config | None:
     return Config.load() if which is True else Config.load(which)
 
 
+@lru_cache(maxsize=64)
+def _definition_of(kind: type[Resource]) -> bytes:
+    """The CustomResourceDefinition of a class; many tests begin with the same ones."""
+    return msgspec.json.encode(crd(kind))
+
+
 def documents_of(definition: Definition) -> list[dict[str, Any]]:
     """The manifests that a definition stands for."""
     if isinstance(definition, type):
-        return [crd(definition)]
+        return [msgspec.json.decode(_definition_of(definition))]
     if isinstance(definition, Mapping):
         return [dict(definition)]
     path = Path(definition)

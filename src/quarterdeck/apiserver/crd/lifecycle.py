@@ -11,6 +11,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
@@ -31,6 +33,32 @@ from .resource import CustomResource, Family
 Json = dict[str, Any]
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 _log = logging.getLogger("quarterdeck.apiserver.crd")
+
+
+class _Names(msgspec.Struct, rename="camel"):
+    plural: str | None = None
+    singular: str | None = None
+    short_names: list[str] | None = None
+    kind: str | None = None
+    list_kind: str | None = None
+
+
+class _Group(msgspec.Struct):
+    group: str
+
+
+class _Accepted(msgspec.Struct, rename="camel"):
+    accepted_names: _Names | None = None
+
+
+class _Named(msgspec.Struct):
+    """What other definitions need to know of one; its schemas are not decoded."""
+
+    spec: _Group
+    status: _Accepted | None = None
+
+
+_read_names = msgspec.json.Decoder(_Named).decode
 
 DeleteInstance = Callable[[CustomResource, str, str], Awaitable[None]]
 
@@ -220,14 +248,14 @@ class DefinitionLifecycle:
         for other in self._bucket.scan():
             if other.name == crd["metadata"]["name"] or not other.name.endswith("." + group):
                 continue
-            document = other.document()
-            if document["spec"]["group"] != group:
+            definition = other.read(_read_names)
+            if definition.spec.group != group:
                 continue
-            names = (document.get("status") or {}).get("acceptedNames") or {}
-            plural, singular = names.get("plural") or "", names.get("singular") or ""
-            resources.update((plural, singular, *(names.get("shortNames") or ())))
-            kinds.update((names.get("kind") or "", names.get("listKind") or ""))
-        return resources - {""}, kinds - {""}
+            names = definition.status.accepted_names if definition.status else None
+            if names is not None:
+                resources.update(filter(None, (names.plural, names.singular, *(names.short_names or ()))))
+                kinds.update(filter(None, (names.kind, names.list_kind)))
+        return resources, kinds
 
     def _set(self, crd: Json, kind: str, value: str, reason: str, message: str) -> None:
         set_condition(crd["status"], kind, value, reason, message, self._now())

@@ -10,9 +10,9 @@ re-encoding. On disk the same text lacks the resourceVersion: it is the revision
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,7 @@ _decode = msgspec.json.Decoder().decode
 _META = b'"metadata":{'
 _REV = b'"metadata":{"resourceVersion":"'
 NO_LABELS: Mapping[str, str] = {}
+T = TypeVar("T")
 
 
 def encode_value(obj: dict[str, Any], api_version: str = "") -> bytes:
@@ -130,6 +131,10 @@ class Entry:
         """A fresh document with resourceVersion, without apiVersion and kind."""
         document: dict[str, Any] = _decode(b"{" + self.body)
         return document
+
+    def read(self, decode: Callable[[bytes], T]) -> T:
+        """A part of the document, by a decoder that passes over the rest."""
+        return decode(b"{" + self.body)
 
     def value(self) -> bytes:
         """The form on disk."""

@@ -414,3 +414,21 @@ def test_schemas_nested_too_deeply_are_refused() -> None:
 @pytest.mark.parametrize("schema", [None, 5, "x", [], {"type": 5}, {"type": "object", "properties": []}])
 def test_any_value_is_answered_with_errors(schema: Any) -> None:
     assert isinstance(errors(schema), list)
+
+
+def test_a_schema_that_was_in_order_is_judged_by_what_it_says_now() -> None:
+    schema: Json = {"type": "object", "properties": {"spec": {"type": "string"}}}
+    assert errors(schema) == errors(schema) == []
+    schema["properties"]["spec"] = {"type": "nonsense"}
+    assert errors(schema) == errors(schema) != []
+
+
+def test_a_schema_may_be_in_order_without_a_status_only() -> None:
+    schema: Json = {"type": "object", "maxProperties": 3}
+    assert errors(schema) == []
+    assert errors(schema, has_status=True) != []
+
+
+def test_a_schema_with_a_number_beyond_64_bits_is_judged_each_time() -> None:
+    schema: Json = {"type": "object", "properties": {"n": {"type": "integer", "maximum": 2**70}}}
+    assert errors(schema) == errors(schema)

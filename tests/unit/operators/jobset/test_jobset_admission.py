@@ -10,29 +10,12 @@ from quarterdeck.api import DynamicObject, to_dict
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import Invalid
 from quarterdeck.operators.jobset.logic.defaults import with_defaults
-from quarterdeck.operators.jobset.logic.validation import creation_problems, update_problems
+from quarterdeck.operators.jobset.logic.validation import update_problems
 from quarterdeck.operators.jobset.types import JobSet
 from quarterdeck.operators.jobset.webhooks import jobset_webhooks
 from quarterdeck.testing import TestCluster
 
-
-def part(name: str, **fields: Any) -> dict[str, Any]:
-    pod = {"spec": {"containers": [{"name": "c", "image": "x"}], **fields.pop("pod", {})}}
-    return {"name": name, "template": {"spec": {"template": pod, **fields.pop("job", {})}}, **fields}
-
-
-def document(*parts: Any, name: str = "js", **spec: Any) -> dict[str, Any]:
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"replicatedJobs": list(parts) or [part("a")], **spec},
-    }
-
-
-def complaints(*parts: Any, name: str = "js", **spec: Any) -> list[str]:
-    made = with_defaults(JobSet.from_dict(document(*parts, name=name, **spec)))
-    return [str(each) for each in creation_problems(made)]
+from .jobsetkit import complaints, document, part
 
 
 def test_defaults_are_filled_in() -> None:
@@ -144,6 +127,130 @@ def test_names_must_leave_room_for_what_is_made_of_them() -> None:
         "JobSet name is too long, pod names generated for this JobSet will exceed 63 characters"
     )
     assert complaints(part("a", job={"completions": 1}), name="a" * 51) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "spec"),
+    [
+        ([part("a", replicas=2**31 - 1)], {}),
+        ([part("a", job={"completions": 2})], {"coordinator": {"replicatedJob": "a", "podIndex": 1}}),
+        (
+            [part("a", replicas=2, job={"completions": 1})],
+            {"coordinator": {"replicatedJob": "a", "jobIndex": 1}},
+        ),
+        ([], {"managedBy": "example.com/" + "x" * 51}),
+        ([], {"failurePolicy": {"rules": [{"action": "FailJobSet", "name": "x" * 128}]}}),
+        ([], {"failurePolicy": {"rules": [{"action": "FailJobSet", "name": "a,b:c_"}]}}),
+        ([part("a", groupName="g" * 63)], {}),
+    ],
+    ids=["product", "pod", "job", "manager", "rule", "rule name", "group"],
+)
+def test_what_reaches_a_limit_is_fine(parts: list[Any], spec: dict[str, Any]) -> None:
+    assert complaints(*parts, **spec) == []
+
+
+@pytest.mark.parametrize(
+    ("parts", "spec", "said"),
+    [
+        ([part("a", replicas=2**30, job={"parallelism": 2})], {}, "must not exceed 2147483647"),
+        (
+            [part("a", replicas=2, job={"completions": 1})],
+            {"coordinator": {"replicatedJob": "a", "jobIndex": 2}},
+            "coordinator job index 2 is invalid",
+        ),
+        (
+            [part("a", job={"completions": 1})],
+            {"coordinator": {"replicatedJob": "a", "jobIndex": -1}},
+            "coordinator job index -1 is invalid",
+        ),
+        (
+            [part("a", job={"completions": 1})],
+            {"coordinator": {"replicatedJob": "a", "podIndex": -1}},
+            "coordinator pod index -1 is invalid",
+        ),
+        (
+            [part("a", job={"completionMode": "NonIndexed", "completions": 1})],
+            {"coordinator": {"replicatedJob": "a"}},
+            "must be indexed completion mode",
+        ),
+        (
+            [part("a")],
+            {"coordinator": {"replicatedJob": "a"}},
+            "must be indexed completion mode",
+        ),
+        (
+            [part("a", job={"completions": 1})],
+            {"coordinator": {"replicatedJob": "a"}, "network": {"subdomain": "s" * 60}},
+            "spec will lead to invalid label value",
+        ),
+        ([], {"managedBy": "example.com/" + "x" * 52}, "spec.managedBy: Too long: may not be more than 63"),
+        ([], {"managedBy": "/path"}, "must be a domain-prefixed path"),
+        ([], {"managedBy": "example.com/"}, "must be a domain-prefixed path"),
+        ([], {"managedBy": "Bad_Domain/path"}, 'spec.managedBy: Invalid value: "Bad_Domain/path"'),
+        ([], {"managedBy": "example.com/a b"}, "Invalid path"),
+        (
+            [],
+            {"failurePolicy": {"rules": [{"action": "FailJobSet", "name": "x" * 129}]}},
+            "invalid failure policy rule name of length 129",
+        ),
+        (
+            [],
+            {"failurePolicy": {"rules": [{"action": "FailJobSet", "name": "1st"}]}},
+            "must start with an alphabetic character",
+        ),
+        (
+            [part("a", groupName="g" * 64)],
+            {},
+            'groupName: Invalid value: "' + "g" * 64 + '": group name is too long',
+        ),
+    ],
+)
+def test_what_goes_beyond_a_limit_is_refused(parts: list[Any], spec: dict[str, Any], said: str) -> None:
+    assert said in "\n".join(complaints(*parts, **spec))
+
+
+def test_the_longest_name_of_the_last_job_and_pod_counts() -> None:
+    # js-NAME-a-9 is a character shorter than js-NAME-a-10
+    assert complaints(part("a", replicas=10), name="n" * 59) == []
+    assert len(complaints(part("a", replicas=11), name="n" * 59)) == 1
+    assert complaints(part("a", replicas=0), name="n" * 59) == []
+    last = part("a", job={"completions": 10})
+    assert complaints(last, name="n" * 51) == []
+    assert len(complaints(part("a", job={"completions": 11}), name="n" * 51)) == 1
+    assert complaints(part("a", job={"completions": 11, "completionMode": "NonIndexed"}), name="n" * 51) == []
+
+
+def test_without_a_name_there_is_nothing_to_say_about_its_length() -> None:
+    assert complaints(part("a" * 63), name="") == []
+
+
+def claiming(name: str, *volumes: str, **mounts: Any) -> list[str]:
+    """What is said about a claim that one container mounts."""
+    container = {"name": "c", "image": "x", "volumeMounts": [{"name": name, "mountPath": "/m"}]}
+    pod = {"containers": [container], "volumes": [{"name": each} for each in volumes], **mounts}
+    policies = [{"templates": [{"metadata": {"name": name}, "spec": {}}]}]
+    return complaints(part("a", pod=pod), volumeClaimPolicies=policies)
+
+
+def test_names_of_claims_are_checked() -> None:
+    assert claiming("cache") == []
+    assert claiming("c" * 250) == []  # with the name of the set and a dash it has 253 characters
+    [told] = claiming("c" * 251)
+    assert told.endswith("VolumeClaimPolicies template name is too long")
+    assert any("lower case" in text for text in claiming("Bad_Name"))
+    [told] = claiming("cache", "other", "cache")
+    assert told.startswith("spec.replicatedJobs[0].template.spec.template.spec.volumes[1].name: ")
+    assert told.endswith("volume name conflicts with VolumeClaimPolicy template name: cache")
+
+
+def test_a_claim_may_be_mounted_by_an_init_container_and_must_be_named_once() -> None:
+    mounting = {"name": "i", "image": "x", "volumeMounts": [{"name": "cache", "mountPath": "/m"}]}
+    template = {"metadata": {"name": "cache"}, "spec": {}}
+    pod = {"initContainers": [mounting]}
+    assert complaints(part("a", pod=pod), volumeClaimPolicies=[{"templates": [template]}]) == []
+    [told] = complaints(part("a", pod=pod), volumeClaimPolicies=[{"templates": [template]}] * 2)
+    assert told.startswith("spec.volumeClaimPolicies[1].template[0].name: ")
+    assert told.endswith("names must be unique for VolumeClaimPolicies template")
 
 
 def test_a_subdomain_must_be_the_name_of_a_service() -> None:

@@ -217,6 +217,24 @@ def test_names_are_short_enough_and_tell_containers_apart(annotation: dict[str, 
 
 
 @pytest.mark.parametrize(
+    ("metadata", "named"),
+    [
+        ({"ownerReferences": [{"name": "set"}, {"name": "other"}]}, "set"),
+        ({"name": "p"}, "p"),
+        ({"name": "", "generateName": "many-"}, "many"),
+        ({"name": ""}, "pod"),
+    ],
+)
+def test_config_maps_are_named_after_the_first_owner_or_the_pod(metadata: Json, named: str) -> None:
+    made = pod("p", "", 0, metadata={"annotations": {"gpu-fraction": "0.5"}})
+    made["metadata"] |= metadata
+    prepare_pod(made, "abcdefg")
+    assert made["metadata"]["annotations"][names.SHARED_GPU_CONFIG_MAP_ANNOTATION] == (
+        f"{named}-abcdefg-shared-gpu"
+    )
+
+
+@pytest.mark.parametrize(
     ("said", "device"),
     [
         ("GPU-1", "GPU-1"),

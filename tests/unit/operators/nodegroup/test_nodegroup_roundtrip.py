@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from quarterdeck.api import schema_of
@@ -33,9 +33,7 @@ from .groupstrategy import (
 from .test_nodegroup_hostile import damaged
 
 Json = dict[str, Any]
-thorough = settings(
-    max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
+thorough = settings(max_examples=120)
 
 
 def convert(document: Json, target: str, permanent: tuple[str, ...] = ()) -> Json:

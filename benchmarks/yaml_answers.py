@@ -1,6 +1,6 @@
 """What YAML costs beside JSON, in CPU of the server's process.
 
-    python -m benchmarks yamlcost [--pods N]
+    python -m benchmarks yaml_answers [--pods N]
 
 The same pods are read in both forms: one of them, all of them in a list that nobody has asked for before, and
 the same list again. The real kube-apiserver is measured beside it, if `make kube` has built it.
@@ -62,7 +62,7 @@ async def _measure(server: Server, count: int) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks yamlcost", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks yaml_answers", description=__doc__)
     parser.add_argument("--pods", type=int, default=500, help="pods of a list (default: %(default)s)")
     options, _ = parser.parse_known_args(arguments)
     print("YAML beside JSON, CPU of an answer")
