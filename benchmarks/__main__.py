@@ -24,6 +24,7 @@ NAMES = (
     "grove",
     "testkit",
     "cel",
+    "yaml_answers",
 )
 
 

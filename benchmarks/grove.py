@@ -16,6 +16,8 @@ import argparse
 import asyncio
 import statistics
 import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Any, NamedTuple
 
 import uvloop
@@ -24,7 +26,7 @@ from quarterdeck.api import DynamicObject
 from quarterdeck.api.k8s import Namespace, Pod
 from quarterdeck.apiserver import ServerOptions
 from quarterdeck.cli.cluster import cluster_in_one_process
-from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.client import Bookmark, Client, InProcessTransport
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.assembly import GroveOperator
@@ -49,6 +51,8 @@ GOAL = 500
 """Pods a second."""
 PATIENCE = 0.05
 """Seconds that a small request may take."""
+PATIENCE_OF_ALL = 1200
+"""Seconds until all pods run."""
 Json = dict[str, Any]
 
 
@@ -173,19 +177,40 @@ async def _race(count: int, document: Json) -> _Race:
         asking = asyncio.create_task(_ask(client, waits))
         started, cpu = time.perf_counter(), time.process_time()
         await client.create(DynamicObject(document))
-        lifted = 0.0
-        while True:
-            pods = (await client.list(Pod, namespace="default")).items
-            now = time.perf_counter() - started
-            if not lifted and len(pods) == count and not any(pod.spec.scheduling_gates for pod in pods):
-                lifted = now
-            if sum(pod.status.phase == "Running" for pod in pods) == count:
-                break
-            await asyncio.sleep(0.25)
+        lifted = ready = 0.0
+        async with asyncio.timeout(PATIENCE_OF_ALL), aclosing(_progress(client)) as progress:
+            async for seen in progress:
+                now = time.perf_counter() - started
+                if not lifted and len(seen.lifted) == count:
+                    lifted = now
+                if len(seen.running) == count:
+                    ready = now
+                    break
         asking.cancel()
         spent = time.process_time() - cpu
         await client.aclose()
-    return _Race(lifted, now, spent, statistics.quantiles(waits, n=100)[-1])
+    return _Race(lifted, ready, spent, statistics.quantiles(waits, n=100)[-1])
+
+
+class _Seen(NamedTuple):
+    lifted: set[str]
+    running: set[str]
+
+
+async def _progress(client: Client) -> AsyncGenerator[_Seen]:
+    """Names of the pods whose gates are lifted and that run, after each change of one."""
+    seen = _Seen(set(), set())
+    async with client.watch(Pod.type_info.gvk, namespace="default") as events:
+        async for event in events:
+            if isinstance(event, Bookmark):
+                continue
+            pod = event.object
+            name = pod["metadata"]["name"]
+            if not pod["spec"].get("schedulingGates"):
+                seen.lifted.add(name)
+            if pod["status"].get("phase") == "Running":
+                seen.running.add(name)
+            yield seen
 
 
 async def _ask(client: Client, waits: list[float]) -> None:
@@ -205,12 +230,12 @@ async def _run(count: int, begin: Any) -> tuple[float, float]:
     ) as server:
         client = Client.over(InProcessTransport(server.local()))
         started, cpu = time.perf_counter(), time.process_time()
-        await begin(client)
-        while True:
-            pods = await client.list(Pod, namespace="default")
-            if sum(pod.status.phase == "Running" for pod in pods) == count:
-                break
-            await asyncio.sleep(0.1)
+        beginning = asyncio.create_task(begin(client))
+        async with asyncio.timeout(PATIENCE_OF_ALL), aclosing(_progress(client)) as progress:
+            async for seen in progress:
+                if len(seen.running) == count:
+                    break
+        await beginning
         spent = time.perf_counter() - started, time.process_time() - cpu
         await client.aclose()
     return spent

@@ -10,17 +10,32 @@ from pathlib import Path
 from typing import Any
 
 from quarterdeck.api import DynamicObject
-from quarterdeck.api.k8s import ControllerRevision, DaemonSet, Deployment, Pod, ReplicaSet, StatefulSet
+from quarterdeck.api.k8s import (
+    ControllerRevision,
+    DaemonSet,
+    Deployment,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    ReplicaSet,
+    ResourceClaim,
+    StatefulSet,
+)
 from quarterdeck.client import Client, Config, MergePatch
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.testing import eventually
 
 KILLS = 4
 REPLICAS = 60
+NUMBERED = 6
+CLAIMING = 4
+"""Pods with a device each; there are six devices."""
+PODS = REPLICAS + CLAIMING + NUMBERED + 3
 
 
 def _start(directory: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "quarterdeck.cli", "up", "--nodes", "3", "--operators", "none"]
+    command += ["--node-capacity", "nvidia.com/gpu=2"]
     command += ["--port", "0", "--data-dir", str(directory / "data")]
     command += ["--kubeconfig", str(directory / "kubeconfig")]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -36,9 +51,10 @@ def _kill(process: subprocess.Popen[str]) -> None:
         process.stdout.close()
 
 
-def _made(kind: str, name: str, **spec: Any) -> DynamicObject:
+def _made(kind: str, name: str, *, pod: dict[str, Any] | None = None, **spec: Any) -> DynamicObject:
     labels = {"app": name}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "one"}]}}
+    containers = {"containers": [{"name": "c", "image": "one"}]}
+    template = {"metadata": {"labels": labels}, "spec": {**containers, **(pod or {})}}
     whole = {"selector": {"matchLabels": labels}, "template": template, **spec}
     metadata = {"name": name, "namespace": "default"}
     return DynamicObject({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": whole})
@@ -46,14 +62,44 @@ def _made(kind: str, name: str, **spec: Any) -> DynamicObject:
 
 async def _begin(client: Client) -> None:
     await client.create(_made("Deployment", "many", replicas=REPLICAS))
-    await client.create(_made("StatefulSet", "numbered", replicas=12, serviceName="x"))
+    disk = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claims = [{"metadata": {"name": "disk"}, "spec": disk}]
+    numbered = _made(
+        "StatefulSet", "numbered", replicas=NUMBERED, serviceName="x", volumeClaimTemplates=claims
+    )
+    await client.create(numbered)
+    await client.create(_device_template())
+    await client.create(_claiming())
     await client.create(_made("DaemonSet", "everywhere"))
+
+
+def _device_template() -> DynamicObject:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}
+    return DynamicObject(
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "gpu", "namespace": "default"},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        }
+    )
+
+
+def _claiming() -> DynamicObject:
+    claims = [{"name": "gpu", "resourceClaimTemplateName": "gpu"}]
+    return _made("Deployment", "claiming", replicas=CLAIMING, pod={"resourceClaims": claims})
 
 
 async def _change(client: Client, image: str) -> None:
     """Begin to replace every pod."""
     spec = {"template": {"spec": {"containers": [{"name": "c", "image": image}]}}}
-    for kind, name in ((Deployment, "many"), (StatefulSet, "numbered"), (DaemonSet, "everywhere")):
+    every = (
+        (Deployment, "many"),
+        (Deployment, "claiming"),
+        (StatefulSet, "numbered"),
+        (DaemonSet, "everywhere"),
+    )
+    for kind, name in every:
         await client.patch(await client.get(kind, name, "default"), MergePatch({"spec": spec}))
 
 
@@ -66,20 +112,23 @@ async def _is_under_way(client: Client) -> bool:
 async def _is_settled(client: Client) -> bool:
     try:
         many = await client.get(Deployment, "many", "default")
+        claiming = await client.get(Deployment, "claiming", "default")
         numbered = await client.get(StatefulSet, "numbered", "default")
         everywhere = await client.get(DaemonSet, "everywhere", "default")
     except QuarterdeckError:
         return False
-    state = many.status, numbered.status, everywhere.status
-    seen = [
-        each.status.observed_generation == each.metadata.generation for each in (many, numbered, everywhere)
-    ]
+    every = ((many, REPLICAS), (claiming, CLAIMING), (numbered, NUMBERED))
     return (
-        all(seen)
-        and (state[0].updated_replicas, state[0].replicas, state[0].available_replicas) == (REPLICAS,) * 3
-        and (state[1].updated_replicas, state[1].replicas, state[1].available_replicas) == (12,) * 3
-        and (state[2].updated_number_scheduled, state[2].number_available) == (3, 3)
-        and len((await client.list(Pod, namespace="default")).items) == REPLICAS + 12 + 3
+        all(each.status.observed_generation == each.metadata.generation for each, _ in every)
+        and everywhere.status.observed_generation == everywhere.metadata.generation
+        and all(
+            (each.status.updated_replicas, each.status.replicas, each.status.available_replicas)
+            == (count,) * 3
+            for each, count in every
+        )
+        and (everywhere.status.updated_number_scheduled, everywhere.status.number_available) == (3, 3)
+        and len((await client.list(Pod, namespace="default")).items) == PODS
+        and len((await client.list(ResourceClaim, namespace="default")).items) == CLAIMING
     )
 
 
@@ -109,17 +158,47 @@ async def _check(client: Client) -> None:
     pods = (await client.list(Pod, namespace="default")).items
     assert {each.spec.containers[0].image for each in pods} == {f"image-{KILLS - 1}"}
     numbered = sorted(each.metadata.name for each in pods if each.metadata.labels["app"] == "numbered")
-    assert numbered == sorted(f"numbered-{number}" for number in range(12))
+    assert numbered == sorted(f"numbered-{number}" for number in range(NUMBERED))
+    await _check_volumes(client)
+    await _check_devices(client, {each.metadata.uid: each for each in pods})
     nodes = sorted(each.spec.node_name for each in pods if each.metadata.labels["app"] == "everywhere")
     assert nodes == ["node-0", "node-1", "node-2"]
     sets = (await client.list(ReplicaSet, namespace="default")).items
-    sizes = sorted(each.spec.replicas or 0 for each in sets)
-    assert sizes[-1] == REPLICAS
-    assert not any(sizes[:-1])
-    assert len({each.metadata.labels["pod-template-hash"] for each in sets}) == len(sets)
+    for name, count in (("many", REPLICAS), ("claiming", CLAIMING)):
+        mine = [each for each in sets if each.metadata.labels["app"] == name]
+        sizes = sorted(each.spec.replicas or 0 for each in mine)
+        assert sizes[-1] == count
+        assert not any(sizes[:-1])
+        assert len({each.metadata.labels["pod-template-hash"] for each in mine}) == len(mine)
     revisions = (await client.list(ControllerRevision, namespace="default")).items
     numbers = [(each.metadata.owner_references[0].name, each.revision) for each in revisions]
     assert len(numbers) == len(set(numbers))
+
+
+async def _check_volumes(client: Client) -> None:
+    """Each pod of the StatefulSet has its claim, and each claim a volume of its own."""
+    claims = (await client.list(PersistentVolumeClaim, namespace="default")).items
+    assert sorted(each.metadata.name for each in claims) == sorted(
+        f"disk-numbered-{number}" for number in range(NUMBERED)
+    )
+    assert {each.status.phase for each in claims} == {"Bound"}
+    volumes = (await client.list(PersistentVolume)).items
+    assert {each.metadata.name for each in volumes} == {each.spec.volume_name for each in claims}
+    assert len(volumes) == NUMBERED
+
+
+async def _check_devices(client: Client, pods: dict[str, Pod]) -> None:
+    """Each pod that claims a device has one of its own, on its node, and nobody who is gone has any."""
+    given = []
+    for claim in (await client.list(ResourceClaim, namespace="default")).items:
+        [user] = claim.status.reserved_for
+        pod = pods.pop(user.uid)
+        assert pod.metadata.labels["app"] == "claiming"
+        assert claim.status.allocation
+        [device] = claim.status.allocation.devices.results
+        assert device.pool == pod.spec.node_name
+        given.append((device.pool, device.device))
+    assert len(given) == len(set(given)) == CLAIMING
 
 
 def test_kills_in_the_middle_double_nothing_and_lose_nothing(tmp_path: Path) -> None:

@@ -16,8 +16,12 @@ from quarterdeck.cli.check import find_broken, installed_invariants
 from quarterdeck.cli.story.command import Kubectl
 from quarterdeck.cli.story.script import Story, read_story
 from quarterdeck.cluster.workload import Workloads
-from quarterdeck.runtime.operator import Operator, installed_operators
-from quarterdeck.testing import OperatorRun, TestCluster
+from quarterdeck.runtime.contract import Elector
+from quarterdeck.runtime.loop.clock import Clock
+from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.operator import Operator, OperatorEnvironment, installed_operators
+from quarterdeck.runtime.webhook import WebhookOptions, WebhookServer
+from quarterdeck.testing import Link, OperatorRun, TestCluster
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "concert"
 NAMES: Final = ("grove", "ipam", "jobset", "kai", "nodegroup", "trainer")
@@ -40,6 +44,16 @@ class Concert:
         return OperatorRun(
             self.cluster, self._operators[name], settings, name=name, is_embedded=True, **options
         )
+
+    def all_operators(self, link: Link, elector: Elector, clock: Clock) -> Manager:
+        """All operators in one program, as `quarterdeck run` has them."""
+        manager = self.cluster.manager(
+            link=link, elector=elector, clock=clock, webhooks=WebhookServer(WebhookOptions(port=-1))
+        )
+        for name, operator in self._operators.items():
+            settings = self.story.settings.get(name, {})
+            operator.setup(manager, OperatorEnvironment(name=name, settings=settings, is_embedded=True))
+        return manager
 
     async def broken(self) -> list[Broken]:
         """What does not hold, and still does not a few seconds later where it may for a moment."""

@@ -94,6 +94,8 @@ class Runner:
             "LANG": "C",
             "TZ": "UTC",
             "NO_PROXY": "*",
+            # A program that ends at once need not tidy up: a fifth of its time.
+            "GOGC": "400",
             # A step that edits says how; others must not open an editor and wait for a human.
             "KUBE_EDITOR": "true",
         }

@@ -19,16 +19,22 @@ if TYPE_CHECKING:
 ENTRY_POINTS: Final = "quarterdeck.invariants"
 _PAGE: Final = 1000
 _LOOKS: Final = 3
+_STORAGE: Final = "storage"
 DESCRIPTION = """\
 Read a cluster and say what is broken in it, object by object, and what to do. Nothing is written. What may be
 broken for a moment while controllers work is reported only if it still is when it is looked at again.
 Exits with 1 if anything is broken.
+
+`check storage` tries what the API server promises of its lists and watches, on every resource there is. It
+reads everything three times, and runs only if it is named.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser("check", help="what should hold, and what does not", description=DESCRIPTION)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these, or all of an owner: ipam")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help="only these, or all of an owner: ipam; or storage"
+    )
     parser.add_argument("--list", action="store_true", help="say what would be checked")
     parser.add_argument(
         "--settle",
@@ -44,21 +50,28 @@ def add_command(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    chosen = _chosen(arguments.names)
+    from .storagecheck import PROMISES, find_storage_faults
+
+    tries_storage = _STORAGE in arguments.names
+    names = [name for name in arguments.names if name != _STORAGE]
+    chosen = _chosen(names) if names or not tries_storage else []
+    promises = PROMISES if tries_storage or (not names and arguments.list) else {}
     if arguments.list:
-        width = max(len(each.name) for each in chosen)
-        for each in chosen:
-            print(f"{each.name:{width}}  {each.says}")
+        says = {each.name: each.says for each in chosen} | promises
+        width = max(map(len, says))
+        for name, text in sorted(says.items()):
+            print(f"{name:{width}}  {text}")
         return 0
     from quarterdeck.client import Client, Config
 
     async def connected() -> list[Broken]:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
         async with Client.connect(config) as client:
-            return await find_broken(client, chosen, settle=arguments.settle)
+            found = await find_broken(client, chosen, settle=arguments.settle)
+            return found + (await find_storage_faults(client) if tries_storage else [])
 
     broken = asyncio.run(connected())
-    _print(broken, chosen, arguments.output)
+    _print(broken, len(chosen) + len(promises), arguments.output)
     return 1 if broken else 0
 
 
@@ -113,7 +126,7 @@ async def _all(client: Client, kind: type[Resource]) -> list[Resource]:
         return []  # nothing of a kind that is not installed is broken
 
 
-def _print(broken: Sequence[Broken], chosen: Sequence[Invariant], output: str) -> None:
+def _print(broken: Sequence[Broken], checked: int, output: str) -> None:
     if output == "json":
         from msgspec import json
 
@@ -122,4 +135,4 @@ def _print(broken: Sequence[Broken], chosen: Sequence[Invariant], output: str) -
     for each in broken:
         print(f"{each.invariant}: {each.object} {each.problem}\n  to do: {each.remedy}")
     bad = len({each.invariant for each in broken})
-    print(f"{len(chosen) - bad} hold, {bad} broken", file=sys.stderr)
+    print(f"{checked - bad} hold, {bad} broken", file=sys.stderr)

@@ -6,13 +6,14 @@ next one follows an hour after that.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from quarterdeck.api import Resource, Time
 from quarterdeck.api.k8s import CoreEvent
 from quarterdeck.client import metadata_of
 from quarterdeck.errors import Conflict, NotFound, ignore_not_found
 from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -63,14 +64,24 @@ class _EventRemover(Reconciler[Resource]):
         return since + self._ttl - ctx.now().timestamp()
 
 
-_CREATED: Final = Predicate("created", update=lambda _: False, delete=lambda _: False)
+def _was_there(event: ObjectEvent[Any]) -> bool:
+    return event.is_initial
+
+
+def _is_new(event: ObjectEvent[Any]) -> bool:
+    return not event.is_initial
+
+
+_FOUND: Final = Predicate("found", create=_was_there, update=lambda _: False, delete=lambda _: False)
+_CREATED: Final = Predicate("created", create=_is_new, update=lambda _: False, delete=lambda _: False)
 
 
 def event_ttl_controller(ttl: float = DEFAULT_TTL) -> Controller[Resource]:
     """The controller, for ``manager.add``; ``ttl`` in seconds."""
     return (
         Builder[Resource](name=NAME)
-        .watches(CoreEvent, predicates=[_CREATED], only_metadata=True)
+        .watches(CoreEvent, predicates=[_FOUND], only_metadata=True)
+        .watches(CoreEvent, predicates=[_CREATED], only_metadata=True, delay=lambda _: ttl)
         .rbac(Rule(groups=("",), resources=("events",), verbs=("delete",)))
         .build(_EventRemover(ttl))
     )

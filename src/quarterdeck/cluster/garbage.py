@@ -15,8 +15,9 @@ The keys of this controller are UIDs: one incarnation of one object. It serves t
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from quarterdeck.api import (
     GroupVersionKind,
@@ -39,8 +40,8 @@ from quarterdeck.client import (
 from quarterdeck.cluster.monitor import ResourceMonitor
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
-from quarterdeck.errors import Invalid, NotFound, ignore_not_found
-from quarterdeck.runtime.cache import Delta, Entry
+from quarterdeck.errors import Conflict, Invalid, NotFound, ignore_not_found
+from quarterdeck.runtime.cache import Cache, Delta, Entry
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
@@ -126,10 +127,8 @@ class GarbageCollector(Reconciler[Resource]):
         await _drop_finalizer(client, owner, ORPHAN)
 
     async def _finish_foreground(self, client: Client, owner: Node) -> None:
-        if not self._graph.blocking(owner.uid):
+        if not self._graph.is_blocked(owner.uid):
             await _drop_finalizer(client, owner, FOREGROUND)
-            return
-        self._wake({each.uid for each in self._graph.blocking(owner.uid) if not each.is_deleting})
 
     async def _check_owners(self, ctx: Context[Resource], node: Node) -> None:
         absent: set[str] = set()
@@ -148,17 +147,31 @@ class GarbageCollector(Reconciler[Resource]):
                 # A waiting owner must not wait for an object that stays.
                 await _drop_owners(ctx.client, node, absent | waiting)
             return
+        gone = _Gone(absent, waiting)
+        seen = _seen(ctx.cache, node)
+        if seen is not None:
+            # Deleted is the state that was seen or none, so that a state that is old does no harm.
+            with suppress(Conflict):
+                await self._collect(ctx, node, seen, gone)
+                return
         live = await _live(ctx.client, node)
-        if live is None or live.metadata.is_deleting:
+        if live is not None:
+            await self._collect(ctx, node, live, gone)
+
+    async def _collect(
+        self, ctx: Context[Resource], node: Node, state: PartialObjectMetadata, gone: _Gone
+    ) -> None:
+        """Delete one state of an object that nobody solid owns; raises ``Conflict`` if it has another."""
+        if state.metadata.is_deleting:
             return
-        if {owner.uid for owner in live.metadata.owner_references} - (absent | waiting):
+        if {owner.uid for owner in state.metadata.owner_references} - gone.absent - gone.waiting:
             return  # it has a new owner that the graph has yet to see
         dependents = self._graph.dependents(node.uid)
-        policy = _policy(live)
-        if waiting and dependents:
+        policy = _policy(state)
+        if gone.waiting and dependents:
             policy = "Foreground"  # its owner waits for the dependents of its dependents, too
             if any(each.waits_for_dependents for each in dependents):
-                live = await _unblock_owners(ctx.client, live)
+                state = await _unblock_owners(ctx.client, state)
         ctx.log.info("collecting", object=str(node), policy=policy)
         with ignore_not_found():
             await ctx.client.delete(
@@ -167,7 +180,7 @@ class GarbageCollector(Reconciler[Resource]):
                 node.namespace,
                 propagation=policy,
                 uid=node.uid,
-                resource_version=live.metadata.resource_version,
+                resource_version=state.metadata.resource_version,
             )
 
     async def _owner_state(self, client: Client, node: Node, owner: OwnerReference) -> OwnerState:
@@ -213,6 +226,21 @@ class GarbageCollector(Reconciler[Resource]):
             metadata=ObjectMeta(name=node.name, namespace=node.namespace, uid=node.uid),
         )
         self._recorder.event(subject, "Warning", "OwnerRefInvalidNamespace", "Collect", note)
+
+
+class _Gone(NamedTuple):
+    """UIDs of the owners that keep an object no more."""
+
+    absent: set[str]
+    waiting: set[str]
+
+
+def _seen(cache: Cache, node: Node) -> PartialObjectMetadata | None:
+    """What the cache shows of an object."""
+    kind = metadata_of(node.gvk)
+    informer = cache.informer(kind)
+    entry = informer.get(node.namespace, node.name)
+    return informer.decoder(kind).once(entry) if entry is not None and entry.uid == node.uid else None
 
 
 async def _live(client: Client, node: Node) -> PartialObjectMetadata | None:

@@ -7,15 +7,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, TypeAlias
 
-from quarterdeck.api import Quantity, Resource
+from quarterdeck.api import MicroTime, Quantity, Resource, value_or
 from quarterdeck.api.invariant import Invariant, Objects
-from quarterdeck.api.k8s import Node, Pod
+from quarterdeck.api.k8s import Lease, Node, Pod
 from quarterdeck.api.quota.pod import pod_requests
 
 __all__ = ["INVARIANTS"]
 
 Found: TypeAlias = Iterator[tuple[Resource, str, str]]
 _ENDED: Final = ("Succeeded", "Failed")
+_SKEW: Final = 60.0
+"""Seconds by which the clocks of those may differ who renew Leases."""
+_NODE_LEASES: Final = "kube-node-lease"
 
 
 def _bound(objects: Objects) -> dict[str, list[Pod]]:
@@ -67,8 +70,26 @@ def _ranges(objects: Objects) -> Found:
             before = each
 
 
+def _leases(objects: Objects) -> Found:
+    """The time is that of the latest renewal of all: nobody's clock is asked."""
+    leases = [
+        (lease, lease.spec.renew_time.timestamp())
+        for lease in objects.of(Lease)
+        if lease.spec and isinstance(lease.spec.renew_time, MicroTime)
+    ]
+    now = max((renewed for _, renewed in leases), default=0.0)
+    for lease, renewed in leases:
+        if lease.metadata.namespace == _NODE_LEASES or not lease.spec.holder_identity:
+            continue
+        late = now - renewed - value_or(lease.spec.lease_duration_seconds, 0)
+        if late > _SKEW:
+            problem = f"{lease.spec.holder_identity} leads, and has not renewed it for {late:.0f} s too long"
+            yield lease, problem, "is the program running? if it is gone for good, delete the Lease"
+
+
 INVARIANTS: Final = (
     Invariant("cluster/room", "Pods request no more than their node has.", (Node, Pod), _room, at_rest=True),
     Invariant("cluster/places", "A pod is on a node that exists.", (Node, Pod), _places, at_rest=True),
+    Invariant("cluster/leaders", "Who leads by a Lease renews it in time.", (Lease,), _leases, at_rest=True),
     Invariant("cluster/pod-ranges", "No two nodes share addresses of pods.", (Node,), _ranges),
 )

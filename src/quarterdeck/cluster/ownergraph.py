@@ -64,9 +64,9 @@ class OwnerGraph:
         """The observed objects that name this UID among their owners."""
         return [self._nodes[each] for each in self._dependents.get(uid, ())]
 
-    def blocking(self, uid: str) -> list[Node]:
-        """The dependents that a foreground deletion waits for."""
-        return [node for node in self.dependents(uid) if node.blocks(uid)]
+    def is_blocked(self, uid: str) -> bool:
+        """Whether there are dependents that a foreground deletion waits for."""
+        return any(self._nodes[each].blocks(uid) for each in self._dependents.get(uid, ()))
 
     def observe(self, node: Node) -> set[str]:
         """Take an object's new state; returns the UIDs of objects to look at because of it."""
@@ -81,6 +81,9 @@ class OwnerGraph:
         affected: set[str] = set()
         if self._needs_look(node):
             affected.add(node.uid)
+        if node.waits_for_dependents and (before is None or not before.waits_for_dependents):
+            # They are to go; whoever comes later, or has changed since, is looked at when it is observed.
+            affected |= self._dependents.get(node.uid, set())
         # an owner in foreground deletion may have one blocker less
         affected |= {uid for uid in old_owners | new_owners if self._waits(uid)}
         return affected

@@ -35,7 +35,7 @@ from quarterdeck.runtime.cache import CacheOptions
 from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.result import Result
-from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
 from quarterdeck.runtime.operator.install import install_definitions
@@ -249,6 +249,7 @@ class TestCluster:
         metrics: ManagerMetrics | None = None,
         recorder: Recorder | RecorderSource | None = None,
         options: ManagerOptions | None = None,
+        clock: Clock | None = None,
     ) -> Manager:
         """A manager with a link of its own (``plan`` disturbs it), a known seed and no event recording."""
         chosen = link if link is not None else self.link(plan, name=f"manager {len(self._links)}")
@@ -260,7 +261,7 @@ class TestCluster:
             metrics=metrics,
             recorder=recorder if recorder is not None else NoRecorder(),
             options=options if options is not None else ManagerOptions(watch_loop=False),
-            clock=self.clock,
+            clock=clock if clock is not None else self.clock,
             rng=self._random(),
         )
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from quarterdeck.runtime.election import LeaderElection, LeaderElector
-from quarterdeck.runtime.loop.clock import LoopClock
+from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.testing.link import Link
 
 __all__ = ["LoopElector"]
@@ -22,12 +22,14 @@ __all__ = ["LoopElector"]
 class LoopElector:
     """An ``Elector`` over a link of its own."""
 
-    def __init__(self, link: Link, options: LeaderElection, *, seed: int = 0) -> None:
+    def __init__(
+        self, link: Link, options: LeaderElection, *, seed: int = 0, clock: Clock | None = None
+    ) -> None:
         self.link: Final = link
         self.elector: Final = LeaderElector(
             link.client,
             options,
-            clock=LoopClock(),
+            clock=clock if clock is not None else LoopClock(),
             rng=random.Random(f"{seed} {options.identity}"),  # noqa: S311  jitter, no secret
         )
 

@@ -11,7 +11,13 @@ import msgspec
 import pytest
 import yaml
 
-from quarterdeck.apiserver.document.yamltext import to_yaml
+from quarterdeck.apiserver.document.yamltext import (
+    UnusualKey,
+    _dumped,
+    _sorted,
+    list_item,
+    to_yaml,
+)
 
 #: data of a ConfigMap, and the lines kube-apiserver 1.36.3 answers with
 ANSWERED = [
@@ -94,6 +100,24 @@ def test_whatever_is_written_reads_as_the_same_document() -> None:
     for _ in range(300):
         document = {"first": tree(dice, 4), "second": tree(dice, 3)}
         assert yaml.safe_load(to_yaml(document)) == document
+
+
+def test_it_is_what_libyaml_writes_of_the_whole() -> None:
+    dice = random.Random(7)
+    for _ in range(150):
+        document = {"first": tree(dice, 4), "second": [{"a": tree(dice, 2), "b": tree(dice, 2)}]}
+        assert to_yaml(document).decode() == _dumped(_sorted(document))
+
+
+def test_an_item_of_a_list_is_what_it_is_in_the_list() -> None:
+    dice = random.Random(8)
+    for _ in range(100):
+        item = {"first": tree(dice, 3), "second": tree(dice, 2)}
+        try:
+            written = list_item(msgspec.json.encode(item))
+        except UnusualKey:
+            continue
+        assert b"items:\n" + written == to_yaml({"items": [item]})
 
 
 def test_a_pod_costs_a_few_times_as_many_calls_as_json_has_nodes() -> None:

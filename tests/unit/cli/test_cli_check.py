@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.api import Resource, from_dict
 from quarterdeck.api.invariant import Objects
-from quarterdeck.api.k8s import Node, Pod, Secret
+from quarterdeck.api.k8s import Lease, Node, Pod, Secret
 from quarterdeck.cli.check import find_broken, installed_invariants
 from quarterdeck.cli.main import main
 from quarterdeck.operators.grove.types import PodClique
@@ -136,6 +136,25 @@ def test_a_node_has_the_range_that_is_claimed_for_it() -> None:
     assert found("ipam/node-ranges", of_node, node_with("a", "10.0.0.0/24")) == []
     assert found("ipam/node-ranges", of_node, node_with("a", "10.0.1.0/24")) == [
         ("Node a", "its SubnetClaim has 10.0.0.0/24 for its pods, and its range is 10.0.1.0/24")
+    ]
+
+
+def lease(name: str, minute: int, holder: str = "a", space: str = "default") -> Lease:
+    spec = {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": 15,
+        "renewTime": f"2030-01-01T00:{minute:02}:00.000000Z",
+    }
+    return made(Lease, name, meta={"namespace": space}, spec=spec)
+
+
+def test_who_leads_renews_its_lease() -> None:
+    node = lease("node", 5, space="kube-node-lease")
+    assert found("cluster/leaders", node, lease("crew", 4), lease("free", 0, holder="")) == []
+    assert found("cluster/leaders", lease("crew", 0)) == []
+    late = lease("node", 0, space="kube-node-lease")
+    assert found("cluster/leaders", node, late, lease("crew", 2)) == [
+        ("Lease default/crew", "a leads, and has not renewed it for 165 s too long")
     ]
 
 

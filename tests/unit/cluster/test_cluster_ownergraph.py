@@ -46,12 +46,15 @@ def test_the_going_of_an_owner_wakes_its_dependents() -> None:
     assert graph.observe(node("child", "owner")) == {"child"}
 
 
-@pytest.mark.parametrize("how", [FOREGROUND, ORPHAN])
-def test_an_owner_that_is_deleted_with_its_dependents_in_mind_is_looked_at(how: str) -> None:
+@pytest.mark.parametrize(("how", "looked_at"), [(FOREGROUND, {"owner", "child"}), (ORPHAN, {"owner"})])
+def test_an_owner_that_is_deleted_with_its_dependents_in_mind_is_looked_at(
+    how: str, looked_at: set[str]
+) -> None:
     graph = OwnerGraph()
     graph.observe(node("owner"))
     graph.observe(node("child", "owner"))
-    assert graph.observe(node("owner", deleting=how)) == {"owner"}
+    assert graph.observe(node("owner", deleting=how)) == looked_at
+    assert graph.observe(node("owner", deleting=how)) == {"owner"}, "its dependents know by now"
 
 
 def test_a_dependent_that_goes_wakes_the_owner_that_waits_for_it() -> None:

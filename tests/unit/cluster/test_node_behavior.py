@@ -18,24 +18,32 @@ def test_pods_of_jobs_run_a_second_and_others_for_ever() -> None:
 
 
 @pytest.mark.parametrize(
-    ("container", "seconds"),
+    ("container", "seconds", "code"),
     [
-        ({"command": ["sleep", "300"]}, 300),
-        ({"command": ["sleep"], "args": ["1.5m"]}, 90),
-        ({"args": ["sleep", "infinity"]}, math.inf),
-        ({"image": "registry.k8s.io/pause:3.10"}, math.inf),
-        ({"image": "pause@sha256:12"}, math.inf),
-        ({"image": "pause", "command": ["sh"]}, 1),
-        ({"command": ["sleep", "long"]}, 1),
-        ({"command": ["sleep", "1", "2"]}, 1),
-        ({"command": ["sh", "-c", "sleep 300"]}, 1),
+        ({"command": ["sleep", "300"]}, 300, 0),
+        ({"command": ["/bin/sleep"], "args": ["1.5m"]}, 90, 0),
+        ({"args": ["sleep", "infinity"]}, math.inf, 0),
+        ({"image": "registry.k8s.io/pause:3.10"}, math.inf, 0),
+        ({"image": "pause@sha256:12"}, math.inf, 0),
+        ({"command": ["/bin/true"]}, 0, 0),
+        ({"command": ["false"]}, 0, 1),
+        ({"command": ["/bin/sh", "-c", "exit 42"]}, 0, 42),
+        ({"image": "pause", "command": ["sh"]}, 1, 0),
+        ({"command": ["sleep", "long"]}, 1, 0),
+        ({"command": ["sleep", "1", "2"]}, 1, 0),
+        ({"command": ["sh", "-c", "sleep 300"]}, 1, 0),
+        ({"command": ["sh", "-c", "exit $X"]}, 1, 0),
     ],
 )
-def test_a_container_that_only_sleeps_runs_as_long_as_it_says(container: object, seconds: float) -> None:
+def test_plain_words_of_the_only_container_say_what_it_does(
+    container: object, seconds: float, code: int
+) -> None:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "1", "controller": True}
     document = {"metadata": {"ownerReferences": [owner]}, "spec": {"containers": [container]}}
-    assert Behavior().script(Pod.from_dict(document)).run_seconds == seconds
-    assert Behavior(run_seconds=7).script(Pod.from_dict(document)).run_seconds == 7
+    script = Behavior().script(Pod.from_dict(document))
+    assert (script.run_seconds, script.exit_code) == (seconds, code)
+    script = Behavior(run_seconds=7, exit_code=5).script(Pod.from_dict(document))
+    assert (script.run_seconds, script.exit_code) == (7, 5)
     two = {**document, "spec": {"containers": [container, container]}}
     assert Behavior().script(Pod.from_dict(two)).run_seconds == 1
 

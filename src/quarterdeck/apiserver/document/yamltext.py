@@ -12,6 +12,7 @@ from functools import cmp_to_key, lru_cache
 from io import StringIO
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from quarterdeck.errors import QuarterdeckError
@@ -20,6 +21,10 @@ from quarterdeck.wire.gonumber import float_text
 _WIDTH: Final = 80
 """Columns after which libyaml begins a new line."""
 _STEP: Final = "  "
+_KEPT: Final = 1024
+"""Bytes of a part, at most, that is remembered with its lines."""
+_KEPT_ITEM: Final = 8192
+"""The same of an item of a list."""
 #: texts that stand for themselves where nothing else is to be feared than that they read as another type
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-](?:[A-Za-z0-9_./@=+,;()*%$^~!?-]|:(?=[^\s]))*").fullmatch
 _WORD: Final = re.compile(r"[A-Za-z]+").fullmatch
@@ -32,19 +37,44 @@ _TEXT_TAGS: Final = tuple(_TAG + name for name in ("str", "value", "merge", "yam
 _NUMBER: Final = re.compile(r"0o[0-7]+|[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?").fullmatch
 
 
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
+_decode_mapping: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_decode_list: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
 def to_yaml(document: Any) -> bytes:
     """The YAML of a document made of dictionaries, lists and scalars."""
-    out: list[str] = []
+    return json_to_yaml(_encode(document))
+
+
+def json_to_yaml(raw: bytes) -> bytes:
+    """The YAML of a document in JSON, which has no blanks between its parts."""
     try:
-        if isinstance(document, dict) and document:
-            _mapping(document, "", out)
-            return "".join(out).encode()
-    except _UnusualKey:
+        if _is_mapping(raw):
+            return _mapping(raw, "").encode()
+    except UnusualKey:
         pass
-    return _dumped(_sorted(document)).encode()
+    return _dumped(_sorted(_decode(raw))).encode()
 
 
-class _UnusualKey(QuarterdeckError):
+def list_item(raw: bytes) -> bytes:
+    """The lines of a mapping in JSON as an item of a list whose key is not indented.
+
+    Raises UnusualKey where they depend on what is around them.
+    """
+    return _kept_item(raw) if len(raw) <= _KEPT_ITEM else _new_item(raw)
+
+
+def _new_item(raw: bytes) -> bytes:
+    return f"- {_mapping(raw, _STEP)[len(_STEP) :]}".encode()
+
+
+_kept_item: Final = lru_cache(maxsize=1024)(_new_item)
+"""Who asks for a list asks for it again."""
+
+
+class UnusualKey(QuarterdeckError):
     """A key that takes more than a line: libyaml has to write everything."""
 
 
@@ -54,42 +84,66 @@ def _sorted(node: Any) -> Any:
     return [_sorted(item) for item in node] if isinstance(node, list) else node
 
 
-def _mapping(document: dict[str, Any], indent: str, out: list[str], first: str | None = None) -> None:
-    """The lines of a mapping; `first` is what its first line begins with, in place of the indentation."""
-    begin = indent if first is None else first
-    for key in _ordered(tuple(document)):
-        value = document[key]
-        kind = type(value)
-        if kind is str:
-            line = _pair(key, value)
-            if line is None or len(line) + len(indent) > _WIDTH:
-                line = f"{_key(key)}{_scalar(value, key, len(indent))}\n"
-            out.append(begin + line)
-        elif kind is dict and value:
-            out.append(f"{begin}{_key(key)}\n")
-            _mapping(value, indent + _STEP, out)
-        elif kind is list and value:
-            out.append(f"{begin}{_key(key)}\n")
-            _sequence(value, indent, out)
+def _is_mapping(raw: bytes) -> bool:
+    return raw.startswith(b"{") and raw != b"{}"
+
+
+def _is_list(raw: bytes) -> bool:
+    return raw.startswith(b"[") and raw != b"[]"
+
+
+def _mapping(raw: bytes, indent: str) -> str:
+    """The lines of a mapping that is not empty."""
+    values = _decode_mapping(raw)
+    out = []
+    for key in _ordered(tuple(values)):
+        value = bytes(values[key])
+        if _is_mapping(value):
+            out.append(f"{indent}{_key(key)}\n{_block(value, indent + _STEP)}")
+        elif _is_list(value):
+            out.append(f"{indent}{_key(key)}\n{_block(value, indent)}")
         else:
-            out.append(f"{begin}{_key(key)}{_scalar(value, key, len(indent))}\n")
-        begin = indent
+            out.append(_line(key, value, indent))
+    return "".join(out)
 
 
-def _sequence(items: list[Any], indent: str, out: list[str], first: str | None = None) -> None:
-    begin = indent if first is None else first
+def _sequence(raw: bytes, indent: str) -> str:
+    """The lines of a list that is not empty."""
     inner = indent + _STEP
-    for item in items:
-        if type(item) is dict and item:
-            _mapping(item, inner, out, f"{begin}- ")
-        elif type(item) is list and item:
-            _sequence(item, inner, out, f"{begin}- ")
-        else:
-            text = _simple(item) if type(item) is str else None
-            if text is None or len(text) + len(indent) > _WIDTH:
-                text = _scalar(item, None, len(indent))
-            out.append(f"{begin}-{text}\n")
-        begin = indent
+    out = []
+    for each in _decode_list(raw):
+        item = bytes(each)
+        if _is_mapping(item) or _is_list(item):
+            out.append(f"{indent}- {_block(item, inner)[len(inner) :]}")
+            continue
+        value = _decode(item)
+        text = _simple(value) if type(value) is str else None
+        if text is None or len(text) + len(indent) > _WIDTH:
+            text = _scalar(value, None, len(indent))
+        out.append(f"{indent}-{text}\n")
+    return "".join(out)
+
+
+def _block(raw: bytes, indent: str) -> str:
+    return _kept_block(raw, indent) if len(raw) <= _KEPT else _new_block(raw, indent)
+
+
+def _new_block(raw: bytes, indent: str) -> str:
+    return _mapping(raw, indent) if raw.startswith(b"{") else _sequence(raw, indent)
+
+
+_kept_block: Final = lru_cache(maxsize=2048)(_new_block)
+"""Objects have most of their parts in common with others of their kind."""
+
+
+@lru_cache(maxsize=8192)
+def _line(key: str, raw: bytes, indent: str) -> str:
+    """The line, or lines, of a key with a scalar or something empty."""
+    value = _decode(raw)
+    text = _simple(value) if type(value) is str else None
+    if text is None or len(_key(key)) + len(text) + len(indent) >= _WIDTH:
+        text = _scalar(value, key, len(indent))
+    return f"{indent}{_key(key)}{text}\n"
 
 
 @lru_cache(maxsize=4096)
@@ -100,15 +154,8 @@ def _key(key: str) -> str:
         return f"{text[1:]}:"
     name = _dumped({key: 0})[: -len(" 0\n")]
     if "\n" in name:
-        raise _UnusualKey
+        raise UnusualKey
     return name
-
-
-@lru_cache(maxsize=8192)
-def _pair(key: str, text: str) -> str | None:
-    """The line of a key and a text, if it does not depend on the place."""
-    value = _simple(text)
-    return None if value is None else f"{_key(key)}{value}\n"
 
 
 @lru_cache(maxsize=4096)

@@ -14,7 +14,7 @@ import msgspec
 
 from quarterdeck.apiserver import status, table
 from quarterdeck.apiserver.document.negotiate import Output
-from quarterdeck.apiserver.document.yamltext import to_yaml
+from quarterdeck.apiserver.document.yamltext import json_to_yaml, to_yaml
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.storage import Entry
 from quarterdeck.wire import fielderror, wallclock
@@ -61,11 +61,13 @@ def entry_response(request: ApiRequest, code: int, entry: Entry) -> Response:
     """One stored object; raises LookupError when it must be converted by a webhook first."""
     resource = request.resource
     output = request.output
-    if not output.kind and not output.yaml:
-        body = resource.raw_body(entry)
-        if body is not None:
-            headers = request.warnings.headers() if request.warnings else ()
-            return Response(code, resource.prefix + body + b"\n", headers=headers)
+    body = resource.raw_body(entry) if not output.kind else None
+    if body is not None:
+        headers = request.warnings.headers() if request.warnings else ()
+        whole = resource.prefix + body
+        if output.yaml:
+            return Response(code, json_to_yaml(whole), content_type="application/yaml", headers=headers)
+        return Response(code, whole + b"\n", headers=headers)
     return object_response(request, code, resource.read(entry))
 
 

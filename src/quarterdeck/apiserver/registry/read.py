@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,12 +19,13 @@ from quarterdeck.wire.fielderror import FieldError
 from quarterdeck.wire.gonumber import parse_uint
 from quarterdeck.wire.http import Response
 
-from . import tablelist
+from . import tablelist, yamllist
 from .answer import document_response, entry_response, list_document, list_response, object_response
 from .request import ApiRequest
 from .selection import Selection
 
 Json = dict[str, Any]
+_MakeList = Callable[[ApiRequest, Sequence[Entry], Json], Awaitable[Response | None]]
 #: how long a request for a revision of the future waits
 FUTURE_WAIT = 3.0
 _TOKEN_VERSION = "meta.k8s.io/v1"
@@ -103,12 +104,16 @@ class Reader:
 
     def _answer(self, request: ApiRequest, entries: Sequence[Entry], metadata: Json) -> Response | Any:
         if request.output.kind == "Table" and tablelist.fits(request):
-            return self._answer_table(request, entries, metadata)
+            return self._answer_made(tablelist.table_response, request, entries, metadata)
+        if yamllist.fits(request):
+            return self._answer_made(yamllist.yaml_response, request, entries, metadata)
         response = list_response(request, entries, metadata)
         return response if response is not None else self._answer_documents(request, entries, metadata)
 
-    async def _answer_table(self, request: ApiRequest, entries: Sequence[Entry], metadata: Json) -> Response:
-        response = await tablelist.table_response(request, entries, metadata)
+    async def _answer_made(
+        self, make: _MakeList, request: ApiRequest, entries: Sequence[Entry], metadata: Json
+    ) -> Response:
+        response = await make(request, entries, metadata)
         return response if response is not None else await self._answer_documents(request, entries, metadata)
 
     async def _answer_documents(

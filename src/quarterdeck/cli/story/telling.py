@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import textwrap
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from quarterdeck.cli.error import CommandError
 
-from .script import Expectation, Step, Story, filled_in, value_at
+from .script import Expectation, Finding, Step, Story, filled_in, value_at
 
 if TYPE_CHECKING:
     from .command import Kubectl
@@ -40,13 +41,12 @@ class Teller:
         """Do one step."""
         yield step.title
         for name, finding in step.let.items():
-            objects = await self._kubectl.get(self._text(finding.get))
-            self._found[name] = value_at(objects[0].to_dict(), finding.field) if objects else ""
+            await self._until(step, partial(self._find, name, finding))
         yield textwrap.fill(self._text(step.why), _WIDTH)
         for line in step.run:
             command = self._text(line)
             yield f"\n$ {command}\n{textwrap.indent(await self._kubectl.run(command), '  ')}"
-        await self._wait(step)
+        await self._until(step, partial(self._missing, step))
         for line in step.show:
             command = self._text(line)
             yield f"\n$ {command}\n{(await self._kubectl.run(command)).rstrip()}"
@@ -54,12 +54,19 @@ class Teller:
     def _text(self, text: str) -> str:
         return filled_in(text, self._found)
 
-    async def _wait(self, step: Step) -> None:
+    async def _until(self, step: Step, missing: Callable[[], Awaitable[str]]) -> None:
+        """Wait until nothing is missing; raises CommandError if something still is in the end."""
         deadline = asyncio.get_running_loop().time() + self._patience
-        while missing := await self._missing(step):
+        while text := await missing():
             if asyncio.get_running_loop().time() > deadline:
-                raise CommandError(f"{step.title}: after {self._patience:g} seconds {missing}")
+                raise CommandError(f"{step.title}: after {self._patience:g} seconds {text}")
             await asyncio.sleep(PERIOD)
+
+    async def _find(self, name: str, finding: Finding) -> str:
+        objects = await self._kubectl.get(self._text(finding.get))
+        values = [value_at(each.to_dict(), finding.field) for each in objects]
+        self._found[name] = next(filter(None, values), "")
+        return "" if self._found[name] else f"no {finding.get} has {finding.field}"
 
     async def _missing(self, step: Step) -> str:
         """What is not as it should be yet; empty if all is."""

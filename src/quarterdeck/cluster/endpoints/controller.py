@@ -7,7 +7,8 @@ from typing import Any, Final
 from quarterdeck.api import Key
 from quarterdeck.api.k8s import Endpoints, Pod, Service
 from quarterdeck.cluster.endpoints import names
-from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods, is_selected, pods_of
+from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods
+from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected, pods_of
 from quarterdeck.cluster.endpoints.subset import (
     MOST_ADDRESSES,
     endpoints_labels,
@@ -35,8 +36,10 @@ __all__ = ["NAME", "endpoints_controller"]
 
 NAME: Final = "endpoints-controller"
 _WORKERS: Final = 5
+_PERIOD: Final = 0.1
+"""Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
 _PERIOD_PER_POD: Final = 0.0001
-"""Seconds for which changes of pods are gathered, for each pod of a Service."""
+"""Added to it for each pod of a Service."""
 
 
 class _EndpointsReconciler(Reconciler[Service]):
@@ -46,7 +49,7 @@ class _EndpointsReconciler(Reconciler[Service]):
 
     def batch_period(self, key: Key) -> float:
         views = self._views.get(key)
-        return len(views) * _PERIOD_PER_POD if views is not None else 0.0
+        return _PERIOD + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """The Endpoints of a Service go with it, whoever made them."""
@@ -125,6 +128,7 @@ def endpoints_controller() -> Controller[Service]:
     return (
         Builder(Service, name=NAME)
         .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
+        .indexes(Service, *SERVICE_INDEXES)
         .watches(Endpoints, to=for_object, predicates=[_LEFT_OVER_OR_GONE])
         .rbac(
             Rule(

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import FrozenMap, Key, Time
-from quarterdeck.api.k8s import Pod, Service, ServicePort
-from quarterdeck.runtime.cache import Cache, Entry
+from quarterdeck.api import Key, Time
+from quarterdeck.api.k8s import Service, ServicePort
+from quarterdeck.cluster.endpoints.selection import services_of
+from quarterdeck.runtime.cache import Entry
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.handler import MapContext
 
-__all__ = ["PodAddress", "ServicesOfPods", "is_headless", "is_selected", "pods_of"]
+__all__ = ["PodAddress", "ServicesOfPods", "is_headless"]
 
 _TERMINAL: Final = ("Succeeded", "Failed")
 
@@ -132,36 +133,16 @@ def is_headless(service: Service) -> bool:
     return service.spec.cluster_ip in ("", "None")
 
 
-def is_selected(service: Service) -> bool:
-    """Whether the endpoints of a Service are found by its selector."""
-    return service.spec.type != "ExternalName" and bool(service.spec.selector)
-
-
-def pods_of(cache: Cache, service: Service) -> Iterable[Entry]:
-    """The pods that a Service selects."""
-    wanted = service.spec.selector.items()
-    for entry in cache.informer(Pod).entries(service.metadata.namespace):
-        if wanted <= entry.labels.items():
-            yield entry
-
-
 class ServicesOfPods:
     """The Services that select a pod, or did before it changed."""
 
     def keys(self, event: ObjectEvent[Any], context: MapContext) -> Iterable[Key]:
         """The keys of the Services; nothing if the change does not matter to any."""
         old, new = event.old, event.new
-        informer = context.cache.informer(Service)
-        decode = informer.decoder(Service)
-        states: list[FrozenMap[str, str]] = [each.labels for each in (old, new) if each is not None]
-        found = []
-        for entry in informer.entries(event.entry.namespace):
-            service = decode(entry)
-            if not is_selected(service):
-                continue
-            wanted = service.spec.selector.items()
-            if any(wanted <= labels.items() for labels in states):
-                found.append(entry.key)
+        states = [event.entry.labels]
+        if old is not None and old.labels is not event.entry.labels:
+            states.append(old.labels)
+        found = list(services_of(context.cache, event.entry.namespace, states))
         if found and old is not None and new is not None and old is not new:
             return found if PodAddress(new).differs(PodAddress(old)) else ()
         return found

@@ -16,7 +16,8 @@ from quarterdeck.cluster.endpoints.plan import (
     plan_slices,
     ports_of,
 )
-from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods, is_selected, pods_of
+from quarterdeck.cluster.endpoints.podaddress import PodAddress, ServicesOfPods
+from quarterdeck.cluster.endpoints.selection import SERVICE_INDEXES, is_selected, pods_of
 from quarterdeck.cluster.endpoints.trigger import TriggerTimes, with_trigger
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.podset.podview import Views
@@ -37,8 +38,10 @@ __all__ = ["NAME", "endpointslice_controller"]
 
 NAME: Final = "endpointslice-controller"
 _WORKERS: Final = 5
+_PERIOD: Final = 0.1
+"""Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
 _PERIOD_PER_POD: Final = 0.0001
-"""Seconds for which changes of pods are gathered, for each pod of a Service."""
+"""Added to it for each pod of a Service."""
 _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 1000.0
 _SLICE_DELAY: Final = 1.0
@@ -53,7 +56,7 @@ class _SliceReconciler(Reconciler[Service]):
 
     def batch_period(self, key: Key) -> float:
         views = self._views.get(key)
-        return len(views) * _PERIOD_PER_POD if views is not None else 0.0
+        return _PERIOD + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a Service; its slices go by garbage collection."""
@@ -165,6 +168,7 @@ def endpointslice_controller() -> Controller[Service]:
     return (
         Builder(Service, name=NAME)
         .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
+        .indexes(Service, *SERVICE_INDEXES)
         .watches(EndpointSlice, to=_service_of, predicates=[_NEWS], delay=lambda _: _SLICE_DELAY)
         .watches(Node, predicates=[_NEVER])
         .indexes(EndpointSlice, _by_service)

@@ -1,8 +1,9 @@
 """How a simulated pod behaves.
 
 A pod says so by annotations (``names``). What it does not say comes from the settings, by the name of its Job
-first. What they do not say either is plain where the only container is told to ``sleep``, or is of an image
-called ``pause``; otherwise it is usual: pods of Jobs run one second and succeed, all others run for ever.
+first. What they do not say either is plain where the only container is told ``sleep 5``, ``true``, ``false``
+or ``sh -c "exit 3"``, or is of an image called ``pause``; otherwise it is usual: pods of Jobs run one second
+and succeed, all others run for ever.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,6 +27,7 @@ _REPLICATED_JOB: Final = "jobset.sigs.k8s.io/replicatedjob-name"
 _RESTART_ATTEMPT: Final = "jobset.sigs.k8s.io/restart-attempt"
 _JOB_RUN_SECONDS: Final = 1.0
 _SLEEP: Final = re.compile(r"(?P<number>\d+(\.\d+)?)(?P<unit>[smhd]?)", re.ASCII)
+_EXIT: Final = re.compile(r"\s*exit\s+(\d{1,3})\s*;?\s*", re.ASCII)
 _UNITS: Final = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -47,7 +49,8 @@ class Behavior(msgspec.Struct, frozen=True, kw_only=True):
 
     run_seconds: float | None = None
     """How long containers run; ``None``: as usual, infinity: for ever."""
-    exit_code: int = 0
+    exit_code: int | None = None
+    """What they exit with; ``None``: as usual, 0."""
     start_seconds: float = 0.0
     ready_seconds: float = 0.0
     stop_seconds: float = 0.0
@@ -64,11 +67,11 @@ class Behavior(msgspec.Struct, frozen=True, kw_only=True):
         """What a pod does."""
         reader = _Reader(pod)
         job = _job_name(pod)
-        usual = _plain_run_seconds(pod)
-        if usual is None:
-            usual = _JOB_RUN_SECONDS if _is_of_job(pod) else math.inf
-        run = self.run_seconds_by_job.get(job, usual if self.run_seconds is None else self.run_seconds)
-        code = self.exit_code_by_job.get(job, self.exit_code)
+        usual = _plain(pod) or _Plain(_JOB_RUN_SECONDS if _is_of_job(pod) else math.inf)
+        run = self.run_seconds_by_job.get(
+            job, usual.run_seconds if self.run_seconds is None else self.run_seconds
+        )
+        code = self.exit_code_by_job.get(job, usual.exit_code if self.exit_code is None else self.exit_code)
         failing = reader.read(names.FAIL_FIRST_ATTEMPTS, int, self.fail_first_attempts)
         return Script(
             start_seconds=reader.read(names.START_SECONDS, _span, self.start_seconds),
@@ -112,19 +115,32 @@ def _span(text: str) -> float:
     return span
 
 
-def _plain_run_seconds(pod: Pod) -> float | None:
-    """How long a pod runs whose only container does what its words say; ``None`` if they say nothing."""
+class _Plain(NamedTuple):
+    """What the words of a container say that it does."""
+
+    run_seconds: float
+    exit_code: int = 0
+
+
+def _plain(pod: Pod) -> _Plain | None:
+    """What a pod does whose only container does what its words say; ``None`` if they say nothing."""
     if len(pod.spec.containers) != 1:
         return None
     [container] = pod.spec.containers
     words = (*container.command, *container.args)
-    if not words and _image_name(container.image) == "pause":
-        return math.inf
-    match words:
+    if not words:
+        return _Plain(math.inf) if _image_name(container.image) == "pause" else None
+    match (words[0].rpartition("/")[2], *words[1:]):
         case ("sleep", time) if found := _SLEEP.fullmatch(time):
-            return float(found["number"]) * _UNITS[found["unit"]]
+            return _Plain(float(found["number"]) * _UNITS[found["unit"]])
         case ("sleep", "infinity" | "inf"):
-            return math.inf
+            return _Plain(math.inf)
+        case ("true",):
+            return _Plain(0.0)
+        case ("false",):
+            return _Plain(0.0, 1)
+        case ("sh" | "bash", "-c", script) if found := _EXIT.fullmatch(script):
+            return _Plain(0.0, int(found[1]))
     return None
 
 

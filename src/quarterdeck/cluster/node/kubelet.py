@@ -1,8 +1,8 @@
 """The kubelets of all simulated nodes in one controller: pods bound to them run without containers.
 
 What a pod does is up to its annotations and the settings (``behavior``); a program or a test may also say it
-for single pods (``override``). Nothing happens on a node that is not Ready or has
-failed.
+for single pods (``override``). Where there are Stages of KWOK for pods, those say it, and nothing else does.
+Nothing happens on a node that is not Ready or has failed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,17 @@ from quarterdeck.cluster.node import names
 from quarterdeck.cluster.node.admission import Rejection, port_rejection
 from quarterdeck.cluster.node.behavior import Behavior, Script
 from quarterdeck.cluster.node.happening import happenings
-from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, Stage, begin_of, stage_of
+from quarterdeck.cluster.node.lifecycle import InitGate, Life, Place, begin_of, stage_of
+from quarterdeck.cluster.node.lifecycle import Stage as LifeStage
 from quarterdeck.cluster.node.registration import is_failed
 from quarterdeck.cluster.node.room import NodeRoom, amounts_wanted, whole_amounts
 from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.cluster.podhead import pod_head
+from quarterdeck.cluster.stage.follower import StageFollower
+from quarterdeck.cluster.stage.function import Surroundings
+from quarterdeck.cluster.stage.types import Stage
 from quarterdeck.errors import NotFound, ignore_not_found
-from quarterdeck.runtime.cache import Cache, node_name
+from quarterdeck.runtime.cache import Cache, Entry, node_name
 from quarterdeck.runtime.contract import Recorder
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
@@ -70,6 +74,9 @@ class _Memory(msgspec.Struct):
     """Whether it was told that there is no address for it."""
     settled: str = ""
     """The version of the pod at which nothing more will happen by itself; empty if something will."""
+    is_writing: bool = False
+    unheard: str = ""
+    """The version of the pod that was seen last while its status was being written."""
 
 
 class Kubelet(Reconciler[Pod]):
@@ -87,6 +94,8 @@ class Kubelet(Reconciler[Pod]):
         self._next_address = int(_ADDRESSES.network_address)
         self._controller: Controller[Pod] | None = None
         self._recorder: Recorder | None = None
+        self._stages: Final = StageFollower()
+        self._started: Final = Time.of_timestamp(self._clock.time())
         self._breath = float(_TELLS_AT_ONCE)
         self._breathed = 0.0
 
@@ -105,10 +114,11 @@ class Kubelet(Reconciler[Pod]):
         if pod in self._pods:
             self._pods[pod].settled = ""
         if self._controller is not None:
-            self._controller.queue.add(pod)
+            self._look_again(pod)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a pod, and give its place and its address away."""
+        self._stages.forget(ctx.key)
         self._room.release(ctx.key)
         memory = self._pods.pop(ctx.key, None)
         if memory is not None and self._addresses is not None:
@@ -118,13 +128,13 @@ class Kubelet(Reconciler[Pod]):
         """Take a pod as far as it has got by now."""
         if self._is_settled(ctx):
             return None
+        rules = self._stages.rules(ctx.cache)
         pod = ctx.obj
         node = await _simulated_node(ctx, pod.spec.node_name)
         if node is None:
             return None
         now = self._clock.time()
         memory = self._recall(pod, now)
-        script = self._overrides.get(ctx.key) or self._behavior.script(pod)
         place = self._place(ctx.cache, pod, node, memory)
         if not place.pod_ip and not pod.metadata.is_deleting:
             if not memory.is_told:
@@ -134,20 +144,29 @@ class Kubelet(Reconciler[Pod]):
                 ctx.event("Warning", "FailedCreatePodSandBox", text)
                 memory.is_told = True
             return Requeue(after=_NO_ROOM)
+        if rules is not None:
+            around = Surroundings(
+                now=str(Time.of_timestamp(now)),
+                started=str(self._started),
+                node_ip=place.host_ip,
+                pod_ip=place.pod_ip,
+            )
+            return await self._stages.follow(ctx, rules, around, now=now, recorder=self._recorder)
+        script = self._overrides.get(ctx.key) or self._behavior.script(pod)
         life = Life(script, self._behavior, place, now=now, gate=self._init_gate)
         if pod.metadata.is_deleting:
-            return await self._stop(ctx, life)
-        if stage_of(pod) is Stage.NEW:
+            return await self._stop(ctx, memory, life)
+        if stage_of(pod) is LifeStage.NEW:
             rejection = self._admit(ctx.cache, pod, node)
             if rejection is not None:
-                await self._write(ctx, rejection.status(pod, Time.of_timestamp(now)))
+                await self._write(ctx, memory, rejection.status(pod, Time.of_timestamp(now)))
                 return None
         before = _mark(pod)
         step = life.advance(pod, now - memory.began)
         if step.status is not None:
-            if script.mistakes and stage_of(pod) is Stage.NEW:
+            if script.mistakes and stage_of(pod) is LifeStage.NEW:
                 ctx.event("Warning", "InvalidAnnotation", f"ignored: {', '.join(script.mistakes)}")
-            if not await self._write(ctx, step.status):
+            if not await self._write(ctx, memory, step.status):
                 return None
             if _mark(ctx.obj) != before:
                 memory.began = now
@@ -155,28 +174,45 @@ class Kubelet(Reconciler[Pod]):
         if step.status is not None and after == 0:
             following = life.advance(ctx.obj, now - memory.began)
             after = following.after if following.status is None else 0.0
+            if after == 0:
+                self._look_again(ctx.key)
         memory.settled = ctx.obj.metadata.resource_version if after == math.inf else ""
         return Requeue(after=after) if 0 < after < math.inf else None
 
-    def _is_settled(self, ctx: Context[Pod]) -> bool:
-        """Whether this is only the echo of what was written last: most pods change once and then run."""
-        memory = self._pods.get(ctx.key)
-        if memory is None or not memory.settled:
-            return False
-        entry = ctx.cache.informer(Pod).get(ctx.key.namespace, ctx.key.name)
-        return entry is not None and entry.resource_version == memory.settled
+    def _look_again(self, key: Key) -> None:
+        assert self._controller is not None
+        self._controller.queue.add(key)
 
-    async def _stop(self, ctx: Context[Pod], life: Life) -> Result | None:
+    def _is_settled(self, ctx: Context[Pod]) -> bool:
+        entry = ctx.cache.informer(Pod).get(ctx.key.namespace, ctx.key.name)
+        return entry is not None and self._is_echo(ctx.key, entry)
+
+    def _is_echo(self, key: Key, entry: Entry) -> bool:
+        """Whether this is only what was written last: most pods change once and then run."""
+        memory = self._pods.get(key)
+        return memory is not None and bool(memory.settled) and entry.resource_version == memory.settled
+
+    def _matters(self, event: ObjectEvent[Any]) -> bool:
+        if not _is_on_a_node(event):
+            return False
+        memory = self._pods.get(event.key)
+        if memory is not None and memory.is_writing:
+            # Most often what is being written; whether there was more is known when the answer is.
+            memory.unheard = event.entry.resource_version
+            return False
+        return not self._is_echo(event.key, event.entry)
+
+    async def _stop(self, ctx: Context[Pod], memory: _Memory, life: Life) -> Result | None:
         """End a pod that is being deleted: its containers stop, then it goes."""
         pod = ctx.obj
         grace = value_or(pod.metadata.deletion_grace_period_seconds, 0)
         deadline = pod.metadata.deletion_timestamp
-        if stage_of(pod) is not Stage.ENDED:
+        if stage_of(pod) is not LifeStage.ENDED:
             asked = deadline.timestamp() - grace if isinstance(deadline, Time) else life.now
             left = asked + min(life.script.stop_seconds, grace) - life.now
             if left > 0:
                 return Requeue(after=left)
-            if not await self._write(ctx, life.stop(pod)):
+            if not await self._write(ctx, memory, life.stop(pod)):
                 return None
         if grace == 0 and pod.metadata.finalizers:
             return None  # it waits for others
@@ -184,11 +220,19 @@ class Kubelet(Reconciler[Pod]):
             await ctx.delete(pod, grace_period=0)
         return None
 
-    async def _write(self, ctx: Context[Pod], status: PodStatus) -> bool:
+    async def _write(self, ctx: Context[Pod], memory: _Memory, status: PodStatus) -> bool:
         """Write a status and tell of it; returns whether the pod is still there."""
         pod = ctx.obj
-        if not await _store(ctx, status):
-            return False
+        memory.is_writing, memory.unheard = True, ""
+        try:
+            if not await _store(ctx, status):
+                return False
+        finally:
+            memory.is_writing = False
+            written = ctx.obj.metadata
+            was_deleted = written.is_deleting and not pod.metadata.is_deleting
+            if memory.unheard and (was_deleted or memory.unheard != written.resource_version):
+                self._look_again(ctx.key)
         if status.phase in _ENDED:
             self._room.release(ctx.key)
         if self._recorder is not None and self._has_breath():
@@ -214,6 +258,12 @@ class Kubelet(Reconciler[Pod]):
         self._breath -= 1
         return True
 
+    def _pods_of_stages(self, ctx: MapContext, stage: Stage) -> Iterable[Key]:
+        """A stage that comes, changes or goes concerns all pods."""
+        for memory in self._pods.values():
+            memory.settled = ""
+        return list(self._pods)
+
     def _recall(self, pod: Pod, now: float) -> _Memory:
         memory = self._pods.get(pod.key)
         if memory is None or memory.uid != pod.metadata.uid:
@@ -227,7 +277,7 @@ class Kubelet(Reconciler[Pod]):
         name = node.metadata.name
         if not self._room.knows(name):  # pods may be older than this process
             there = cache.lookup(Pod, node_name(name))
-            started = [each for each in there if stage_of(each) not in (Stage.NEW, Stage.ENDED)]
+            started = [each for each in there if stage_of(each) not in (LifeStage.NEW, LifeStage.ENDED)]
             self._room.count(name, ((each.key, amounts_wanted(to_dict(each))) for each in started))
         taken = port_rejection(pod, lambda: cache.lookup(Pod, node_name(name)))
         if taken is not None:
@@ -270,11 +320,12 @@ class Kubelet(Reconciler[Pod]):
         self._recorder = recorder
         made: Controller[Pod] = (
             Builder(name=NAME)
-            .for_(Pod, predicates=[_ON_A_NODE])
+            .for_(Pod, predicates=[Predicate("matters", create=_is_on_a_node, update=self._matters)])
             .watches(Node, to=_pods_on_node, predicates=[_NODE_MATTERS])
+            .watches(Stage, to=self._pods_of_stages, optional=True)
             .indexes(Pod, node_name)
             .rbac(
-                Rule(groups=("",), resources=("pods",), verbs=("delete",)),
+                Rule(groups=("",), resources=("pods",), verbs=("delete", "patch")),
                 Rule(groups=("",), resources=("pods/status",), verbs=("patch",)),
             )
             .options(max_concurrent_reconciles=_WORKERS, field_manager="kubelet")
@@ -309,7 +360,7 @@ async def _store(ctx: Context[Pod], status: PodStatus) -> bool:
     return True
 
 
-def _mark(pod: Pod) -> tuple[Stage, int, int]:
+def _mark(pod: Pod) -> tuple[LifeStage, int, int]:
     """What changes when a stage begins: the stage, init containers that ended, restarts."""
     ended = sum(1 for each in pod.status.init_container_statuses if each.state.terminated)
     restarts = sum(value_or(each.restart_count, 0) for each in pod.status.container_statuses)
@@ -321,7 +372,6 @@ def _is_on_a_node(event: ObjectEvent[Any]) -> bool:
 
 
 _NODE_MATTERS: Final = condition_changed("Ready") | labels_changed | annotations_changed
-_ON_A_NODE: Final = Predicate("on_a_node", create=_is_on_a_node, update=_is_on_a_node)
 
 
 def _pods_on_node(ctx: MapContext, node: Node) -> Iterable[Key]:

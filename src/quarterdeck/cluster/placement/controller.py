@@ -40,10 +40,10 @@ from quarterdeck.cluster.placement.device import (
     problem_of,
     uses_devices,
 )
-from quarterdeck.cluster.placement.preemption import Budget, Occupant, Plan, Preemption
-from quarterdeck.cluster.placement.spread import spread_constraints
-from quarterdeck.cluster.placement.state import ELSEWHERE, Demand, PlacementState
-from quarterdeck.cluster.placement.volume import SELECTED_NODE, VolumeReader, claims_of
+from quarterdeck.cluster.placement.podtable import PodTable, Waiting
+from quarterdeck.cluster.placement.preemption import Budget, Plan, Preemption
+from quarterdeck.cluster.placement.state import ELSEWHERE, PlacementState
+from quarterdeck.cluster.placement.volume import SELECTED_NODE, VolumeReader
 from quarterdeck.cluster.placement.volumelimit import VolumeLimits
 from quarterdeck.cluster.podhead import pod_head
 from quarterdeck.errors import Conflict, NotFound
@@ -59,7 +59,7 @@ from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context
 from quarterdeck.scheduler.device import Allocation
-from quarterdeck.scheduler.intake import node_info, pod_info
+from quarterdeck.scheduler.intake import node_info
 from quarterdeck.scheduler.placement.claim import Claims
 from quarterdeck.scheduler.snapshot import NodeInfo, PodInfo
 
@@ -84,39 +84,13 @@ class SchedulerSettings(msgspec.Struct, frozen=True, kw_only=True):
     batch_period: float = 0.02
     """Seconds to wait for more pods before a round."""
     batch_period_per_pod: float = 0.00005
-    """Added to it for each pod of the cluster: every round looks at all of them."""
-
-
-class _Known(msgspec.Struct):
-    """What an earlier round found out about a pod."""
-
-    entry: Entry
-    """The state of the object that it is about."""
-    demand: Demand | None = None
-    """As ``PlacementState`` wants it; none for pods that do not matter."""
-    claims: tuple[str, ...] = ()
-    """Of volumes."""
-    awaits_claims: bool = False
-    """Whether claims for devices are yet to be made for it."""
-
-
-class _Waiting(msgspec.Struct):
-    """A pod that has no node."""
-
-    entry: Entry
-    demand: Demand
-    unbound: tuple[str, ...] = ()
-    """Claims that get their volumes once it has a node."""
-
-    @property
-    def info(self) -> PodInfo:
-        return self.demand.info
+    """Added to it for each pod of the cluster: every round that places pods looks at all of them."""
 
 
 class _Refused(NamedTuple):
     """A pod that gets no node in this round."""
 
-    waiting: _Waiting
+    waiting: Waiting
     preemption: str = ""
     """Why others are not made to go for it."""
     text: str = ""
@@ -134,7 +108,7 @@ class _Scheduler(Reconciler[Resource]):
     def __init__(self, settings: SchedulerSettings, recorder: Recorder) -> None:
         self._settings: Final = settings
         self._recorder: Final = recorder
-        self._pods: dict[str, _Known] = {}
+        self._pods: Final = PodTable(settings.names)
         self._told: dict[str, str] = {}
         self._events_left = 0
         self._nodes: dict[str, tuple[str, NodeInfo]] = {}
@@ -143,13 +117,14 @@ class _Scheduler(Reconciler[Resource]):
 
     async def reconcile(self, ctx: Context[Resource]) -> Result | None:
         """One round."""
-        placed, waiting = self._look(ctx.cache)
+        waiting = self._pods.look(ctx.cache)
         if not waiting:
             self._nominated = {}
             return None
         waiting.sort(
             key=lambda each: (-each.demand.priority, each.info.created, each.info.namespace, each.info.name)
         )
+        placed = self._pods.placed
         everybody = [*(each.info for each in placed), *(each.info for each in waiting)]
         labels = {each.metadata.name: each.metadata.labels for each in await ctx.list(Namespace)}
         nodes = self._node_infos(ctx.cache)
@@ -162,7 +137,7 @@ class _Scheduler(Reconciler[Resource]):
             checks_nodes=self._settings.checks_nodes,
         )
         preemption = Preemption(state, placed, await _budgets(ctx))
-        bindings: list[tuple[_Waiting, str, _Given]] = []
+        bindings: list[tuple[Waiting, str, _Given]] = []
         refused: list[_Refused] = []
         for each in waiting:
             node = state.place(each.demand)
@@ -186,7 +161,7 @@ class _Scheduler(Reconciler[Resource]):
         self._nominated = {uid: node for uid, node in self._nominated.items() if uid in kept}
         return None
 
-    def _claims(self, cache: Cache, waiting: list[_Waiting]) -> Claims | None:
+    def _claims(self, cache: Cache, waiting: list[Waiting]) -> Claims | None:
         """The claims for devices, if any pod waits for some; pods whose claims are hopeless are told."""
         users = [each for each in waiting if each.info.claims]
         if not users:
@@ -204,15 +179,13 @@ class _Scheduler(Reconciler[Resource]):
         if not limits:
             return None
         counted = {
-            uid: found
-            for uid, known in self._pods.items()
-            if known.demand is not None
-            and known.claims
-            and (found := volumes.attachable(known.entry.namespace, known.claims))
+            entry.uid: found
+            for entry, claims in self._pods.with_volumes()
+            if (found := volumes.attachable(entry.namespace, claims))
         }
         return VolumeLimits(limits, counted, volumes.attached())
 
-    def _turn_down(self, waiting: _Waiting, state: PlacementState, preemption: Preemption) -> _Refused:
+    def _turn_down(self, waiting: Waiting, state: PlacementState, preemption: Preemption) -> _Refused:
         """There is no node for a pod now: see who could make room, and keep the place that is promised."""
         demand = waiting.demand
         uid = demand.info.uid
@@ -232,61 +205,6 @@ class _Scheduler(Reconciler[Resource]):
         self._nominated[uid] = found.node
         return _Refused(waiting, text=text, plan=found)
 
-    def _look(self, cache: Cache) -> tuple[list[Occupant], list[_Waiting]]:
-        """Pods that hold a place on a node, and those that wait for one."""
-        placed: list[Occupant] = []
-        waiting: list[_Waiting] = []
-        known: dict[str, _Known] = {}
-        volumes = VolumeReader(cache)
-        for entry in cache.informer(Pod).entries():
-            found = self._pods.get(entry.uid)
-            if found is None or found.entry is not entry:
-                found = self._read(entry, found)
-            known[entry.uid] = found
-            demand = found.demand
-            if demand is None or found.awaits_claims:
-                continue
-            if demand.info.node:
-                placed.append(Occupant(demand.info, demand.priority))
-            elif found.claims:
-                waiting.append(_Waiting(entry, *volumes.demanded(demand, found.claims)))
-            else:
-                waiting.append(_Waiting(entry, demand))
-        self._pods = known
-        return placed, waiting
-
-    def _read(self, entry: Entry, before: _Known | None) -> _Known:
-        head = pod_head(entry)
-        if head.has_ended:
-            return _Known(entry)
-        is_mine = not self._settings.names or head.scheduler in self._settings.names
-        if not head.node and (entry.is_deleting or head.is_gated or not is_mine):
-            return _Known(entry)
-        # What a pod asks for changes with its generation only, or its labels.
-        # What its claims for devices are called is told by its status.
-        is_same = (
-            before is not None
-            and before.entry.generation == entry.generation
-            and before.entry.labels is entry.labels
-            and (bool(head.node) or not uses_devices(entry))
-        )
-        demand = before.demand if before is not None and is_same else None
-        if demand is None or before is None:
-            document = _decode(entry.raw)
-            demand = Demand(
-                pod_info(document),
-                head.priority,
-                spread_constraints(document),
-                document["spec"].get("preemptionPolicy") != "Never",
-            )
-            awaits_claims = not head.node and _awaits_claims(document)
-            return _Known(entry, demand, claims_of(document), awaits_claims)
-        info = demand.info
-        if (info.node, info.is_deleted) != (head.node, entry.is_deleting):
-            info = msgspec.structs.replace(info, node=head.node, is_deleted=entry.is_deleting)
-            demand = msgspec.structs.replace(demand, info=info)
-        return _Known(entry, demand, before.claims)
-
     def batch_period(self, _: Key) -> float:
         """Seconds for which changes are gathered."""
         return self._settings.batch_period + len(self._pods) * self._settings.batch_period_per_pod
@@ -302,7 +220,7 @@ class _Scheduler(Reconciler[Resource]):
         self._nodes = known
         return [info for _, info in known.values()]
 
-    async def _bind(self, ctx: Context[Resource], waiting: _Waiting, node: str, given: _Given) -> None:
+    async def _bind(self, ctx: Context[Resource], waiting: Waiting, node: str, given: _Given) -> None:
         pod = _reference(waiting.entry)
         if given and not await give_devices(ctx.client, ctx.cache, waiting.info, given):
             return  # a claim changed, and its event brings the next round
@@ -319,7 +237,7 @@ class _Scheduler(Reconciler[Resource]):
         text = f"Successfully assigned {waiting.info.namespace}/{waiting.info.name} to {node}"
         self._tell(pod, "Normal", "Scheduled", "Binding", text)
 
-    async def _select_node(self, ctx: Context[Resource], waiting: _Waiting, node: str) -> None:
+    async def _select_node(self, ctx: Context[Resource], waiting: Waiting, node: str) -> None:
         """Tell who provides volumes where a pod will run; it is bound when they are there."""
         patch = MergePatch({"metadata": {"annotations": {SELECTED_NODE: node}}})
         for name in waiting.unbound:
@@ -388,15 +306,6 @@ class _Scheduler(Reconciler[Resource]):
         if self._events_left > 0:
             self._events_left -= 1
             self._recorder.event(pod, type, reason, action, text)
-
-
-def _awaits_claims(pod: dict[str, Any]) -> bool:
-    """Whether claims are to be made from templates for a pod, and are not yet."""
-    made = {each["name"] for each in pod.get("status", {}).get("resourceClaimStatuses") or ()}
-    return any(
-        each.get("resourceClaimTemplateName") and each["name"] not in made
-        for each in pod["spec"].get("resourceClaims") or ()
-    )
 
 
 async def _budgets(ctx: Context[Resource]) -> list[Budget]:

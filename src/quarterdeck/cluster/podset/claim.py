@@ -15,7 +15,7 @@ from quarterdeck.errors import Invalid, NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, Index, IndexQuery, controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
-__all__ = ["claim", "controlled", "uncontrolled"]
+__all__ = ["Selecting", "claim", "controlled", "uncontrolled"]
 
 O = TypeVar("O", bound=Resource)  # noqa: E741  the owner
 
@@ -33,6 +33,22 @@ def controlled(cache: Cache, kind: type[Resource], owner: Resource) -> tuple[Ent
     return _entries(cache, kind, controlled_by(owner))
 
 
+class Selecting:
+    """A selector for many objects at one moment: those that share their labels are looked at once."""
+
+    def __init__(self, selector: Selector) -> None:
+        self._selector: Final = selector
+        self._known: dict[int, bool] = {}
+
+    def __call__(self, entry: Entry) -> bool:
+        """Whether it selects an object, which must be kept as long as this is."""
+        labels = entry.labels
+        found = self._known.get(id(labels))
+        if found is None:
+            found = self._known[id(labels)] = self._selector.matches(labels)
+        return found
+
+
 async def claim(
     ctx: Context[O],
     kind: type[Resource],
@@ -48,10 +64,11 @@ async def claim(
     owner = ctx.obj
     is_going = owner.metadata.is_deleting
     mine: list[Entry] = []
+    selects = Selecting(selector)
     for entry in controlled(ctx.cache, kind, owner):
         if not considers(entry):
             continue
-        if selector.matches(entry.labels) and fits(entry):
+        if selects(entry) and fits(entry):
             mine.append(entry)
         elif not is_going:
             await _release(ctx, kind, entry)

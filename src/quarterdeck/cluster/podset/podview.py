@@ -190,6 +190,11 @@ class Views(Generic[V]):
     def __len__(self) -> int:
         return len(self._known)
 
+    def of(self, entry: Entry) -> V:
+        """One object, which need not be among those of the last ``read``."""
+        view = self._known.get(entry.uid)
+        return view if view is not None and view.entry is entry else self._read(entry)
+
     def read(self, entries: Iterable[Entry]) -> list[V]:
         """The objects as they are now; others are forgotten."""
         known = self._known

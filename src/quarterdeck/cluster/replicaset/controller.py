@@ -14,13 +14,13 @@ from quarterdeck.api.k8s import Pod, PodTemplateSpec, ReplicaSet, ReplicationCon
 from quarterdeck.api.k8s.apps import ReplicaSetCondition, ReplicaSetStatus
 from quarterdeck.api.k8s.core import ReplicationControllerCondition, ReplicationControllerStatus
 from quarterdeck.cluster.names import FIELD_MANAGER
-from quarterdeck.cluster.podset.claim import claim, controlled, uncontrolled
+from quarterdeck.cluster.podset.claim import Selecting, claim, controlled, uncontrolled
 from quarterdeck.cluster.podset.podview import PodView, Views, next_availability
 from quarterdeck.cluster.podset.podwriter import MAX_CHANGES, Outcome, create_pods, pod_of, remove_pods
 from quarterdeck.cluster.podset.source import ClaimantsOf
 from quarterdeck.cluster.replicaset.decision import count, failure_reason, pods_to_remove
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
-from quarterdeck.runtime.cache import Entry, controller_uid
+from quarterdeck.runtime.cache import controller_uid
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -34,8 +34,9 @@ __all__ = ["REPLICASET", "REPLICATION", "replicaset_controller", "replication_co
 REPLICASET: Final = "replicaset-controller"
 REPLICATION: Final = "replicationcontroller-controller"
 _WORKERS: Final = 5
-_PERIOD_PER_POD: Final = 0.00003
+_PERIOD_PER_POD: Final = 0.0001
 """Seconds for which changes of pods are gathered, for each pod of a set: every look is a look at all."""
+_LONGEST_PERIOD: Final = 0.3
 _CACHE_PATIENCE: Final = 60.0
 """Seconds to wait for the cache to show own writes: a pod too many is worse than a late one."""
 _SOON: Final = 0.001
@@ -71,7 +72,7 @@ class ReplicaReconciler(Reconciler[S], Generic[S]):
     def batch_period(self, key: Key) -> float:
         """Seconds for which changes of the pods of a set are gathered: longer for a large one."""
         views = self._views.get(key)
-        return len(views) * _PERIOD_PER_POD if views is not None else 0.0
+        return min(len(views) * _PERIOD_PER_POD, _LONGEST_PERIOD) if views is not None else 0.0
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a set."""
@@ -107,17 +108,10 @@ class ReplicaReconciler(Reconciler[S], Generic[S]):
         if views is None:
             views = self._views[ctx.key] = Views(PodView)
         owned = views.read(controlled(ctx.cache, Pod, ctx.obj))
-        seen = {pod.uid: pod for pod in owned}
-
-        def is_active(entry: Entry) -> bool:
-            view = seen.get(entry.uid)
-            if view is None:
-                view = seen[entry.uid] = PodView(entry)
-            return view.is_active
-
-        active = await claim(ctx, Pod, selector, considers=is_active)
-        terminating = sum(1 for pod in owned if pod.is_terminating and selector.matches(pod.labels))
-        return _Pods([seen[entry.uid] for entry in active], terminating)
+        active = await claim(ctx, Pod, selector, considers=lambda entry: views.of(entry).is_active)
+        selects = Selecting(selector)
+        terminating = sum(1 for pod in owned if pod.is_terminating and selects(pod.entry))
+        return _Pods([views.of(entry) for entry in active], terminating)
 
     async def _change(self, ctx: Context[S], active: list[PodView], missing: int) -> Outcome:
         obj = cast("ReplicaSet | ReplicationController", ctx.obj)

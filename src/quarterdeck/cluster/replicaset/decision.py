@@ -11,6 +11,8 @@ from functools import cmp_to_key
 from math import log2
 from typing import Final, NamedTuple
 
+from quarterdeck.api import Selector
+from quarterdeck.cluster.podset.claim import Selecting
 from quarterdeck.cluster.podset.podview import PodView
 
 __all__ = ["Counts", "count", "failure_reason", "pods_to_remove"]
@@ -32,11 +34,11 @@ def count(
     active: Sequence[PodView], template_labels: Mapping[str, str], min_ready_seconds: int, now: float
 ) -> Counts:
     """Count active pods; fully labelled ones have every label of the template."""
-    wanted = template_labels.items()
+    is_labeled = Selecting(Selector.of(template_labels))
     ready = [pod for pod in active if pod.is_ready]
     return Counts(
         len(active),
-        sum(1 for pod in active if wanted <= pod.labels.items()),
+        sum(1 for pod in active if is_labeled(pod.entry)),
         len(ready),
         sum(1 for pod in ready if pod.is_available(min_ready_seconds, now)),
     )

@@ -103,9 +103,13 @@ class Cache:
         A kind may be absent if everybody who declares it says so (``optional=True``): as long as its CRD is
         not installed, it reads as a kind without objects.
         """
+        found = self._found.get(kind) if optional is None else None
+        if found is not None:
+            return found
         slot, known = self._find(kind)
         if known is not None:
             known.is_needed = known.is_needed or optional is False
+            self._found[kind] = known
             return known
         informer = self._informers[slot] = self._make(kind, slot)
         informer.is_needed = not optional

@@ -13,7 +13,6 @@ The first runnable that raises stops the manager, and its error is raised by ``s
 import asyncio
 import random
 from collections.abc import Awaitable, Mapping
-from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
 
@@ -34,6 +33,7 @@ from quarterdeck.runtime.loop.lag import LoopLag
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.check import BuiltinChecks
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
+from quarterdeck.runtime.manager.fleet import Fleet
 from quarterdeck.runtime.manager.leadership import Leadership
 from quarterdeck.runtime.manager.option import (
     GracePeriodExceeded,
@@ -70,7 +70,6 @@ __all__ = [
 
 T = TypeVar("T", bound=Resource)
 _log: Final = get_logger(__name__)
-_SETTLE_PERIOD: Final = 0.02
 
 
 class Manager:
@@ -137,9 +136,9 @@ class Manager:
         self.elector: Final = self._make_elector(leader_election)
         self._controllers: Final[dict[str, Controller[Any]]] = {}
         self._rules: list[Rule] = []
-        self._clusters: dict[str, Cluster] = {"": self.cluster}
-        self._cluster_tasks: dict[str, asyncio.Task[None]] = {}
-        self._providers: list[ClusterProvider] = []
+        self._fleet: Final = Fleet(
+            self.cluster, self._controllers, spawn=self._spawn, failed=self._fail, clock=self._clock
+        )
         self._groups: Final = {
             group: RunnableGroup(group, spawn=self._spawn, failed=self._runnable_failed) for group in Group
         }
@@ -159,7 +158,7 @@ class Manager:
             restarts=self.options.restart_on_lost_lease,
         )
         self._checks: Final = BuiltinChecks(
-            clusters=lambda: self._clusters.values(),
+            clusters=self._fleet.clusters.values,
             loop_lag=self.loop_lag,
             webhooks=self.webhooks,
             elector=self.elector,
@@ -169,10 +168,7 @@ class Manager:
         if webhooks is not None:
             self._groups[Group.WEBHOOKS].add(webhooks)
         if isinstance(metrics, RuntimeMetrics):
-            follow_caches(metrics, self._caches_by_name, clock=self._clock)
-
-    def _caches_by_name(self) -> dict[str, Cache]:
-        return {name or "default": cluster.cache for name, cluster in self._clusters.items()}
+            follow_caches(metrics, self._fleet.caches_by_name, clock=self._clock)
 
     def _make_recorders(self, given: Recorder | RecorderSource | None) -> Recorder | RecorderSource:
         if given is not None:
@@ -234,7 +230,7 @@ class Manager:
     @property
     def clusters(self) -> Mapping[str, Cluster]:
         """All clusters by name; the manager's own has the empty name."""
-        return dict(self._clusters)
+        return dict(self._fleet.clusters)
 
     @property
     def is_started(self) -> bool:
@@ -296,7 +292,7 @@ class Manager:
                 workers=self._workers_for(controller),
             )
         )
-        for cluster in self._clusters.values():
+        for cluster in self._fleet:
             controller.engage(cluster.name, cluster.client, cluster.cache)
         if not controller.needs_leader_election:
             self._groups[Group.OTHERS].add(controller)
@@ -333,9 +329,7 @@ class Manager:
 
     def add_provider(self, provider: ClusterProvider) -> None:
         """Serve the clusters a provider finds, with every controller."""
-        self._providers.append(provider)
-        if self._tasks is not None:
-            self._spawn(self._follow_provider(provider), "cluster provider")
+        self._fleet.add_provider(provider)
 
     def add_rules(self, *rules: Rule) -> None:
         """Declare permissions that no controller declares, such as what webhooks read."""
@@ -356,7 +350,7 @@ class Manager:
         """Controllers and caches."""
         return ManagerStatistics(
             controllers=tuple(each.statistics() for each in self._controllers.values()),
-            caches={name: cluster.cache.statistics() for name, cluster in self._clusters.items()},
+            caches={name: cluster.cache.statistics() for name, cluster in self._fleet.clusters.items()},
             is_leading=self._leadership.is_leading,
         )
 
@@ -365,7 +359,7 @@ class Manager:
 
         ``until`` is a loop time; ``None`` ignores delayed keys altogether.
         """
-        for cluster in self._clusters.values():
+        for cluster in self._fleet:
             if any(each.queued or each.handling for each in cluster.cache.statistics().informers):
                 return False
         for controller in self._controllers.values():
@@ -446,13 +440,11 @@ class Manager:
             await self._unless_stopped(groups[group].wait_serving())
         if self.options.check_permissions:
             self._spawn(self._check_permissions(), "permission check")
-        for cluster in self._clusters.values():
-            self._start_cache(cluster)
+        self._fleet.start_caches()
         groups[Group.CACHES].start()
-        await self._unless_stopped(self._wait_settled())
+        await self._unless_stopped(self._fleet.wait_settled(self.options.cache_settle_timeout))
         groups[Group.OTHERS].start()
-        for provider in self._providers:
-            self._spawn(self._follow_provider(provider), "cluster provider")
+        self._fleet.follow_providers()
         groups[Group.WARMUP].start()
         for runnable in groups[Group.WARMUP].runnables:
             if isinstance(runnable, Controller):
@@ -486,63 +478,19 @@ class Manager:
         if not tasks[0].cancelled():
             tasks[0].result()
 
-    async def _wait_settled(self) -> None:
-        """Wait until every informer is synced, or blocked by something that waiting does not cure."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self.options.cache_settle_timeout):
-                while not all(
-                    informer.has_synced or informer.health.is_blocked
-                    for cluster in self._clusters.values()
-                    for informer in cluster.cache.informers
-                ):
-                    await self._clock.sleep(_SETTLE_PERIOD)
-
     async def _campaign(self) -> None:
         try:
             await self._leadership.campaign()
         except Exception as error:  # noqa: BLE001  supervision point: the manager decides
             self._fail(error)
 
-    def _start_cache(self, cluster: Cluster) -> None:
-        self._cluster_tasks[cluster.name] = self._spawn(
-            self._run_cache(cluster), f"cache {cluster.name}".strip()
-        )
-
-    async def _run_cache(self, cluster: Cluster) -> None:
-        try:
-            await cluster.run()
-        except Exception as error:  # noqa: BLE001  supervision point: the manager decides
-            self._fail(error)
-
-    async def _follow_provider(self, provider: ClusterProvider) -> None:
-        async for change, cluster in provider.events():
-            if change == "engaged":
-                await self.engage(cluster)
-            else:
-                await self.disengage(cluster.name)
-
     async def engage(self, cluster: Cluster) -> None:
         """Serve one more cluster with every controller."""
-        if cluster.name in self._clusters:
-            raise ConfigError(f"cluster {cluster.name!r} is already engaged")
-        self._clusters[cluster.name] = cluster
-        if self._tasks is not None:
-            self._start_cache(cluster)
-        for controller in self._controllers.values():
-            controller.engage(cluster.name, cluster.client, cluster.cache)
+        await self._fleet.engage(cluster)
 
     async def disengage(self, name: str) -> None:
         """Stop serving a cluster; its queued keys are dropped, its cache ends."""
-        cluster = self._clusters.pop(name, None)
-        if cluster is None:
-            return
-        for controller in self._controllers.values():
-            await controller.disengage(name)
-        task = self._cluster_tasks.pop(name, None)
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-        await cluster.aclose()
+        await self._fleet.disengage(name)
 
     async def _stop(self, election: "asyncio.Task[None] | None") -> list[str]:
         self._is_stopping = True
@@ -554,10 +502,7 @@ class Manager:
         self._groups[Group.WARMUP].request_stop()
         for group in (Group.OTHERS, Group.LEADER, Group.WARMUP):
             late += await self._stop_group(group, deadline)
-        for task in self._cluster_tasks.values():
-            task.cancel()
-        if self._cluster_tasks:
-            await asyncio.wait(self._cluster_tasks.values())
+        await self._fleet.stop_caches()
         for group in (Group.CACHES, Group.WEBHOOKS, Group.SERVERS):
             late += await self._stop_group(group, deadline)
         if election is not None:

@@ -423,3 +423,25 @@ def test_yaml_quotes_what_go_would_read_as_something_else(text: str, line: str) 
 
 def test_yaml_ends_without_a_mark() -> None:
     assert to_yaml({"k": "a\n\n"}) == b"k: |+\n  a\n\n"
+
+
+def test_a_list_as_yaml_is_the_list_as_json() -> None:
+    """Made item by item of stored text, unless a key is too long for that; of a custom kind, and empty."""
+
+    async def scenario(api: Api) -> None:
+        async def both(path: str) -> tuple[bytes, Any]:
+            _, _, text = await api._server.exchange("GET", path, "", [("Accept", "application/yaml")], b"")
+            return text, (await api.call("GET", path))[1]
+
+        for number in range(3):
+            data = {"a": "1", "plain": "text", "lines": "one\ntwo\n"}
+            await api.call("POST", CONFIGMAPS, {"metadata": {"name": f"c{number}"}, "data": data})
+        for path in (CONFIGMAPS, PODS, f"{CONFIGMAPS}/c1", CRDS):
+            text, document = await both(path)
+            assert text == to_yaml(document)
+        long = {"x" * 200: "y"}
+        await api.call("POST", CONFIGMAPS, {"metadata": {"name": "long"}, "data": long})
+        text, document = await both(CONFIGMAPS)
+        assert text == to_yaml(document)
+
+    run(scenario)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import DynamicObject, to_dict
-from quarterdeck.api.k8s import Endpoints, EndpointSlice, Service
-from quarterdeck.client import Client
+from quarterdeck.api.k8s import Endpoints, EndpointSlice, Pod, Service
+from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.workload import Workloads
@@ -187,3 +187,47 @@ async def test_endpoints_that_do_not_want_to_be_mirrored_are_not(client: Client)
     await client.create(service("other"))
     await until(client, Endpoints, lambda _: True, name="other")
     assert not await slices(client)
+
+
+async def test_pods_and_services_find_each_other_whichever_changes(client: Client) -> None:
+    """Services that name the same labels, one that names more; a pod and a Service change their mind."""
+
+    async def selected(name: str) -> set[str]:
+        subsets = (await client.get(Endpoints, name, NAMESPACE)).subsets
+        addresses = [each for one in subsets for each in (*one.addresses, *one.not_ready_addresses)]
+        return {each.target_ref.name for each in addresses if each.target_ref is not None}
+
+    async def wait_for(**expected: set[str]) -> None:
+        async def probe() -> bool:
+            return {name: await selected(name) for name in expected} == expected
+
+        assert await eventually(probe, timeout=120)
+
+    for name, selector in (
+        ("red", {"team": "red"}),
+        ("blue", {"team": "blue"}),
+        ("web", {"team": "red", "tier": "web"}),
+    ):
+        await client.create(service(name, selector=selector))
+    for name, labels in (
+        ("a", {"team": "red"}),
+        ("b", {"team": "red", "tier": "web"}),
+        ("c", {"tier": "web"}),
+    ):
+        await client.create(
+            DynamicObject(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels},
+                    "spec": {"containers": [{"name": "c", "image": "i"}]},
+                }
+            )
+        )
+    await wait_for(red={"a", "b"}, blue=set(), web={"b"})
+    pod = await client.get(Pod, "b", NAMESPACE)
+    await client.patch(pod, MergePatch({"metadata": {"labels": {"team": "blue"}}}))
+    await wait_for(red={"a"}, blue={"b"}, web=set())
+    found = await client.get(Service, "web", NAMESPACE)
+    await client.patch(found, MergePatch({"spec": {"selector": {"team": None}}}))
+    await wait_for(red={"a"}, blue={"b"}, web={"b", "c"})

@@ -316,6 +316,22 @@ async def test_a_single_job_can_be_restarted_alone(client: Client) -> None:
     assert before["js-w-1"].metadata.uid == (await jobs(client)).get("js-w-1", before["js-w-1"]).metadata.uid
 
 
+async def test_a_single_restart_that_is_not_limited_leaves_no_count(client: Client) -> None:
+    rules = [{"action": "RestartJobAndIgnoreMaxRestarts"}]
+    await client.create(
+        jobset(
+            part("w", job={"backoffLimit": 0}, annotations=behaving(run_seconds=40)),
+            failurePolicy={"maxRestarts": 0, "rules": rules},
+        )
+    )
+    await asyncio.sleep(2)
+    [pod] = await pods_of(client, "js-w-0")
+    await client.patch(pod, MergePatch({"metadata": {"annotations": behaving(exit_code=1, run_seconds=0)}}))
+    await asyncio.sleep(10)
+    [status] = (await read(client)).status.replicated_jobs_status
+    assert (status.job_restarts, status.job_restarts_count_towards_max) == ((1,), ())
+
+
 async def test_with_blocking_recreation_nothing_starts_before_all_is_gone(client: Client) -> None:
     slow_to_stop = behaving(run_seconds="forever", stop_seconds=20)
     await client.create(

@@ -21,7 +21,15 @@ from typing import Any, Final, NoReturn
 from quarterdeck.cluster.agent.shim.linux import MS_PRIVATE, MS_REC, detach, mount, unshare
 from quarterdeck.cluster.agent.shim.order import Bundle, Launch
 
-__all__ = ["end_entered", "enter_bundle", "join_cgroups", "make_bundle", "remove_bundle", "start_bundle"]
+__all__ = [
+    "end_entered",
+    "enter_bundle",
+    "entered_code",
+    "join_cgroups",
+    "make_bundle",
+    "remove_bundle",
+    "start_bundle",
+]
 
 _CONFIG: Final = "config.json"
 _PIDS: Final = "entered"
@@ -103,6 +111,16 @@ def enter_bundle(folder: Path, launch: Launch, command: list[str], *, tty: bool)
     words = ["exec", "--process", str(file), "--pid-file", str(folder / _PIDS / str(me))]
     argv = [*_start_of(folder, _bundle(launch)), *words, _bundle(launch).identity]
     os.execv(argv[0], argv)  # noqa: S606  that is what it is for
+
+
+def entered_code(folder: Path, runner: int, code: int) -> int:
+    """What a program that was entered ended with, if the runtime that ran it ended with ``code``.
+
+    One that could not be started has the code that a shell would tell.
+    """
+    if code == 0 or (folder / _PIDS / str(runner)).exists():
+        return code
+    return 127 if _number_of(_last_error(folder)) == 2 else 126
 
 
 def end_entered(folder: Path, runner: int) -> None:

@@ -27,7 +27,16 @@ from quarterdeck.cluster.agent.shim.linux import (
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.shim.root import enter_root
 
-__all__ = ["STARTED", "become_user", "code_of", "end_children", "find_program", "run_inside", "start_program"]
+__all__ = [
+    "STARTED",
+    "become_user",
+    "children",
+    "code_of",
+    "end_children",
+    "find_program",
+    "run_inside",
+    "start_program",
+]
 
 STARTED: Final = b"started"
 _KEPT: Final = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
@@ -180,7 +189,7 @@ def code_of(status: int) -> tuple[int, int]:
 def end_children() -> None:
     """End every descendant; those of them that lose their parent become our children, so none escapes."""
     while True:
-        for child in _children():
+        for child in children():
             with suppress(ProcessLookupError):
                 os.kill(child, signal.SIGKILL)
         try:
@@ -189,7 +198,7 @@ def end_children() -> None:
             return
 
 
-def _children() -> list[int]:
+def children() -> list[int]:
     me = os.getpid()
     try:
         return [int(each) for each in Path(f"/proc/{me}/task/{me}/children").read_text().split()]

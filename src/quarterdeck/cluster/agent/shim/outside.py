@@ -16,9 +16,15 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 from quarterdeck.cluster.agent.shim import attach
-from quarterdeck.cluster.agent.shim.bundle import end_entered, make_bundle, remove_bundle, start_bundle
+from quarterdeck.cluster.agent.shim.bundle import (
+    end_entered,
+    entered_code,
+    make_bundle,
+    remove_bundle,
+    start_bundle,
+)
 from quarterdeck.cluster.agent.shim.enter import start_entering
-from quarterdeck.cluster.agent.shim.inside import STARTED, code_of, end_children, run_inside
+from quarterdeck.cluster.agent.shim.inside import STARTED, children, code_of, end_children, run_inside
 from quarterdeck.cluster.agent.shim.linux import set_child_subreaper, unshare
 from quarterdeck.cluster.agent.shim.order import (
     EXIT,
@@ -100,6 +106,7 @@ class _Shim:
         self._terminal = -1
         self._report = b""
         self._init = 0
+        self._child_ended = -1
         self._runners: Final[dict[int, attach.Client]] = {}
         """Who waits for the program behind a descriptor of its process."""
 
@@ -222,6 +229,8 @@ class _Shim:
         for descriptor in (*self._outputs, reported, end):
             select.register(descriptor, selectors.EVENT_READ)
         select.register(listener, selectors.EVENT_READ)
+        if self._launch.bundle is not None:
+            self._watch_children()
         deadline: float | None = None
         while deadline is None or (self._outputs and time.monotonic() < deadline):
             for key, _ in select.select(None if deadline is None else 0.1):
@@ -231,6 +240,8 @@ class _Shim:
                     self._reap(init)
                 elif key.fd == reported:
                     self._take_report(reported)
+                elif key.fd == self._child_ended:
+                    self._reap_orphans(init)
                 elif key.fileobj is listener:
                     self._accept(listener)
                 elif key.fd in self._runners:
@@ -241,6 +252,26 @@ class _Shim:
                     self._write_input()
                 else:
                     self._take_output(key.fd)
+
+    def _watch_children(self) -> None:
+        """Hear of processes that end: the OCI runtime leaves some to us, and the container's first process
+        cannot end as long as one of them is not reaped."""
+        self._child_ended, telling = os.pipe()
+        os.set_blocking(self._child_ended, False)
+        os.set_blocking(telling, False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.set_wakeup_fd(telling, warn_on_full_buffer=False)
+        self._selector.register(self._child_ended, selectors.EVENT_READ)
+        os.write(telling, b"\0")  # one may have ended already
+
+    def _reap_orphans(self, init: int) -> None:
+        with suppress(BlockingIOError):
+            os.read(self._child_ended, _CHUNK)
+        known = {init, *(client.runner for client in self._runners.values())}
+        for child in children():
+            if child not in known:
+                with suppress(ChildProcessError):
+                    os.waitpid(child, os.WNOHANG)
 
     def _reap(self, init: int) -> None:
         _, status = os.waitpid(init, 0)
@@ -322,6 +353,7 @@ class _Shim:
         os.close(watched)
         code, _ = code_of(os.waitpid(client.runner, 0)[1])
         if self._launch.bundle is not None:
+            code = entered_code(self._folder, client.runner, code)
             end_entered(self._folder, client.runner)
         client.runner = 0
         if client in self._clients:

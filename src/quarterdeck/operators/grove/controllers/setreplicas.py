@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from quarterdeck.api import Key, UnsetType
 from quarterdeck.client import Backoff, MergePatch, retry_on_conflict
@@ -35,6 +36,7 @@ from .shared import Hashes, SharedState
 
 __all__ = ["SetReplicas", "termination_delay"]
 
+C = TypeVar("C", PodClique, PodCliqueScalingGroup)
 _RETRY: Final = Backoff(steps=5, base=0.02, factor=2.0, jitter=0.1)
 
 
@@ -42,6 +44,14 @@ def termination_delay(pcs: PodCliqueSet) -> float:
     """Seconds for which a minimum may be missed."""
     delay = pcs.spec.template.termination_delay
     return (TERMINATION_DELAY if isinstance(delay, UnsetType) else delay).seconds
+
+
+def _by_replica(children: Iterable[C]) -> defaultdict[int, list[C]]:
+    """The children of a set by the replica that they belong to."""
+    found: defaultdict[int, list[C]] = defaultdict(list)
+    for child in children:
+        found[set_index_of(child.metadata.labels)].append(child)
+    return found
 
 
 class SetReplicas:
@@ -59,17 +69,17 @@ class SetReplicas:
             if pclq.metadata.labels.get(names.MANAGED_BY) == names.OPERATOR
         ]
         groups = list(ctx.index(PodCliqueScalingGroup, controlled_by(pcs)))
+        groups_of, cliques_of = _by_replica(groups), _by_replica(cliques)
         verdicts: dict[int, ReplicaTermination] = {}
         for replica in range(pcs.spec.replicas):
-            own_groups = [pcsg for pcsg in groups if set_index_of(pcsg.metadata.labels) == replica]
-            own = [pclq for pclq in cliques if set_index_of(pclq.metadata.labels) == replica]
+            own_groups, own = groups_of[replica], cliques_of[replica]
             verdicts[replica] = verdict = self._judge(pcs, replica, own_groups, own)
             if verdict.is_due:
                 with step("ERR_GANG_TERMINATION", f"failed to terminate replica {replica}", "Delete"):
                     await self._terminate(ctx, replica, own_groups, own)
             elif verdict.wait is not None:
                 sweep.come_back(min(names.RETRY, verdict.wait), "a minimum is missed")
-        await self._update(ctx, hashes, verdicts, cliques, groups)
+        await self._update(ctx, hashes, verdicts, cliques_of, groups_of)
 
     def _judge(
         self,
@@ -122,21 +132,21 @@ class SetReplicas:
         ctx: Context[PodCliqueSet],
         hashes: Hashes,
         verdicts: Mapping[int, ReplicaTermination],
-        cliques: list[PodClique],
-        groups: list[PodCliqueScalingGroup],
+        cliques: defaultdict[int, list[PodClique]],
+        groups: defaultdict[int, list[PodCliqueScalingGroup]],
     ) -> None:
         pcs = ctx.obj
         progress = pcs.status.update_progress
         if isinstance(progress, UnsetType) or not is_updating(progress):
             return
         if is_on_delete(pcs.spec.update_strategy):
-            if not all(_has_new_template(pclq, hashes) for pclq in cliques):
+            if not all(_has_new_template(pclq, hashes) for own in cliques.values() for pclq in own):
                 return  # a pod that is deleted now would come back as it was
             # The pods are up to the user, also those that another strategy has begun to replace.
             after = progress.evolve(update_ended_at=ctx.now(), currently_updating=())
         else:
             states = [
-                _replica_state(pcs, replica, hashes, verdicts[replica], cliques, groups)
+                _replica_state(pcs, replica, hashes, verdicts[replica], cliques[replica], groups[replica])
                 for replica in range(pcs.spec.replicas)
             ]
             after = next_progress(progress, states, ctx.now())
@@ -168,8 +178,7 @@ def _replica_state(
     cliques: list[PodClique],
     groups: list[PodCliqueScalingGroup],
 ) -> ReplicaState:
-    own = [pclq for pclq in cliques if set_index_of(pclq.metadata.labels) == replica]
-    by_name = {pclq.metadata.name: pclq for pclq in own if not pclq.metadata.is_deleting}
+    by_name = {pclq.metadata.name: pclq for pclq in cliques if not pclq.metadata.is_deleting}
     groups_by_name = {pcsg.metadata.name: pcsg for pcsg in groups}
     name, template = pcs.metadata.name, pcs.spec.template
     are_cliques_done = all(
@@ -187,7 +196,7 @@ def _replica_state(
     return ReplicaState(
         index=replica,
         is_done=are_cliques_done and are_groups_done,
-        scheduled_pods=sum(pclq.status.scheduled_replicas for pclq in own),
-        is_breached=any(breached_since(pclq.status.conditions) is not None for pclq in own),
+        scheduled_pods=sum(pclq.status.scheduled_replicas for pclq in cliques),
+        is_breached=any(breached_since(pclq.status.conditions) is not None for pclq in cliques),
         is_doomed=verdict.is_due,
     )

@@ -149,7 +149,9 @@ def _restart_one(jobset: JobSet, status: JobSetStatus, job: Job, *, counts: bool
             return each
         size, index = wanted.get(parent, 0), job_index(job)
         each = each.evolve(job_restarts=_raised(each.job_restarts, size, index, 1))
-        limited = _raised(each.job_restarts_count_towards_max, size, index, 1 if counts else 0)
+        if not counts:
+            return each
+        limited = _raised(each.job_restarts_count_towards_max, size, index, 1)
         return each.evolve(job_restarts_count_towards_max=limited)
 
     return status.evolve(replicated_jobs_status=tuple(map(counted, status.replicated_jobs_status)))

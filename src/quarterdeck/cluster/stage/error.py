@@ -1,0 +1,9 @@
+"""What is wrong with a Stage."""
+
+from quarterdeck.errors import QuarterdeckError
+
+__all__ = ["StageError"]
+
+
+class StageError(QuarterdeckError):
+    """A Stage asks for something that is not there, or makes no sense."""
