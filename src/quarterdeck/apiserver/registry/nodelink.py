@@ -89,7 +89,7 @@ class NodeLink:
         path = "/" + "/".join(quote(part, safe="") for part in parts) + (rest or "/")
         lines = [f"{request.method} {path}{f'?{request.raw_query}' if request.raw_query else ''} HTTP/1.1"]
         lines += ["Host: node", f"Content-Length: {len(request.body)}"]
-        lines += [f"{name}: {value}" for name, value in request.header_items() if name not in _NOT_FOR_PODS]
+        lines += [f"{name}: {value}" for name, value in request.header_items() if _is_for_pods(name)]
         data = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + request.body
         try:
             answer = await connection.exchange(data, _HEAD_SECONDS)
@@ -142,6 +142,10 @@ class NodeLink:
 
         kept = [(name, value) for name, value in headers if name.lower() not in ("date", "content-length")]
         return Response(101, headers=kept, takeover=talk)
+
+
+def _is_for_pods(name: str) -> bool:
+    return name not in _NOT_FOR_PODS and not name.startswith("impersonate-")
 
 
 def _is_passed_on(name: str) -> bool:
