@@ -21,6 +21,7 @@ from quarterdeck.api.k8s import ConfigMap, Pod, PodStatus, Secret, Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
+from quarterdeck.cluster.agent.envfile import read_variables
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
@@ -344,7 +345,19 @@ class PodWorker:
             await self._references(container),
             service_environment(services, addresses),
             self._tools.allocatable(),
+            await asyncio.to_thread(self._file_keys, container),
         )
+
+    def _file_keys(self, container: AnyContainer) -> dict[tuple[str, str, str], str | None]:
+        """What a container's variables refer to in files of volumes. Blocking."""
+        made: dict[tuple[str, str, str], str | None] = {}
+        for variable in container.env:
+            reference = variable.value_from.file_key_ref if variable.value_from else None
+            if reference:
+                volume = self._volumes.path(reference.volume_name)
+                found = read_variables(volume, reference.path)
+                made[reference.volume_name, reference.path, reference.key] = found.get(reference.key)
+        return made
 
     async def _references(self, container: AnyContainer) -> References:
         """The objects that a container's variables name."""
