@@ -52,6 +52,7 @@ def _image(folder: Path) -> Path:
         "httpd",
         "sleep",
         "touch",
+        "true",
         "hostname",
         "mount",
         "grep",
