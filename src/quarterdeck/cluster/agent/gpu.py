@@ -5,6 +5,7 @@ They are written down in the pod's folder, so that another agent knows them, too
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Final
 
@@ -17,6 +18,7 @@ __all__ = ["RESOURCE", "free_devices", "give_back", "gpu_variables", "take_devic
 
 RESOURCE: Final = "nvidia.com/gpu"
 _FILE: Final = "gpus.json"
+_taking: Final = threading.Lock()
 Devices = dict[str, tuple[int, ...]]
 """Numbers of GPUs by container."""
 
@@ -33,23 +35,18 @@ def take_devices(
 
     Raises ``ContainerConfigError`` if there are too few; the scheduler counts, so that is a matter of time.
     """
-    own = _read(folder)
-    if len(own.get(container, ())) == wanted:
+    with _taking:  # several pods may ask at once, in threads
+        own = _read(folder)
+        if len(own.get(container, ())) == wanted:
+            return own[container]
+        held = [_read(each) for each in others if each.uid != folder.uid]
+        held.append({name: devices for name, devices in own.items() if name != container})
+        free = free_devices(count, (one for each in held for devices in each.values() for one in devices))
+        if len(free) < wanted:
+            raise ContainerConfigError(f"container {container} wants {wanted} GPUs, and {len(free)} are free")
+        own[container] = tuple(free[:wanted])
+        write_whole(folder.path / _FILE, msgspec.json.encode(own))
         return own[container]
-    taken = [
-        device
-        for each in others
-        if each.uid != folder.uid
-        for held in _read(each).values()
-        for device in held
-    ]
-    taken += [device for name, held in own.items() if name != container for device in held]
-    free = free_devices(count, taken)
-    if len(free) < wanted:
-        raise ContainerConfigError(f"container {container} wants {wanted} GPUs, and {len(free)} are free")
-    own[container] = tuple(free[:wanted])
-    write_whole(folder.path / _FILE, msgspec.json.encode(own))
-    return own[container]
 
 
 def give_back(folder: PodFolder) -> None:
