@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import struct
 import subprocess
 import sys
@@ -51,6 +52,7 @@ def _image(folder: Path) -> Path:
         "httpd",
         "sleep",
         "touch",
+        "true",
         "hostname",
         "mount",
         "grep",
@@ -218,3 +220,22 @@ def test_a_signal_reaches_the_first_process_alone(space: Space) -> None:
     space.kubectl("delete", "pod", "told", "--grace-period=30")
     out, _ = following.communicate(timeout=30)
     assert out == "up\ntold\n"
+
+
+def test_an_agent_that_is_killed_finds_containers_and_network_again(space: Space) -> None:
+    script = "echo begun; hostname > /tmp/index.html; exec httpd -f -p 80 -h /tmp"
+    _pod(space, "kept", "sh", "-c", script, policy="Always", container={"securityContext": {"runAsUser": 0}})
+    before = space.phase("kept", "Running")["status"]
+    killed = space.cluster.agent()
+    os.kill(killed, signal.SIGKILL)
+    space.until("kept", lambda _: space.cluster.agent() not in (0, killed))
+    space.until("kept", lambda _: space.run("exec", "kept", "--", "true").returncode == 0)
+    _pod(space, "after", "sh", "-c", f"until wget -qO- http://{before['podIP']}; do sleep 0.2; done")
+    space.phase("after", "Succeeded")
+    assert space.logs("after") == "kept\n"
+    assert space.logs("kept") == "begun\n"
+    [status] = space.get("kept")["status"]["containerStatuses"]
+    assert (status["restartCount"], status["containerID"]) == (
+        0,
+        before["containerStatuses"][0]["containerID"],
+    )

@@ -278,3 +278,23 @@ def test_a_debug_container_joins(space: Space) -> None:
     space.run("debug", "seen", "--image=none", "-c", "look", "--", "echo", "from inside")
     space.until("seen", lambda pod: "terminated" in state(pod, kind="ephemeralContainerStatuses"))
     assert space.logs("seen", "-c", "look").strip() == "from inside"
+
+
+def test_variables_come_from_files_that_an_init_container_left(space: Space) -> None:
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    init = {
+        "name": "writer",
+        "image": "none",
+        "command": ["sh", "-c", "echo COLOUR=blue > /shared/vars"],
+        "volumeMounts": mounts,
+    }
+    reference = {"fileKeyRef": {"volumeName": "shared", "path": "vars", "key": "COLOUR"}}
+    space.pod(
+        "files",
+        "echo $COLOUR",
+        initContainers=[init],
+        container={"env": [{"name": "COLOUR", "valueFrom": reference}]},
+        volumes=[{"name": "shared", "emptyDir": {}}],
+    )
+    space.phase("files", "Succeeded")
+    assert space.logs("files") == "blue\n"

@@ -83,6 +83,47 @@ def test_the_kubeflow_sdk_trains_a_function_on_two_nodes(workshop: LocalCluster)
         assert f"process {rank} of 2: sum [3.0, 3.0, 3.0, 3.0]" in done.stdout
 
 
+FAILING = """
+from kubeflow.trainer import CustomTrainer, TrainerClient
+
+def fail():
+    raise SystemExit(23)
+
+client = TrainerClient()
+name = client.train(runtime="once", trainer=CustomTrainer(func=fail, num_nodes=1))
+try:
+    client.wait_for_job_status(name, status={"Failed"}, polling_interval=1, timeout=120)
+except RuntimeError as error:  # it tells of the failure so
+    print(error)
+print(name, client.get_job(name).status)
+"""
+
+
+def test_a_function_that_fails_makes_the_train_job_fail_with_its_code(workshop: LocalCluster) -> None:
+    if subprocess.run([SDK_PYTHON, "-c", "import kubeflow.trainer"], capture_output=True).returncode != 0:
+        pytest.skip(f"{SDK_PYTHON} has no kubeflow; QUARTERDECK_SDK_PYTHON names one that has")
+    runtime = yaml.safe_load((EXAMPLES / "1-runtime.yaml").read_text())
+    runtime["metadata"]["name"] = "once"
+    job = runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
+    job["backoffLimit"] = 0
+    job["template"]["spec"]["restartPolicy"] = "Never"  # a pod that would be restarted goes with its Job
+    workshop.kubectl("apply", "-f", "-", input=yaml.safe_dump(runtime))
+    program = workshop.folder / "failing.py"  # a function's source must be in a file
+    program.write_text(FAILING)
+    environment = {**os.environ, "KUBECONFIG": str(workshop.kubeconfig)}
+    done = subprocess.run(
+        [SDK_PYTHON, str(program)], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    name, state = done.stdout.splitlines()[-1].split()
+    assert state == "Failed"
+    found = pods(workshop, "-l", f"jobset.sigs.k8s.io/jobset-name={name}")
+    ends = [each["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for each in found]
+    assert ends
+    assert set(ends) == {23}
+    workshop.kubectl("delete", "trainjob", name, "--timeout=60s")
+
+
 def clique(name: str, replicas: int, script: str, **more: Any) -> dict[str, Any]:
     container = {
         "name": "main",

@@ -42,3 +42,11 @@ def test_specs_of_workloads_are_none_of_the_apis() -> None:
     chosen = suite.workload_specs()
     assert len(chosen) >= 134
     assert not set(chosen) & set(suite.reference())
+
+
+def test_every_spec_that_needs_containers_has_an_outcome_and_failures_a_reason() -> None:
+    specs = json.loads(suite.CONTAINERS.read_text())["specs"]
+    assert len(specs) == len({each["spec"] for each in specs})
+    assert all((each["ours"] == "passed") != ("why" in each) for each in specs)
+    assert suite.container_specs() == [each["spec"] for each in specs if each["ours"] == "passed"]
+    assert not set(suite.container_specs()) & set(suite.reference())

@@ -5,8 +5,8 @@
     worker, hand   one pod; one container of it
     plan, status   what is to be done next, and what a kubelet would report; view is what both look at. Pure
     backoff, environment, hosts, image, launch, payload, probe   rules, pure
-    cgroup         resource limits where they can be had
-    folder, log    what is on disk
+    cgroup, gpu    resource limits and devices where they can be had
+    folder, log, envfile   what is on disk
     volume, handler, grpchealth, pipe   doing things
     container      containers by their folders; shim is the program beside each
     runtime        what a way to run containers must do; process and oci are the two there are

@@ -19,15 +19,24 @@ from typing import Final, Literal
 from quarterdeck.api import Quantity, Time, value_or
 from quarterdeck.api.k8s import ConfigMap, Pod, PodStatus, Secret, Service
 from quarterdeck.client import Client
+from quarterdeck.cluster.agent import gpu
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
+from quarterdeck.cluster.agent.envfile import read_variables
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
     container_environment,
     service_environment,
 )
-from quarterdeck.cluster.agent.folder import PodFolder, PodRecord, folder_size, remove_tree, write_whole
+from quarterdeck.cluster.agent.folder import (
+    PodFolder,
+    PodRecord,
+    folder_size,
+    pod_folders,
+    remove_tree,
+    write_whole,
+)
 from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
 from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
 from quarterdeck.cluster.agent.launch import UnknownImage
@@ -342,9 +351,34 @@ class PodWorker:
             pod,
             container,
             await self._references(container),
-            service_environment(services, addresses),
+            service_environment(services, addresses) | await asyncio.to_thread(self._gpus, container),
             self._tools.allocatable(),
+            await asyncio.to_thread(self._file_keys, container),
         )
+
+    def _gpus(self, container: AnyContainer) -> dict[str, str]:
+        """The variables that give a container its GPUs; nothing where there are none. Blocking."""
+        installed = self._tools.allocatable().get(gpu.RESOURCE)
+        if installed is None:
+            return {}
+        wanted = container.resources.limits.get(gpu.RESOURCE)
+        if wanted is None:
+            return gpu.gpu_variables(())
+        others = pod_folders(self._tools.directory)
+        return gpu.gpu_variables(
+            gpu.take_devices(self.folder, container.name, wanted.value, count=installed.value, others=others)
+        )
+
+    def _file_keys(self, container: AnyContainer) -> dict[tuple[str, str, str], str | None]:
+        """What a container's variables refer to in files of volumes. Blocking."""
+        made: dict[tuple[str, str, str], str | None] = {}
+        for variable in container.env:
+            reference = variable.value_from.file_key_ref if variable.value_from else None
+            if reference:
+                volume = self._volumes.path(reference.volume_name)
+                found = read_variables(volume, reference.path)
+                made[reference.volume_name, reference.path, reference.key] = found.get(reference.key)
+        return made
 
     async def _references(self, container: AnyContainer) -> References:
         """The objects that a container's variables name."""
@@ -381,6 +415,7 @@ class PodWorker:
         """The pod's work is done: end what still runs beside it."""
         if sight.all_ended(self._everything()):
             self._release()
+            await asyncio.to_thread(gpu.give_back, self.folder)
             return self._status(sight), math.inf
         self._begin_stop(float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE)))
         return self._status(sight), math.inf
@@ -392,6 +427,7 @@ class PodWorker:
             self._begin_stop(self._grace(now))
         else:
             self._release()
+            await asyncio.to_thread(gpu.give_back, self.folder)
         return self._status(sight), math.inf
 
     def _grace(self, now: float) -> float:
