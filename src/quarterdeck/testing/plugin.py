@@ -34,7 +34,7 @@ from quarterdeck.testing.recorder import EventLog
 FIXTURES: Final = frozenset({"cluster", "manager", "client", "recorder", "clock"})
 REAL_LIMIT: Final = 60.0
 WORK_LIMIT: Final = 60.0
-"""Seconds of CPU time after which a test on virtual time counts as hung."""
+"""Seconds of the processor's time after which a test on virtual time counts as endless."""
 
 
 class Run:

@@ -271,6 +271,6 @@ def test_a_test_that_works_without_end_is_stopped_however_busy_the_machine_is() 
         left = asyncio.all_tasks(loop)
         for task in left:
             task.cancel()
-        loop.deadline = float("inf")
+        loop.work_deadline = float("inf")
         loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         loop.close()
