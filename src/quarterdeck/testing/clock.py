@@ -92,7 +92,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         """``work_limit``: seconds of the processor's time, which a busy machine does not shorten, after which
         ``Endless`` is raised."""
         self._virtual = _START
-        self.work_deadline: Final = thread_time() + work_limit
+        self.work_deadline = thread_time() + work_limit
         self.patience = patience
         """Seconds of real time that sockets get before the clock jumps."""
         self._busy = 0

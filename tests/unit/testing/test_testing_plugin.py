@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import Callable
 
 import pytest
+
+from quarterdeck.testing import Endless, VirtualLoop
 
 pytest_plugins = ("pytester",)
 
@@ -251,3 +255,22 @@ def test_the_tests_of_the_documentation_pass(outcome: Outcome) -> None:
     assert len(tests) == 3
     files = {f"test_page_{number}": block for number, block in enumerate(tests)}
     outcome("", "--strict-markers", **files).assert_outcomes(passed=7)
+
+
+def test_a_test_that_works_without_end_is_stopped_however_busy_the_machine_is() -> None:
+    loop = VirtualLoop(work_limit=0.2)
+
+    async def spin() -> None:
+        for second in itertools.count():
+            await asyncio.sleep(second)
+
+    try:
+        with pytest.raises(Endless, match="still going on after"):
+            loop.run_until_complete(spin())
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.work_deadline = float("inf")
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()

@@ -13,7 +13,7 @@ from typing import Final
 
 from quarterdeck.api import value_or
 from quarterdeck.scheduler.model.node import NodeState
-from quarterdeck.scheduler.placement.affinity import Term, has_pod_affinity, resolve
+from quarterdeck.scheduler.placement.affinity import Term, resolve
 from quarterdeck.scheduler.snapshot import PodInfo
 
 __all__ = ["Neighbours"]
@@ -26,7 +26,7 @@ class Neighbours:
     """What pods would like of each other."""
 
     def __init__(self, pods: Iterable[PodInfo], namespaces: Mapping[str, Mapping[str, str]]) -> None:
-        """``pods`` are all, those with a node and those without."""
+        """``pods`` are all with affinity, those with a node and those without."""
         self._namespaces: Final = namespaces
         self._wishes: Final[dict[str, tuple[_Wish, ...]]] = {}
         self._owned: Final[dict[str, tuple[_Wish, ...]]] = {}
@@ -36,8 +36,6 @@ class Neighbours:
         self._held: Final[dict[Term, Counter[str]]] = defaultdict(Counter)
         """Weights of the wishes of those who have a node, by domain."""
         for pod in pods:
-            if not has_pod_affinity(pod):
-                continue
             wishes = _wishes(pod)
             self._wishes[pod.uid] = wishes
             self._owned[pod.uid] = (*wishes, *((1, each) for each in _demands(pod)))

@@ -85,11 +85,12 @@ class PlacementState:
         self._rankings: dict[tuple[Shape, tuple[str, ...]], list[_Ranking]] = {}
         self._refusals: dict[Shape, str] = {}
         known = list(pods)
-        self._affinities: Final = PodAffinities(known, namespaces)
-        self._claims: Final = claims if any(pod.claims for pod in known) else None
+        sociable = [pod for pod in known if has_pod_affinity(pod)]
+        self._affinities: Final = PodAffinities(sociable, namespaces)
+        self._claims: Final = claims
         self._limits: Final = limits
         self._predicates: Final = Predicates(self._affinities, self._claims)
-        self._neighbours: Final = Neighbours(known, namespaces)
+        self._neighbours: Final = Neighbours(sociable, namespaces)
         self._users: Final[dict[str, Task]] = {}
         """Pods that use claims for devices, by UID."""
         self._by_name: Final = {node.name: node for node in self.nodes}
@@ -272,20 +273,17 @@ class PlacementState:
 
     def _seat(self, pod: PodInfo, node: NodeState, hold: Hold) -> None:
         """A pod that has its node already, and devices."""
-        task = self._task(pod)
-        self._hold_node(task, node, hold, 1)
-        if self._claims is not None and task.shape.claims:
-            self._claims.seat(task.shape.claims, hold)
+        self._hold_node(pod, node, hold, 1)
+        if self._claims is not None and pod.claims:
+            self._claims.seat(self._task(pod).shape.claims, hold)
 
     def _hold(self, pod: PodInfo, node: NodeState, hold: Hold, sign: int = 1) -> None:
-        task = self._task(pod)
-        self._hold_node(task, node, hold, sign)
-        if self._claims is not None and task.shape.claims:
-            self._claims.hold(task, node, hold, sign)
+        self._hold_node(pod, node, hold, sign)
+        if self._claims is not None and pod.claims:
+            self._claims.hold(self._task(pod), node, hold, sign)
 
-    def _hold_node(self, task: Task, node: NodeState, hold: Hold, sign: int) -> None:
-        pod = task.info
-        node.hold(task.shape, (), hold, sign)
+    def _hold_node(self, pod: PodInfo, node: NodeState, hold: Hold, sign: int) -> None:
+        node.hold(self._shape(pod), (), hold, sign)
         if self._affinities.is_needed or has_pod_affinity(pod):
             self._affinities.hold(pod, node, hold, sign)
         if self._neighbours.is_needed:
@@ -302,7 +300,9 @@ class PlacementState:
         return known
 
     def _shape(self, pod: PodInfo) -> Shape:
-        key = (pod.request, pod.constraints, pod.namespace if pod.claims else "", pod.claims)
+        key: tuple[object, ...] = (pod.request, pod.constraints)
+        if pod.claims:
+            key = (*key, pod.namespace, pod.claims)
         shape = self._shapes.get(key)
         if shape is None:
             keys = [Key(pod.namespace, each.claim) for each in pod.claims]
