@@ -6,6 +6,7 @@ is that exactly one version is stored. The result is a plain dictionary with a d
 write it as YAML, apply it, or compare it with what is committed.
 """
 
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -106,6 +107,12 @@ def _check_versions(infos: list[ResourceInfo]) -> None:
         raise SchemaError(f"exactly one version must be stored, found {stored}", first.kind)
 
 
+@lru_cache(maxsize=128)
+def _schema_text(cls: type[Resource]) -> bytes:
+    """The schema of a class, which does not change; as text, because who gets it may edit it."""
+    return msgspec.json.encode(schema_of(cls))
+
+
 def _version(cls: type[Resource]) -> dict[str, Any]:
     info = cls.type_info
     version: dict[str, Any] = {"name": info.version, "served": info.served, "storage": info.storage}
@@ -114,7 +121,7 @@ def _version(cls: type[Resource]) -> dict[str, Any]:
         if isinstance(info.deprecated, str):
             version["deprecationWarning"] = info.deprecated
     try:
-        schema = schema_of(cls)
+        schema = msgspec.json.decode(_schema_text(cls))
     except SchemaError as error:
         raise SchemaError(error.detail, f"{info.kind} {info.version}: {error.path}") from error
     version["schema"] = {"openAPIV3Schema": schema}

@@ -20,13 +20,10 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
-
-import msgspec
 
 from quarterdeck.api import Key, Resource, crd
 from quarterdeck.api.manifest import load_documents
@@ -317,16 +314,10 @@ def _existing(which: bool | str | Path) -> Config | None:
     return Config.load() if which is True else Config.load(which)
 
 
-@lru_cache(maxsize=64)
-def _definition_of(kind: type[Resource]) -> bytes:
-    """The CustomResourceDefinition of a class; many tests begin with the same ones."""
-    return msgspec.json.encode(crd(kind))
-
-
 def documents_of(definition: Definition) -> list[dict[str, Any]]:
     """The manifests that a definition stands for."""
     if isinstance(definition, type):
-        return [msgspec.json.decode(_definition_of(definition))]
+        return [crd(definition)]
     if isinstance(definition, Mapping):
         return [dict(definition)]
     path = Path(definition)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -12,6 +11,7 @@ from quarterdeck.wire.fielderror import FieldError, forbidden, internal, invalid
 from . import gointernal, noderules, rules
 from .celrules import rule_errors
 from .defaultrules import default_errors
+from .digest import digest
 from .lenient import text
 from .structural import compile_schema
 
@@ -66,7 +66,7 @@ def schema_errors(raw: object, path: str, *, has_status: bool, options: Options 
     """
     if not isinstance(raw, dict):
         return []
-    key = _digest(raw), has_status, options
+    key = digest(raw), has_status, options
     if key in _sound:
         return []
     if rules.is_too_deep(raw):
@@ -80,14 +80,6 @@ def schema_errors(raw: object, path: str, *, has_status: bool, options: Options 
         if len(_sound) > _REMEMBERED:
             _sound.pop(next(iter(_sound)), None)
     return errors
-
-
-def _digest(raw: Json) -> bytes:
-    """What a schema is known by; empty for one with numbers or depths that cannot be written here."""
-    try:
-        return sha256(msgspec.json.encode(raw)).digest()
-    except (OverflowError, RecursionError, TypeError):
-        return b""
 
 
 def _errors(raw: Json, path: str, has_status: bool, options: Options) -> list[FieldError]:

@@ -21,6 +21,7 @@ from quarterdeck.wire.jsonvalue import deep_copy
 
 from . import defaulting, objectmeta, pruning
 from .celrules import compile_rules, rule_violations
+from .digest import digest
 from .keyedlist import duplicate_errors
 from .node import ABSENT, SchemaNode
 from .scale import scale_errors
@@ -72,6 +73,39 @@ def _ignore(text: str) -> None:
     return
 
 
+class _Compiled:
+    """What is made of a schema for its work."""
+
+    def __init__(self, raw: Mapping[str, Any], scale: Json | None) -> None:
+        self._raw = raw
+        self._scale = scale
+
+    @cached_property
+    def node(self) -> SchemaNode:
+        return _keep_number(compile_schema(self._raw), self._scale)
+
+    @cached_property
+    def rules(self) -> CompiledRules:
+        return compile_rules(self.node)
+
+
+#: the last ones: a definition is served anew at each change of it, and by every server of a process
+_compiled: Final[dict[bytes, _Compiled]] = {}
+_REMEMBERED: Final = 64
+
+
+def _compile_once(raw: Mapping[str, Any], scale: Json | None) -> _Compiled:
+    key = digest([raw, scale])
+    found = _compiled.get(key)
+    if found is None:
+        found = _Compiled(raw, scale)
+        if key:
+            _compiled[key] = found
+        if len(_compiled) > _REMEMBERED:
+            _compiled.pop(next(iter(_compiled)), None)
+    return found
+
+
 class ResourceSchema:
     """The schema of a CRD version at work on custom resources.
 
@@ -85,15 +119,15 @@ class ResourceSchema:
 
     @cached_property
     def node(self) -> SchemaNode:
-        return _keep_number(compile_schema(self.raw), self._scale)
+        return self._compiled.node
+
+    @cached_property
+    def _compiled(self) -> _Compiled:
+        return _compile_once(self.raw, self._scale)
 
     @cached_property
     def _status(self) -> SchemaNode | None:
         return self.node.properties.get("status")
-
-    @cached_property
-    def _rules(self) -> CompiledRules:
-        return compile_rules(self.node)
 
     @property
     def has_cel(self) -> bool:
@@ -191,7 +225,7 @@ class ResourceSchema:
             return errors
         if any(error.kind in _BLOCKING for error in errors):
             return [*errors, invalid("", None, _BLOCKED)]
-        return errors + rule_violations(self._rules, obj, old, warn)
+        return errors + rule_violations(self._compiled.rules, obj, old, warn)
 
     def _scale_errors(self, obj: Json, *, with_spec: bool) -> list[FieldError]:
         return scale_errors(obj, self._scale, with_spec=with_spec) if self._scale else []

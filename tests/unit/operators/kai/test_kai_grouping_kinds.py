@@ -224,6 +224,16 @@ class TestOthers:
             plan(pod(), service, related=revision)
 
     @pytest.mark.parametrize(
+        ("scale", "least"), [(None, 1), ("1", 1), ("2", 2), ("0", 1), ("-1", 1), ("many", 1)]
+    )
+    def test_a_revision_has_at_least_one_pod(self, scale: str | None, least: int) -> None:
+        annotations = {} if scale is None else {"autoscaling.knative.dev/min-scale": scale}
+        revision = owner("serving.knative.dev/v1", "Revision", "r1", annotations=annotations)
+        given = pod(labels={"serving.knative.dev/revision": "r1"})
+        found = plan(given, owner("serving.knative.dev/v1", "Service", "s"), related=revision)
+        assert found.min_member == least
+
+    @pytest.mark.parametrize(
         ("kind", "api", "priority"),
         [
             ("Notebook", "kubeflow.org/v1beta1", "build"),

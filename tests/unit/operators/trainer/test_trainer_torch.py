@@ -197,6 +197,10 @@ def test_less_than_one_process_is_refused(processes: int) -> None:
     )
 
 
+def test_one_process_is_enough() -> None:
+    assert violations(train_job(trainer={"numProcPerNode": 1}), runtime(policy=TORCH)) == []
+
+
 def test_variables_of_a_patch_come_before_those_of_the_runtime() -> None:
     """As upstream has it, whose merge puts new elements first."""
     entries = [{"name": "B", "value": "2"}, {"name": "A", "value": "9"}]
