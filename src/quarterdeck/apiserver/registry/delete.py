@@ -272,8 +272,11 @@ class Deleter:
     ) -> tuple[Json, bool]:
         """The object after the delete was asked for, and whether nothing keeps it."""
         strategy = resource.strategy
-        obj = deep_copy(old)
-        meta = obj["metadata"]
+        # A deletion changes metadata and, of some kinds, the status; the rest stays that of the old object.
+        meta = dict(old["metadata"])
+        obj = {**old, "metadata": meta}
+        if "status" in old:
+            obj["status"] = deep_copy(old["status"])
         existing = list(meta.get("finalizers") or ())
         if strategy.delete_records_grace or "deletionTimestamp" in meta:
             finalizers = options.finalizers(existing, orphans_by_default=strategy.orphans_by_default)

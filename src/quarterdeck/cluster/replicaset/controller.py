@@ -22,7 +22,9 @@ from quarterdeck.cluster.replicaset.decision import count, failure_reason, pods_
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.runtime.cache import controller_uid
 from quarterdeck.runtime.controller.builder import Builder
+from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.loop.clock import LoopClock
@@ -194,10 +196,28 @@ def replication_controller() -> Controller[ReplicationController]:
     return _controller(ReplicationController, REPLICATION, "", "replicationcontrollers")
 
 
+def _is_status_only(event: ObjectEvent[Any]) -> bool:
+    old, new = event.old, event.new
+    return (
+        old is not None
+        and new is not None
+        and (old.generation, old.is_deleting) == (new.generation, new.is_deleting)
+        and (old.labels, old.owner_references) == (new.labels, new.owner_references)
+    )
+
+
+_STATUS_ONLY: Final = Predicate(
+    "status_only", create=lambda _: False, update=_is_status_only, delete=lambda _: False
+)
+"""Most often what was written by the last look at all pods: no reason for another one at once."""
+
+
 def _controller(kind: type[S], name: str, group: str, resource: str) -> Controller[S]:
     reconciler = ReplicaReconciler(kind)
     builder = (
-        Builder(kind, name=name)
+        Builder[S](name=name)
+        .for_(kind, predicates=[~_STATUS_ONLY])
+        .watches(kind, predicates=[_STATUS_ONLY], delay=reconciler.batch_period)
         .watches(Pod, to=ClaimantsOf(kind, selector_of), delay=reconciler.batch_period)
         .indexes(Pod, controller_uid, uncontrolled)
         .indexes(kind, controller_uid)
