@@ -141,6 +141,17 @@ async def delete(server: wire.Target) -> None:
     await waiting
 
 
+async def quiet(server: wire.Target) -> None:
+    """Wait until what the controllers have begun is finished: nothing is queued, twice in a row."""
+    times = 0
+    async with asyncio.timeout(1200):
+        while times < 2:
+            await asyncio.sleep(5)
+            text = (await wire.fetch(server, "/metrics")).decode()
+            depths = [line for line in text.splitlines() if line.startswith("workqueue_depth{")]
+            times = 0 if not depths or any(float(line.rpartition(" ")[2]) for line in depths) else times + 1
+
+
 def _print(name: str, text: str, *, good: bool, aim: str) -> bool:
     print(f"  {name:12} {text}  {'ok' if good else f'BEHIND {aim}'}", flush=True)
     return good
@@ -182,7 +193,7 @@ def main(options: list[str]) -> int:
         good = _measure_pods(200, chosen.pods, deletes=chosen.only != "deployment") and good
     if chosen.only in (None, "idle"):
         with cluster(chosen.idle) as made:
-            time.sleep(_IDLE_SECONDS)  # what was begun at the start is finished by then
+            uvloop.run(quiet(made.server))
             cpu, started = made.cpu(), time.monotonic()
             time.sleep(_IDLE_SECONDS)
             share = (made.cpu() - cpu) / (time.monotonic() - started)

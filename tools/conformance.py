@@ -7,10 +7,10 @@
 
 The suites are our own API cases, controller-runtime's own ``pkg/client`` and ``pkg/cache`` tests and the
 client-go program, built by ``tools/kube/build.sh suites``, and Kubernetes' own Conformance specs (``e2e``
-those of the API, ``workloads`` all others that need no container), built by ``tools/kube/build.sh
-conformance``. Each gets a fresh, empty server: cases and the specs one with controllers, and the specs nodes,
-the others one without, because they expect that. A spec that passes on the real server and not
-on ours is our failure; the exit code says whether there is one.
+those of the API, ``workloads`` all others that need no container, ``containers`` those that do), built by
+``tools/kube/build.sh conformance``. Each gets a fresh, empty server: cases and the specs one with
+controllers, and the specs nodes, the others one without, because they expect that. A spec that passes on the
+real server and not on ours is our failure; the exit code says whether there is one.
 
 The e2e specs take long, and what the real server does with them does not change: unless it is asked for, ours
 is held against the recorded list of those that pass there (``tools/e2e/reference.json``).
@@ -36,12 +36,14 @@ from typing import Final
 
 from e2e import suite as e2e_suite
 from kube.server import RealServer, cache_dir
+from quarterdeck.cluster.agent.oci.runtime import missing_parts
 
 SUITE_TIMEOUT: Final = 900.0
 START_TIMEOUT: Final = 30.0
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _INSIDE: Final = "QUARTERDECK_LOOPBACK_ONLY"
+_CONFORMANCE: Final = frozenset({"e2e", "workloads", "containers"})
 
 #: Starts a fresh server, with or without controllers, and gives the path of its kubeconfig.
 Server = Callable[[str], AbstractContextManager[Path]]
@@ -200,6 +202,15 @@ def run_workloads(kubeconfig: Path) -> Result:
     return result
 
 
+def run_containers(kubeconfig: Path) -> Result:
+    """Kubernetes' Conformance specs that need containers, on this machine as a node."""
+    result = Result("containers")
+    started = time.monotonic()
+    result.passed, result.failed = e2e_suite.run_containers(kubeconfig)
+    result.seconds = time.monotonic() - started
+    return result
+
+
 SUITES: Final[dict[str, Callable[[Path], Result]]] = {
     "client": lambda kubeconfig: run_controller_runtime("client", kubeconfig),
     "cache": lambda kubeconfig: run_controller_runtime("cache", kubeconfig),
@@ -207,17 +218,19 @@ SUITES: Final[dict[str, Callable[[Path], Result]]] = {
     "cases": run_cases,
     "e2e": run_e2e,
     "workloads": run_workloads,
+    "containers": run_containers,
 }
 #: what a cluster is started with, for suites that need more than a server
 CLUSTERS: Final[dict[str, tuple[str, ...]]] = {
     "cases": ("--disable-admission-plugins", "ServiceAccount"),
     "e2e": ("--operators", "none", "--nodes", str(e2e_suite.NODES)),
     "workloads": ("--operators", "none", "--nodes", str(e2e_suite.NODES)),
+    "containers": ("--operators", "none", "--local-node", "--allow-root", "--runtime", "oci"),
 }
 #: suites that run on the real server only when that is asked for
 RECORDED: Final = frozenset({"e2e"})
 #: suites that run on ours alone: the real one's outcome is in the list
-OURS: Final = frozenset({"workloads"})
+OURS: Final = frozenset({"workloads", "containers"})
 
 
 @contextlib.contextmanager
@@ -323,9 +336,12 @@ def main() -> int:
         print("the real server and the suites are not built: run `make kube ARGS=suites` (needs Go)")
         return 0
     suites = options.suite or list(SUITES)
-    if {"e2e", "workloads"} & set(suites) and not e2e_suite.program().exists():
+    if _CONFORMANCE & set(suites) and not e2e_suite.program().exists():
         print("Kubernetes' Conformance suite is not built: run `make kube ARGS=conformance` (needs Go)")
-        suites = [each for each in suites if each not in ("e2e", "workloads")]
+        suites = [each for each in suites if each not in _CONFORMANCE]
+    if "containers" in suites and (why := _no_containers()):
+        print(f"the suite of containers is left out: {why}")
+        suites.remove("containers")
     results = run_all(servers, suites)
     for name, result in results.get("e2e", {}).items():
         if name == "real" and options.record:
@@ -337,6 +353,14 @@ def main() -> int:
     # where the judge itself fails (a slow machine), that is shown, not held against us
     judged = [result for each in results.values() for name, result in each.items() if name != "real"]
     return 0 if all(result.is_good for result in judged or _all(results)) else 1
+
+
+def _no_containers() -> str:
+    """Why containers cannot be run here; empty where they can."""
+    if why := missing_parts():
+        return why
+    missing = e2e_suite.missing_images()
+    return f"import {', '.join(missing)} with `quarterdeck image import`" if missing else ""
 
 
 def _all(results: dict[str, dict[str, Result]]) -> list[Result]:

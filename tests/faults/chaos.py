@@ -60,12 +60,13 @@ def main() -> int:
             jobs -= 1
             continue
         told += 1
+        print(f"\r{told} of {len(seeds)}", end="", file=sys.stderr, flush=True)
         struck.update(report["struck"])
         if report["problem"]:
             failed += 1
-            print(f"seed {report['seed']}:\n  {report['problem']}", flush=True)
+            print(f"\rseed {report['seed']}:\n  {report['problem']}", flush=True)
     words = ", ".join(f"{name} {count}" for name, count in sorted(struck.items()))
-    print(f"{told} of {len(seeds)} seeds told, {failed} broken, {time.monotonic() - began:.0f} s")
+    print(f"\r{told} of {len(seeds)} seeds told, {failed} broken, {time.monotonic() - began:.0f} s")
     print(f"faults: {words}")
     return 1 if failed or told < len(seeds) else 0
 

@@ -16,11 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, Resource
+from quarterdeck.api import DynamicObject, GroupVersionKind, Resource
 from quarterdeck.api.k8s import (
     CertificateSigningRequest,
     CoreEvent,
-    Namespace,
     Node,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -31,38 +30,22 @@ from quarterdeck.api.k8s import (
 from quarterdeck.api.k8s.certificates import CertificateSigningRequestCondition
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.names import FAILED
+from quarterdeck.cluster.node.registration import NodeSettings
 from quarterdeck.cluster.volume.names import SIMULATED_PROVISIONER
+from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound
 from quarterdeck.testing import eventually
 
-from .setstory import PATIENCE, Record, Story, plain
+from .setstory import PATIENCE, plain
+from .storybook import QUIET, Record, StoryBook
 
-NODES = 4
-STORIES: dict[str, Story] = {}
-_QUIET = 5.0
+story = StoryBook(
+    "controller_stories.json",
+    Workloads(nodes=NodeSettings(count=4)),
+    simulated=["default-scheduler", "simulated-kubelet", "simulated-node", "simulated-provisioner"],
+)
 _OF_THE_AUTHORITY = {"2.5.29.35"}
 """Whether a certificate names the key of its authority depends on whether that one has a name."""
-
-
-def story(function: Story) -> Story:
-    STORIES[function.__name__] = function
-    return function
-
-
-async def tell_all(client: Client) -> dict[str, list[Record]]:
-    """Tell all stories at once."""
-    async with asyncio.TaskGroup() as group:
-        tasks = {name: group.create_task(_tell(client, name)) for name in STORIES}
-    return {name: task.result() for name, task in tasks.items()}
-
-
-async def _tell(client: Client, name: str) -> list[Record]:
-    namespace = name.replace("_", "-")
-    await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
-    try:
-        return await STORIES[name](client, namespace)
-    except TimeoutError as error:
-        raise AssertionError(f"the story {name} does not come to its end") from error
 
 
 async def until(probe: Any) -> None:
@@ -91,7 +74,7 @@ async def raw(client: Client, kind: type[Resource], name: str, namespace: str = 
 
 async def told(client: Client, namespace: str, kind: str, *reasons: str) -> list[list[str]]:
     """The events about objects of a kind, each once."""
-    await asyncio.sleep(_QUIET)
+    await asyncio.sleep(QUIET)
     found = {
         (each.type, each.reason, plain(each.message))
         for each in (await client.list(CoreEvent, namespace=namespace)).items

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from quarterdeck.api import DynamicObject, ObjectMeta, Resource
+from quarterdeck.api import DynamicObject, Resource
 from quarterdeck.api.k8s import (
     ControllerRevision,
     CoreEvent,
@@ -23,7 +22,6 @@ from quarterdeck.api.k8s import (
     Endpoints,
     EndpointSlice,
     Job,
-    Namespace,
     PersistentVolumeClaim,
     Pod,
     PodDisruptionBudget,
@@ -33,15 +31,16 @@ from quarterdeck.api.k8s import (
     StatefulSet,
 )
 from quarterdeck.client import Client, MergePatch
+from quarterdeck.cluster.node.registration import NodeSettings
+from quarterdeck.cluster.workload import Workloads
 from quarterdeck.testing import eventually
 
-Record = dict[str, Any]
-Story = Callable[[Client, str], Awaitable[list[Record]]]
+from .storybook import Record, StoryBook
+
 R = TypeVar("R", bound=Resource)
 
 PATIENCE = 900.0
 LABELS = {"app": "web"}
-_QUIET = 5.0
 _DROPPED = frozenset(
     {
         "uid",
@@ -67,8 +66,6 @@ _DROPPED = frozenset(
 _TIMES = frozenset({"lastScheduleTime", "lastSuccessfulTime"})
 _TRIGGER_TIME = "endpoints.kubernetes.io/last-change-trigger-time"
 """Whether there is one depends on what was seen together."""
-_RETRIED = "FailedCreate"
-"""How often this is told depends on how often it was tried."""
 _MASKS = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UID"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+\b"), "IP"),
@@ -76,46 +73,6 @@ _MASKS = (
     (re.compile(r"\btick-\d{8}\b"), "tick-MINUTE"),
     (re.compile(r"\b((?:web|other|tick)[a-z0-9-]*)-[bcdfghjklmnpqrstvwxz2456789]{5}\b"), r"\1-?"),
 )
-STORIES: dict[str, Story] = {}
-
-
-def story(function: Story) -> Story:
-    STORIES[function.__name__] = function
-    return function
-
-
-async def tell_all(client: Client) -> dict[str, list[Record]]:
-    """Tell all stories at once."""
-    async with asyncio.TaskGroup() as group:
-        tasks = {name: group.create_task(_tell(client, name)) for name in STORIES}
-    await _settled(client)
-    return {name: [*task.result(), await _events(client, _namespace(name))] for name, task in tasks.items()}
-
-
-def _namespace(name: str) -> str:
-    return name.replace("_", "-")
-
-
-async def _tell(client: Client, name: str) -> list[Record]:
-    namespace = _namespace(name)
-    await client.create(Namespace(metadata=ObjectMeta(name=namespace)))
-    try:
-        return await STORIES[name](client, namespace)
-    except TimeoutError as error:
-        raise AssertionError(f"the story {name} does not come to its end") from error
-
-
-async def _settled(client: Client) -> None:
-    """Wait until no more events are written: controllers take their time for that."""
-    before = -1
-    while True:
-        now = sum(each.count or 1 for each in (await client.list(CoreEvent)).items)
-        if now == before:
-            return
-        before = now
-        await asyncio.sleep(_QUIET)
-
-
 _TELLING = frozenset(
     {
         "ReplicaSet",
@@ -131,15 +88,18 @@ _TELLING = frozenset(
 )
 
 
-async def _events(client: Client, namespace: str) -> Record:
-    told = [
-        (each.involved_object.kind, each.type, each.reason, plain(each.message))
-        for each in (await client.list(CoreEvent, namespace=namespace)).items
-        if each.involved_object.kind in _TELLING
-        for _ in range(each.count or 1)
-    ]
-    counted = sorted(Counter(told).items())
-    return {"events": [[*key, 1 if key[2] == _RETRIED else number] for key, number in counted]}
+def _event_key(event: CoreEvent) -> tuple[str, ...] | None:
+    kind = event.involved_object.kind
+    return (kind, event.type, event.reason, plain(event.message)) if kind in _TELLING else None
+
+
+story = StoryBook(
+    "workload_stories.json",
+    Workloads(nodes=NodeSettings(count=1)),
+    simulated=["default-scheduler", "simulated-kubelet", "simulated-node"],
+    event_key=_event_key,
+    uncounted={"FailedCreate"},  # how often this is told depends on how often it was tried
+)
 
 
 def acting(**acts: object) -> dict[str, str]:

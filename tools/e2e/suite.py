@@ -9,6 +9,11 @@ The specs of ``run_workloads`` are all others that can pass without a container 
 lists every spec of Conformance with its outcome on both: on kube-apiserver, kube-controller-manager,
 kube-scheduler and KWOK with three nodes, and on ``quarterdeck up --nodes 3``. What passes there must go on
 to pass.
+
+The specs of ``run_containers`` are those that need containers that run, on ``quarterdeck up --local-node
+--runtime oci``; ``containers.json`` lists them with their outcome. They need root, crun or runc, and imported
+images: agnhost, built from Kubernetes' own sources, and a busybox; ``missing_images`` says which names are
+not there.
 """
 
 from __future__ import annotations
@@ -26,14 +31,26 @@ from typing import Any, Final
 
 from e2e import kubelet
 from kube.server import cache_dir
+from quarterdeck.cluster.image.store import ImageStore, default_store
 
 FOLDER: Final = Path(__file__).parent
 SKIPPED: Final = FOLDER / "skipped.json"
 REFERENCE: Final = FOLDER / "reference.json"
 CONFORMANCE: Final = FOLDER / "conformance.json"
+CONTAINERS: Final = FOLDER / "containers.json"
 NODES: Final = 3
 PROCESSES: Final = 2
 TIMEOUT: Final = 1500.0
+#: What the specs that need containers call their images.
+IMAGES: Final = (
+    "registry.k8s.io/e2e-test-images/agnhost:2.63.0",
+    "registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
+    "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0",
+    "registry.k8s.io/pause:3.10.2",
+)
+SPEC_TIMEOUT: Final = 300.0
+_AT_ONCE: Final = 4
+"""Specs that need containers mostly wait."""
 _FOCUS: Final = r"\[sig-(api-machinery|auth)\].*\[Conformance\]"
 #: Specs that read all resources at once, and those that make resources come and go, take turns.
 _DISCOVERY: Final = re.compile("CustomResource|Discovery|FieldValidation|AdmissionPolicy")
@@ -105,6 +122,44 @@ def run_workloads(kubeconfig: Path, *, processes: int = PROCESSES) -> tuple[list
     passed, failed = _run_all(kubeconfig, [others[start::processes] for start in range(processes)])
     more, worse = _run_all(kubeconfig, [alone])
     return sorted([*passed, *more]), failed | worse
+
+
+def container_specs() -> list[str]:
+    """Names of the specs that need containers and pass on ours."""
+    specs = json.loads(CONTAINERS.read_text())["specs"]
+    return [each["spec"] for each in specs if each["ours"] == "passed"]
+
+
+def missing_images() -> list[str]:
+    """Names of images that the specs need and that were not imported."""
+    store = ImageStore(default_store())
+    return [name for name in IMAGES if store.find(name) is None]
+
+
+def run_containers(kubeconfig: Path) -> tuple[list[str], dict[str, str]]:
+    """The same of the specs that need containers, each by itself: one that hangs ends, and the others run."""
+    names = container_specs()
+    alone = [name for name in names if "[Serial]" in name]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        outcomes = list(
+            pool.map(lambda name: _run_one(kubeconfig, name), [n for n in names if n not in alone])
+        )
+    outcomes += [_run_one(kubeconfig, name) for name in alone]
+    failed = {name: message for name, message in outcomes if message}
+    return sorted(name for name, message in outcomes if not message), failed
+
+
+def _run_one(kubeconfig: Path, name: str) -> tuple[str, str]:
+    """Its name, and why it failed; empty if it passed."""
+    focus = f"--ginkgo.focus={re.escape(name)}$"
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            report = _run(Path(directory), [focus], kubeconfig=kubeconfig, timeout=SPEC_TIMEOUT)
+    except (RuntimeError, subprocess.TimeoutExpired) as error:
+        return name, str(error)
+    outcome = [(state, message) for each, state, message in _specs(report) if each == name]
+    state, message = outcome[0] if outcome else ("was not run", "")
+    return name, "" if state == "passed" else message or state
 
 
 def _run_all(kubeconfig: Path, shares: Sequence[Sequence[str]]) -> tuple[list[str], dict[str, str]]:

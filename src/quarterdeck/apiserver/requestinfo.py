@@ -56,7 +56,8 @@ class RequestInfo:
         if len(parts) > 1:
             self.name = parts[1]
         if len(parts) > 2:
-            self.subresource = "/".join(parts[2:])
+            # What stands behind a proxy is the business of whoever is reached through it.
+            self.subresource = "proxy" if parts[2] == "proxy" else "/".join(parts[2:])
         if not self.name:
             verb = _COLLECTION_VERBS.get(method) or _VERBS.get(method, "")
             self.verb = "watch" if watch and verb == "list" else verb

@@ -164,7 +164,7 @@ class ApiServer:
             self._assemble()
             await self._bootstrap.run()
             await self._definitions.start()
-            services = LocalServices(self.store, self.table)
+            services = LocalServices(self.store, self.table, self._computed)
             await services.sync()
             self._background.append(asyncio.create_task(services.run(), name="api-services"))
             self._background.append(asyncio.create_task(self._compact_regularly(), name="compaction"))
@@ -257,8 +257,8 @@ class ApiServer:
             self.authenticator, self.authorizer, pod_actions, self.admission, self.cluster
         )
         usage = UsageApi(table, self.nodes) if options.usage else None
-        computed = {(USAGE_GROUP, USAGE_VERSION): usage.entries()} if usage is not None else {}
-        self._discovery = Discovery(table, computed)
+        self._computed = {(USAGE_GROUP, USAGE_VERSION): usage.entries()} if usage is not None else {}
+        self._discovery = Discovery(table, self._computed)
         self._openapi = OpenApi(table, KUBERNETES_VERSION)
         self.app = App(
             table=table,

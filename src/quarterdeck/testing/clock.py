@@ -31,7 +31,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from datetime import UTC, datetime, timedelta
 from math import inf
-from time import monotonic
+from time import thread_time
 from typing import Any, Final, TypeVar
 
 from quarterdeck.errors import QuarterdeckError
@@ -64,7 +64,7 @@ class _JumpingSelector(selectors.DefaultSelector):
         """Ready sockets; if there are none, jump by ``timeout`` and return at once."""
         events = super().select(0)
         loop = self.loop
-        if loop is not None and monotonic() > loop.wall_deadline:
+        if loop is not None and thread_time() > loop.work_deadline:
             raise Endless(f"still going on after {loop.time() - _START:.0f} virtual seconds")
         if events or loop is None or (timeout is not None and timeout <= 0):
             return events
@@ -88,10 +88,11 @@ class _JumpingSelector(selectors.DefaultSelector):
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An asyncio loop on virtual time."""
 
-    def __init__(self, *, patience: float = 0.0, wall_limit: float = inf) -> None:
-        """``wall_limit``: seconds of real time after which ``Endless`` is raised."""
+    def __init__(self, *, patience: float = 0.0, work_limit: float = inf) -> None:
+        """``work_limit``: seconds of the processor's time, which a busy machine does not shorten, after which
+        ``Endless`` is raised."""
         self._virtual = _START
-        self.wall_deadline: Final = monotonic() + wall_limit
+        self.work_deadline: Final = thread_time() + work_limit
         self.patience = patience
         """Seconds of real time that sockets get before the clock jumps."""
         self._busy = 0

@@ -33,8 +33,8 @@ from quarterdeck.testing.recorder import EventLog
 
 FIXTURES: Final = frozenset({"cluster", "manager", "client", "recorder", "clock"})
 REAL_LIMIT: Final = 60.0
-WALL_LIMIT: Final = 60.0
-"""Seconds of real time after which a test on virtual time counts as hung."""
+WORK_LIMIT: Final = 60.0
+"""Seconds of the processor's time after which a test on virtual time counts as endless."""
 
 
 class Run:
@@ -80,7 +80,7 @@ class Run:
 
 
 def _virtual_loop() -> VirtualLoop:
-    return VirtualLoop(wall_limit=WALL_LIMIT)
+    return VirtualLoop(work_limit=WORK_LIMIT)
 
 
 def _real_loop() -> asyncio.AbstractEventLoop:

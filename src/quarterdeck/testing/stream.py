@@ -140,7 +140,8 @@ class WatchedStream:
 
     async def _disturbed(self, chunk: bytes) -> AsyncIterator[bytes]:
         plan, target = self._plan, self.target
-        if target.verb != "watch" or not (plan.touches_events or self._rest):
+        has_events = target.verb == "watch" and self._stream.status == 200
+        if not has_events or not (plan.touches_events or self._rest):
             yield chunk
             return
         arrived = self._clock.monotonic()

@@ -17,6 +17,7 @@ from quarterdeck.errors import NotFound
 from quarterdeck.testing import run
 from tests.unit.cluster.workloadkit import NAMESPACE, pod
 
+SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 BASE = "/apis/metrics.k8s.io/v1beta1"
 USAGE = {"quarterdeck.dev/usage-cpu": "250m", "quarterdeck.dev/usage-memory": "64Mi"}
 
@@ -59,6 +60,10 @@ async def _usage() -> None:
             await ask(client, f"{BASE}/namespaces/{NAMESPACE}/pods/none")
         groups = [group["name"] for group in (await ask(client, "/apis"))["groups"]]
         assert "metrics.k8s.io" in groups
+        service = await ask(client, f"{SERVICES}/v1beta1.metrics.k8s.io")
+        assert "service" not in service["spec"]
+        [condition] = service["status"]["conditions"]
+        assert (condition["type"], condition["status"], condition["reason"]) == ("Available", "True", "Local")
         resources = (await ask(client, BASE))["resources"]
         assert [(each["name"], each["kind"]) for each in resources] == [
             ("nodes", "NodeMetrics"),
@@ -83,6 +88,8 @@ async def _without() -> None:
         client = Client.over(InProcessTransport(server.local()))
         with pytest.raises(NotFound):
             await ask(client, f"{BASE}/nodes")
+        with pytest.raises(NotFound):
+            await ask(client, f"{SERVICES}/v1beta1.metrics.k8s.io")
         await client.aclose()
 
 

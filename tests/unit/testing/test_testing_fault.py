@@ -459,3 +459,9 @@ async def test_the_log_tells_the_form_that_was_asked_for(cluster: TestCluster) -
     link = cluster.link()
     await link.client.list(metadata_of(ConfigMap))
     assert "as=PartialObjectMetadataList" in link.log[-1].accept
+
+
+async def test_a_watch_that_the_server_refuses_has_no_events_to_disturb(cluster: TestCluster) -> None:
+    link = cluster.link(FaultPlan(0, RepeatEvents()))
+    with pytest.raises(NotFound):  # the answer is a line of text that begins with a number
+        await link.client.rest.stream("GET", "/apis/example.com/v1/nothing", query="watch=true")

@@ -41,6 +41,29 @@ class ParseError(QuarterdeckError, ValueError):
     """The body is not a document; the text is Go's."""
 
 
+class HugeNumber(float):
+    """A number beyond what a double holds. Fields that nobody knows may have it; all others refuse it."""
+
+    text = ""
+
+    @classmethod
+    def of(cls, text: str) -> HugeNumber:
+        made = cls("inf")
+        made.text = text
+        return made
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class BeyondDouble(ParseError):
+    """There is a number in a JSON text that no double holds; `document` has it as a `HugeNumber`."""
+
+    def __init__(self, number: HugeNumber, document: Any) -> None:
+        super().__init__(f"json: cannot unmarshal number {number} into Go value of type float64")
+        self.document = document
+
+
 def media_type(header: str) -> str:
     return header.partition(";")[0].strip().lower()
 
@@ -55,9 +78,54 @@ def parse_json(body: bytes, *, repairs: bool = True) -> Any:
         with suppress(msgspec.DecodeError, ValueError):
             if repairs:
                 return _decode(_repaired(body))
+        document = None
+        with suppress(ValueError, RecursionError):
+            document = json.loads(_repaired(body), parse_int=_integer, parse_float=_double)
+        if (number := huge_number(document)) is not None:
+            raise BeyondDouble(number, document) from None
         raise ParseError(go_json_error(body)) from None
     except RecursionError:
         raise ParseError("exceeded max depth") from None
+
+
+def check_range(body: bytes, document: Any) -> None:
+    """Raises BeyondDouble for integers that Python reads and a double does not hold."""
+    if _MANY_DIGITS.search(body) and (number := huge_number(document)) is not None:
+        raise BeyondDouble(number, document)
+
+
+_MANY_DIGITS = re.compile(rb"[0-9]{309}")
+
+
+def huge_number(document: Any) -> HugeNumber | None:
+    """The first number of a document that no double holds."""
+    stack = [document]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            stack.extend(reversed(node.values()))
+        elif isinstance(node, list):
+            stack.extend(reversed(node))
+        elif isinstance(node, HugeNumber):
+            return node
+        elif type(node) is int and abs(node) >= _NO_DOUBLE:
+            return HugeNumber.of(str(node))
+    return None
+
+
+_NO_DOUBLE = 2**1024 - 2**970
+"""The least integer that does not round to a double."""
+
+
+def _integer(text: str) -> int | HugeNumber:
+    if len(text) > 400:
+        return HugeNumber.of(text)
+    return int(text)
+
+
+def _double(text: str) -> float:
+    value = float(text)
+    return HugeNumber.of(text) if math.isinf(value) else value
 
 
 _SURROGATES = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)", re.DOTALL)

@@ -19,6 +19,7 @@ from typing import Any, Final
 from quarterdeck.apiserver.builtin import quantity
 from quarterdeck.apiserver.builtin.typetable import Field, StructType, Type
 from quarterdeck.apiserver.builtin.typetable import struct as struct_named
+from quarterdeck.apiserver.document.decoding import HugeNumber
 from quarterdeck.errors import QuarterdeckError
 
 Json = dict[str, Any]
@@ -247,6 +248,8 @@ def _integer(kind: str, name: str, owner: str, go_type: str, drop_empty: bool) -
 
 def _double(name: str, owner: str, go_type: str, drop_empty: bool) -> _Decode:
     def decode(value: Any, path: str, problems: list[str]) -> Any:
+        if isinstance(value, HugeNumber):
+            return _mismatch(value, owner, path + name, go_type, problems, f" {value}")
         if isinstance(value, int | float) and not isinstance(value, bool):
             return value if value or not drop_empty else _ABSENT
         if value is None:

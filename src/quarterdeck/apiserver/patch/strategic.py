@@ -7,7 +7,6 @@ from typing import Any
 from quarterdeck.apiserver.builtin.typetable import Field, StructType, Type
 from quarterdeck.apiserver.status import bad_request, plain_error, rejected
 from quarterdeck.errors import PatchError
-from quarterdeck.wire.jsonvalue import deep_copy
 from quarterdeck.wire.patch import FieldRule, MalformedDirective, NestedList, strategic_merge
 
 from .decode import decode_json, unmarshal_error
@@ -28,13 +27,13 @@ def decode(body: bytes) -> Json:
 
 
 def apply(original: Json, patch: Json, struct: StructType) -> Json:
-    """A copy of `original`, an object of type `struct`, with the patch applied.
+    """`original`, an object of type `struct`, with the patch applied; it shares what did not change.
 
     StatusError: 400 for malformed directives, 422 for lists of lists, 500 without a reason for what the
     type does not allow.
     """
     try:
-        return strategic_merge(deep_copy(original), patch, _TypeSchema(Type("struct", struct.name)))
+        return strategic_merge(original, patch, _TypeSchema(Type("struct", struct.name)))
     except MalformedDirective as error:
         raise bad_request(str(error)) from error
     except NestedList as error:

@@ -7,7 +7,13 @@ from typing import Any
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.document import decoding
 from quarterdeck.apiserver.patch.decode import go_kind
-from quarterdeck.apiserver.resource.resource import Resource, decode_problem, is_registered, parse_body
+from quarterdeck.apiserver.resource.resource import (
+    Resource,
+    Undecodable,
+    decode_problem,
+    is_registered,
+    parse_body,
+)
 
 from .request import ApiRequest, WriteOptions
 
@@ -30,17 +36,27 @@ def decode_object(request: ApiRequest, options: WriteOptions) -> Json:
     """The object of a body, well-shaped and of the request's version."""
     resource = request.resource
     http = request.http
-    parsed, is_json = parse_body(
-        http.headers.get("content-type", ""), http.body, resource.kind, is_custom=resource.is_custom
-    )
+    huge: decoding.BeyondDouble | None = None
+    try:
+        parsed, is_json = parse_body(
+            http.headers.get("content-type", ""), http.body, resource.kind, is_custom=resource.is_custom
+        )
+        if resource.is_custom:
+            decoding.check_range(http.body, parsed)
+    except decoding.BeyondDouble as error:
+        if resource.is_custom:
+            raise Undecodable(resource.kind, resource.version, str(error)) from None
+        parsed, is_json, huge = error.document, True, error
     if parsed is None and resource.is_custom:
         raise decoding.unrecognized(resource.kind, "Object 'Kind' is missing in 'null'", http.body)
     parsed = as_object(parsed, resource.kind, http.body)
     check_type(request, parsed, http.body)
     duplicates: list[str] = []
-    if is_json and options.field_validation != "Ignore":
+    if is_json and huge is None and options.field_validation != "Ignore":
         duplicates = decoding.duplicate_fields(http.body, parsed)
     obj, unknown = resource.decode(parsed)
+    if huge is not None and decoding.huge_number(obj) is not None:
+        raise Undecodable(resource.kind, resource.version, str(huge))
     if not (is_json or resource.is_custom):
         unknown.sort()  # upstream reads YAML by way of JSON with sorted keys
     problems = problem_texts(duplicates, unknown) if duplicates or unknown else []

@@ -24,6 +24,23 @@ __all__ = ["NodeLink"]
 _HEAD_SECONDS: Final = 30.0
 _USAGE_SECONDS: Final = 2.0
 _HEAD_LIMIT: Final = 64 * 1024
+_NOT_FOR_PODS: Final = frozenset(
+    {
+        "authorization",
+        "connection",
+        "content-length",
+        "cookie",
+        "host",
+        "keep-alive",
+        "te",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+"""Headers that stay with us: credentials, and what speaks of this connection."""
+_NOT_FOR_CLIENTS: Final = frozenset(
+    {"connection", "content-length", "content-type", "date", "keep-alive", "transfer-encoding", "upgrade"}
+)
 
 
 class NodeLink:
@@ -66,6 +83,24 @@ class NodeLink:
         connection.abort()
         return msgspec.json.decode(answer.body, type=list[tuple[str, str, str, int, int]])
 
+    async def pass_on(self, node: str, parts: tuple[str, ...], rest: str, request: Request) -> Response:
+        """A client's request to a pod; ``rest`` is the path there, as the client wrote it."""
+        connection = await self._connect(node)
+        path = "/" + "/".join(quote(part, safe="") for part in parts) + (rest or "/")
+        lines = [f"{request.method} {path}{f'?{request.raw_query}' if request.raw_query else ''} HTTP/1.1"]
+        lines += ["Host: node", f"Content-Length: {len(request.body)}"]
+        lines += [f"{name}: {value}" for name, value in request.header_items() if _is_for_pods(name)]
+        data = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + request.body
+        try:
+            answer = await connection.exchange(data, _HEAD_SECONDS)
+        except TransportError as error:
+            raise _unreachable(node, error) from error
+        finally:
+            connection.abort()
+        kinds = [value for name, value in answer.headers if name.lower() == "content-type"]
+        kept = [each for each in answer.headers if each[0].lower() not in _NOT_FOR_CLIENTS]
+        return Response(answer.status, answer.body, content_type=kinds[0] if kinds else "", headers=kept)
+
     async def _connect(self, node: str) -> ClientConnection:
         assert self.folder is not None
         loop = asyncio.get_running_loop()
@@ -107,6 +142,10 @@ class NodeLink:
 
         kept = [(name, value) for name, value in headers if name.lower() not in ("date", "content-length")]
         return Response(101, headers=kept, takeover=talk)
+
+
+def _is_for_pods(name: str) -> bool:
+    return name not in _NOT_FOR_PODS and not name.startswith("impersonate-")
 
 
 def _is_passed_on(name: str) -> bool:

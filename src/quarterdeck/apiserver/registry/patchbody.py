@@ -14,6 +14,7 @@ from quarterdeck.wire import fielderror
 from quarterdeck.wire.gostyle import plain
 
 from .context import deep_copy
+from .request import ApiRequest
 
 Json = dict[str, Any]
 _encode = msgspec.json.Encoder(order="sorted").encode
@@ -55,12 +56,18 @@ class PatchBody:
     def is_strategic(self) -> bool:
         return self._media == STRATEGIC_PATCH
 
-    @property
-    def is_merge(self) -> bool:
-        return self._media == MERGE_PATCH
+    def may_share(self, request: ApiRequest) -> bool:
+        """Whether the result may have parts of the old object itself.
+
+        Of built-in kinds only where all but the status is taken from the old object anyway: elsewhere others
+        write into the result.
+        """
+        if self._media == MERGE_PATCH and request.resource.is_custom:
+            return True
+        return self._media in (MERGE_PATCH, STRATEGIC_PATCH) and request.info.subresource == "status"
 
     def apply(self, old: Json, resource: Resource, *, shares: bool = False) -> Any:
-        """The patched object; `shares`: what a merge patch does not change may be that of `old` itself."""
+        """The patched object; `shares`: what the patch does not change may be that of `old` itself."""
         if not self._is_decoded:
             self._decode()
         if self._media == JSON_PATCH:
@@ -68,7 +75,7 @@ class PatchBody:
         if self._media == MERGE_PATCH:
             return merge.apply(old if shares else deep_copy(old), self._patch)
         assert isinstance(resource, BuiltinResource)
-        return strategic.apply(old, self._patch, resource.struct)
+        return strategic.apply(old if shares else deep_copy(old), self._patch, resource.struct)
 
 
 def invalid_patch(shown: str, why: str) -> status.StatusError:

@@ -46,7 +46,7 @@ class Patcher:
 
         async def transform(old: Json | None, context: Context) -> Json:
             assert old is not None
-            settled = old if context.is_settled and change.is_merge else None
+            settled = old if context.is_settled and change.may_share(request) else None
             patched = change.apply(old, request.resource, shares=settled is not None)
             return decode_patched(request, options, patched, change, settled)
 

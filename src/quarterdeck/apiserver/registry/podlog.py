@@ -72,9 +72,10 @@ def serve_log(request: ApiRequest, source: LogText, nodes: NodeLink) -> Response
         return Response(204, content_type="text/plain")
     container = options.container or pod["spec"]["containers"][0]["name"]
     if nodes.reaches(node):
-        return nodes.get(
-            node, ("containerLogs", info.namespace, info.name, container), request.http.raw_query
-        )
+        parts = ("containerLogs", info.namespace, info.name, container)
+        if request.http.header("upgrade").lower() == "websocket":
+            return nodes.upgrade(node, parts, request.http)
+        return nodes.get(node, parts, request.http.raw_query)
     return Response(200, options.part_of(source(pod, container)), content_type="text/plain")
 
 

@@ -16,6 +16,7 @@ from quarterdeck.wire.http import Response
 from .context import Context
 from .nodelink import NodeLink
 from .podlog import check_container
+from .podproxy import PodProxy
 from .request import ApiRequest, is_set
 
 Json = dict[str, Any]
@@ -37,6 +38,7 @@ class PodStreams:
         self._admission: Final = admission
         self._cluster: Final = cluster
         self._authorizer: Final = authorizer
+        self.proxy: Final = PodProxy(nodes, cluster)
 
     async def serve(self, request: ApiRequest) -> Response:
         """Hand the client's connection to the node, if it may have it."""

@@ -29,6 +29,7 @@ from .write import Writer
 Json = dict[str, Any]
 Result = Response | Awaitable[Response]
 _UNSUPPORTED = frozenset({"exec", "attach", "portforward", "proxy"})
+_PROXIED = frozenset({"pods", "services"})
 #: subresources whose body is the whole object, with rules of their own
 _WHOLE_OBJECT = frozenset({"status", "ephemeralcontainers", "resize", "approval", "finalize"})
 
@@ -68,6 +69,8 @@ class Subresources:
             raise status.resource_not_found()
         if name in KINDS:
             return self._streams.serve(request)
+        if name == "proxy" and request.resource.plural in _PROXIED:
+            return self._streams.proxy.serve(request)
         if first in _UNSUPPORTED:
             if request.resource.bucket.get(info.namespace, info.name) is None:
                 raise request.resource.not_found(info.name)

@@ -223,6 +223,22 @@ class BuiltinResource(Resource):
         except RecursionError:
             raise status.bad_request("the document is nested too deeply") from None
 
+    def is_settled(self, entry: Entry) -> bool:
+        return self._converter is None
+
+    def decode_changed(self, parsed: Json, settled: Json) -> tuple[Json, list[str]]:
+        shared = {
+            key: value
+            for key, value in parsed.items()
+            if value is settled.get(key) and key not in ("kind", "apiVersion", "metadata")
+        }
+        made, unknown = self.decode({key: value for key, value in parsed.items() if key not in shared})
+        # In the order of the document, and what Go writes for fields that were not given behind it.
+        obj = {
+            key: shared[key] if key in shared else made[key] for key in parsed if key in shared or key in made
+        }
+        return {**obj, **{key: value for key, value in made.items() if key not in obj}}, unknown
+
     def wrong_kind(self, kind: str, obj: Json) -> status.StatusError:
         return status.bad_request(
             f'{kind} in version "{self.version}" cannot be handled as a {self.kind}: '
@@ -306,6 +322,8 @@ def parse_body(content_type: str, body: bytes, kind: str, *, is_custom: bool) ->
     if media == decoding.JSON_TYPE or not media:
         try:
             return decoding.parse_json(body), True
+        except decoding.BeyondDouble:
+            raise
         except decoding.ParseError as error:
             why = f"couldn't get version/kind; json parse error: {error}"
             raise decoding.unrecognized(kind, why, body) from None

@@ -1,12 +1,13 @@
 """APIService objects of the groups this server serves itself: `kubectl get apiservices` shows them as Local.
 
-Built-in group versions are there from the start, those of CRDs come and go with them. Aggregated servers (an
-APIService with a service) are stored and have no effect.
+Built-in group versions are there from the start, those that are computed among them; those of CRDs come and
+go with them. Aggregated servers (an APIService with a service) are stored and have no effect.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from typing import Any, Final
 
 from quarterdeck.apiserver.registry.context import timestamp
@@ -39,6 +40,7 @@ _PRIORITIES: Final = {
     "discovery.k8s.io": (16200, 15),
     "resource.k8s.io": (16200, 21),
     "flowcontrol.apiserver.k8s.io": (16100, 21),
+    "metrics.k8s.io": (100, 100),
 }
 _CUSTOM: Final = (1000, 100)
 _HIGHER_VERSION: Final = {("autoscaling", "v2"): 30}
@@ -47,9 +49,11 @@ _HIGHER_VERSION: Final = {("autoscaling", "v2"): 30}
 class LocalServices:
     """Keeps the objects in step with the resource table."""
 
-    def __init__(self, store: Store, table: ResourceTable) -> None:
+    def __init__(self, store: Store, table: ResourceTable, computed: Iterable[tuple[str, str]] = ()) -> None:
+        """``computed`` are groups and versions that no stored objects are behind."""
         self._store = store
         self._table = table
+        self._computed = {f"{version}.{group}": (group, version) for group, version in computed}
         self._resource: Resource = table.resources("apiregistration.k8s.io", "v1")[0]
         self._changed = asyncio.Event()
         table.on_change.append(self._changed.set)
@@ -71,7 +75,7 @@ class LocalServices:
             for group, versions in self._table.groups()
             for version in versions
             if group != self._resource.group
-        }
+        } | self._computed
         bucket = self._resource.bucket
         writes = []
         for name, (group, version) in served.items():
@@ -90,7 +94,10 @@ class LocalServices:
                 raise outcome
 
     def _labels(self, group: str) -> dict[str, str]:
-        return {_AUTOMANAGED: "onstart" if self._table.is_builtin_group(group) else "true"}
+        is_builtin = self._table.is_builtin_group(group) or any(
+            each == group for each, _ in self._computed.values()
+        )
+        return {_AUTOMANAGED: "onstart" if is_builtin else "true"}
 
     def _document(self, name: str, group: str, version: str) -> Json:
         now = timestamp()

@@ -178,8 +178,9 @@ class NodeAgent(Reconciler[Pod]):
         self.manager.request_stop()
 
     async def _end_all(self) -> None:
-        for folder in await asyncio.to_thread(pod_folders, self._directory):
-            await self._end_folder(folder)
+        async with asyncio.TaskGroup() as group:
+            for folder in await asyncio.to_thread(pod_folders, self._directory):
+                group.create_task(self._end_folder(folder))
         if self._fabric is not None:
             await asyncio.to_thread(self._fabric.end)
         await asyncio.to_thread(self._cgroups.remove, "")

@@ -69,9 +69,10 @@ def namespace_names(
 
 def hosts_file(pod: Pod, ip: str, names: Iterable[tuple[str, str, str]]) -> bytes:
     """The pod's ``/etc/hosts``; short names are those of its own namespace."""
+    tab = "\t"
     me = " ".join(filter(None, (fqdn(pod), hostname(pod))))
     lines = [
-        "# Kubernetes-managed hosts file.",
+        f"# Kubernetes-managed hosts file{' (host network)' if pod.spec.host_network is True else ''}.",
         "127.0.0.1\tlocalhost",
         "::1\tlocalhost ip6-localhost ip6-loopback",
     ]
@@ -84,21 +85,21 @@ def hosts_file(pod: Pod, ip: str, names: Iterable[tuple[str, str, str]]) -> byte
         lines.append(f"{address}\t{' '.join(forms)}")
     if pod.spec.host_aliases:
         lines += ["", "# Entries added by HostAliases."]
-        lines += [f"{alias.ip}\t{' '.join(alias.hostnames)}" for alias in pod.spec.host_aliases]
+        lines += [f"{alias.ip}\t{tab.join(alias.hostnames)}" for alias in pod.spec.host_aliases]
     return ("\n".join(lines) + "\n").encode()
 
 
-def resolver_file(pod: Pod) -> bytes:
-    """The pod's ``/etc/resolv.conf``: everything that has a name here is in its hosts file."""
+def resolver_file(pod: Pod, resolver: str = "") -> bytes:
+    """The pod's ``/etc/resolv.conf``; without a resolver everything that has a name is in its hosts file."""
     namespace = pod.metadata.namespace
     searches = [f"{namespace}.svc.{DOMAIN}", f"svc.{DOMAIN}", DOMAIN]
     options = ["ndots:5"]
-    servers: list[str] = []
+    servers = [resolver] if resolver and pod.spec.dns_policy != "None" else []
     config = pod.spec.dns_config
     if pod.spec.dns_policy == "None":
         searches, options = [], []
     if config:
-        servers = list(config.nameservers)
+        servers += config.nameservers
         searches += config.searches
         options += [
             f"{each.name}:{each.value}" if isinstance(each.value, str) else each.name

@@ -25,6 +25,7 @@ class ProcessRuntime:
     name: Final = "process"
     network: Final[IPv4Network] = POD_NETWORK
     host: Final = "127.0.0.1"
+    resolver: Final = ""
 
     def __init__(self, machine: Machine, images: Sequence[ImageRule], server: tuple[str, int]) -> None:
         self._machine: Final = machine

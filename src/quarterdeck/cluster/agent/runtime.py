@@ -53,6 +53,10 @@ class PodRuntime(Protocol):
     def server(self) -> tuple[str, int] | None:
         """Where pods reach the API server, if not at the address of its Service."""
 
+    @property
+    def resolver(self) -> str:
+        """The address that answers to names, if there is one."""
+
     def image_id(self, image: str) -> str:
         """What an image is, in a pod's status. Blocking. Raises ``UnknownImage``."""
 

@@ -4,6 +4,7 @@ It listens on a Unix socket in a folder that only the API server's user can open
 decided there; here everything is answered.
 
     GET      /containerLogs/<namespace>/<pod>/<container>    options as ``pods/log`` has them
+    any      /proxy/<namespace>/<pod>/<scheme>/<port>/…      a request for the pod
     GET/POST /exec/…  /attach/…  /portForward/<namespace>/<pod>
     GET      /stats                                          what pods use
 """
@@ -12,7 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,14 +23,25 @@ import msgspec
 from quarterdeck.cluster.agent.log import LogOptions, read_log
 from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
 from quarterdeck.cluster.agent.stream.forward import take_forward
+from quarterdeck.cluster.agent.stream.passing import pass_on
 from quarterdeck.cluster.agent.stream.remote import Remote, StreamOptions
-from quarterdeck.wire.http import HttpServer, PulledStream, Request, Response, Route, text
+from quarterdeck.cluster.agent.stream.websocket import (
+    WebSocket,
+    accept_headers,
+    choose_protocol,
+    is_websocket,
+)
+from quarterdeck.errors import StreamClosed
+from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, text
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.agent import NodeAgent
     from quarterdeck.cluster.agent.worker import PodWorker
 
 __all__ = ["NodeServer"]
+
+_TEXT_PROTOCOLS: Final = ("binary.k8s.io",)
+_BODY_LIMIT: Final = 16 * 1024 * 1024
 
 
 class NodeServer:
@@ -52,7 +65,7 @@ class NodeServer:
         self._socket.unlink(missing_ok=True)
 
     def _find(self, request: Request) -> Route | Response:
-        return Route(self._serve)
+        return Route(self._serve, _BODY_LIMIT)
 
     def _serve(self, request: Request) -> Response | Awaitable[Response]:
         parts = request.path.strip("/").split("/")
@@ -63,6 +76,8 @@ class NodeServer:
                 return self._command(request, verb, namespace, name, container)
             case ["portForward", namespace, name]:
                 return self._forward(request, namespace, name)
+            case ["proxy", namespace, name, scheme, port, *_]:
+                return self._proxy(request, namespace, name, (scheme, port))
             case ["stats"]:
                 return self._stats()
         return text(404, "404 page not found\n")
@@ -71,6 +86,14 @@ class NodeServer:
         """Thousandths of a processor and bytes, for each container that runs."""
         rows = [[*container, *used] for container, used in self._agent.usage.found.items()]
         return Response(200, msgspec.json.encode(rows))
+
+    async def _proxy(self, request: Request, namespace: str, name: str, door: tuple[str, str]) -> Response:
+        """A request for a pod, passed on."""
+        worker = self._worker(namespace, name)
+        if worker is None:
+            return text(404, f'pod "{name}" not found\n')
+        rest = "/" + request.raw_path.split("/", 6)[6]
+        return await pass_on(self._agent.dialer, request, worker.pod, door, worker.ip, rest)
 
     def _worker(self, namespace: str, name: str) -> PodWorker | None:
         for worker in self._agent.workers.values():
@@ -100,6 +123,8 @@ class NodeServer:
             return text(400, f"{where} is waiting to start: {reason}")
         options = _options(request)
         folder = worker.folder.run_path(container, number)
+        if is_websocket(request):
+            return _by_websocket(request, read_log(folder, options))
         return Response(200, content_type="text/plain", stream=PulledStream(read_log(folder, options)))
 
     async def _command(
@@ -126,6 +151,20 @@ class NodeServer:
         if worker is None:
             return text(404, f'pod "{name}" not found\n')
         return take_forward(request, self._agent.dialer, worker.ip, f"{name}_{namespace}")
+
+
+def _by_websocket(request: Request, chunks: AsyncIterator[bytes]) -> Response:
+    """A text in messages."""
+    protocol = choose_protocol(request, _TEXT_PROTOCOLS) or ""
+
+    async def send(stream: RawStream) -> None:
+        socket = WebSocket(stream)
+        with suppress(StreamClosed):
+            async for chunk in chunks:
+                await socket.send(chunk)
+            await socket.close()
+
+    return Response(101, headers=accept_headers(request, protocol), takeover=send)
 
 
 def _options(request: Request) -> LogOptions:

@@ -9,6 +9,7 @@ from typing import Final
 from quarterdeck.api.k8s import EndpointSlice, Service
 from quarterdeck.cluster.agent.hosts import namespace_names
 from quarterdeck.cluster.agent.network.dial import Dialer
+from quarterdeck.cluster.agent.network.dns import DnsServer, Zone
 from quarterdeck.cluster.agent.network.fabric import Fabric
 from quarterdeck.cluster.agent.proxy import Place, ServiceProxy, backends, listen_here, listening
 from quarterdeck.cluster.agent.runtime import PodRuntime
@@ -28,6 +29,8 @@ class ServicePath:
         self._runtime: Final = runtime
         self._fabric: Final = fabric
         self._server: Final = server
+        self._dns: Final = DnsServer() if fabric is not None else None
+        self._is_answering = False
         self._proxy: Final = ServiceProxy(dialer, self._listen if fabric is not None else listen_here)
         self.names: Sequence[tuple[str, str, str]] = ()
         """Address, name and namespace of what can be found by name."""
@@ -36,8 +39,12 @@ class ServicePath:
         """Names and addresses have changed."""
         addresses = self._addresses(services)
         self.names = namespace_names(services, slices, addresses)
-        if self._fabric is not None:
+        if self._fabric is not None and self._dns is not None:
             await self._fabric.serve_addresses(set(addresses.values()))
+            self._dns.zone = Zone(services, slices)
+            if not self._is_answering:
+                self._is_answering = True
+                await self._dns.start(self._fabric.socket, self._runtime.host)
         node = self._runtime.host if self._fabric is not None else ""
         await self._proxy.update(
             backends(services, slices, self._runtime.service_address, server=self._server, node=node)
@@ -46,6 +53,8 @@ class ServicePath:
     async def close(self) -> None:
         """Listen to nobody any more."""
         await self._proxy.close()
+        if self._dns is not None:
+            self._dns.close()
 
     def visible(
         self, services: Iterable[Service], server: Service | None

@@ -251,7 +251,7 @@ class PodWorker:
         pod = self.pod
         name = fqdn(pod) if pod.spec.set_hostname_as_fqdn is True and fqdn(pod) else hostname(pod)
         write_whole(self.folder.etc("hostname"), f"{name}\n".encode(), 0o644)
-        write_whole(self.folder.etc("resolv.conf"), resolver_file(pod), 0o644)
+        write_whole(self.folder.etc("resolv.conf"), resolver_file(pod, self.runtime.resolver), 0o644)
         self.write_hosts()
 
     def write_hosts(self) -> None:

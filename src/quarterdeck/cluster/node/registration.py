@@ -221,7 +221,7 @@ class NodeRegistration(Reconciler[Resource]):
         return (
             Builder[Resource](name=NAME)
             .source(FunctionSource(self._all, name="nodes"))
-            .watches(Node, predicates=[_SIMULATED, _NEW | annotations_changed | condition_changed("Ready")])
+            .watches(Node, predicates=[_SIMULATED, _NEW | _FAILURE | condition_changed("Ready")])
             .rbac(
                 Rule(groups=("",), resources=("nodes",), verbs=("create", "get", "patch")),
                 Rule(groups=("",), resources=("nodes/status",), verbs=("patch",)),
@@ -241,5 +241,11 @@ def _is_simulated(event: ObjectEvent[Any]) -> bool:
     return event.entry.labels.get(names.SIMULATED) == "true"
 
 
+def _fails_or_recovers(event: ObjectEvent[Any]) -> bool:
+    before: Node | None = event.old_object
+    return before is None or is_failed(event.object) != is_failed(before)
+
+
+_FAILURE: Final = annotations_changed & Predicate("failure", update=_fails_or_recovers)
 _SIMULATED: Final = Predicate("simulated", create=_is_simulated, update=_is_simulated, delete=_is_simulated)
 _NEW: Final = Predicate("new", update=lambda _: False)

@@ -120,11 +120,12 @@ def test_addresses_and_backends_of_services() -> None:
 def test_the_hosts_file_has_every_form_of_a_name() -> None:
     endpoint = {"addresses": ["127.64.0.5"], "hostname": "p-0", "conditions": {"ready": True}}
     names = namespace_names([service("crew", "None")], [slice_of("crew", endpoint)], {})
-    made = pod("main", hostname="me", subdomain="crew", hostAliases=[{"ip": "1.2.3.4", "hostnames": ["far"]}])
+    aliases = [{"ip": "1.2.3.4", "hostnames": ["far", "away"]}]
+    made = pod("main", hostname="me", subdomain="crew", hostAliases=aliases)
     text = hosts_file(made, "127.64.0.9", names).decode()
     assert "127.64.0.9\tme.crew.n.svc.cluster.local me\n" in text
     assert "127.64.0.5\tp-0.crew.n.svc.cluster.local p-0.crew.n.svc p-0.crew.n p-0.crew\n" in text
-    assert "1.2.3.4\tfar\n" in text
+    assert "1.2.3.4\tfar\taway\n" in text
     assert "127.64.0.5\tcrew.n.svc.cluster.local" in text
 
 

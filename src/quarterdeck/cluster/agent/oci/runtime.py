@@ -68,6 +68,7 @@ class OciRuntime:
     name: Final = "oci"
     network: Final[IPv4Network] = NETWORK
     host: Final = GATEWAY
+    resolver: Final = GATEWAY
 
     server: Final = None
 

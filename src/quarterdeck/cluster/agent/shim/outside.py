@@ -173,7 +173,9 @@ class _Shim:
                 self._terminal = self._input = terminal
             start_bundle(self._folder, self._launch)
         except OSError as error:
-            os.write(reporting, f"error {error.errno} {error.strerror or error}".encode())
+            program, words = self._launch.argv[0], str(error.strerror or error)
+            text = words if program in words else f"{program}: {words}"
+            os.write(reporting, f"error {error.errno} {text}".encode())
             return 0
         os.write(reporting, STARTED + b"\n")
         return init

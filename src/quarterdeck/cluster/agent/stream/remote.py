@@ -29,6 +29,7 @@ __all__ = [
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE, CLOSE = 0, 1, 2, 3, 4, 255
 COMMAND_PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io", "v3.channel.k8s.io", "channel.k8s.io")
+_WITH_STATUS: Final = ("v4", "v5")
 _STREAMS: Final = {"stdin": STDIN, "stdout": STDOUT, "stderr": STDERR, "error": ERROR, "resize": RESIZE}
 _STREAM_SECONDS: Final = 30.0
 
@@ -133,8 +134,12 @@ class WebSocketRemote:
         await self._socket.send(bytes([channel]) + data)
 
     async def finish(self, status: Mapping[str, Any]) -> None:
+        words = json.dumps(status)
+        if not self._protocol.startswith(_WITH_STATUS):  # older ones know only words, and only of failures
+            words = "" if status.get("status") == "Success" else str(status.get("message", ""))
         with suppress(StreamClosed):
-            await self._socket.send(bytes([ERROR]) + json.dumps(status).encode())
+            if words:
+                await self._socket.send(bytes([ERROR]) + words.encode())
         await self._socket.close()
 
 

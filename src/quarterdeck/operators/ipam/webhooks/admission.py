@@ -12,6 +12,7 @@ from typing import Final
 
 from quarterdeck.api import Key
 from quarterdeck.errors import Forbidden
+from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.logic.facts import member_of
 from quarterdeck.operators.ipam.logic.network import InvalidCidr, parse
 from quarterdeck.operators.ipam.logic.pooltable import PoolTable
@@ -21,6 +22,11 @@ from quarterdeck.runtime.webhook import AdmissionWebhook, Validator
 from quarterdeck.runtime.webhook.admission import Admission
 
 IMMUTABLE: Final = "Subnet Spec fields are immutable"
+_BY_OTHERS: Final = (
+    "request.operation != 'CREATE' || !has(request.options.fieldManager)"
+    f" || request.options.fieldManager != '{names.FIELD_MANAGER}'"
+)
+"""The allocator looks at the table itself before it creates anything: a call would only cost time."""
 
 
 class IpamGuard:
@@ -34,7 +40,13 @@ class IpamGuard:
     def webhooks(self) -> tuple[AdmissionWebhook, ...]:
         """What to serve."""
         return (
-            Validator(Subnet, self.check_subnet, update=self.check_change, failure_policy="Ignore"),
+            Validator(
+                Subnet,
+                self.check_subnet,
+                update=self.check_change,
+                failure_policy="Ignore",
+                match_conditions={"not-by-the-allocator": _BY_OTHERS},
+            ),
             Validator(
                 SubnetPool,
                 update=self.check_range,
