@@ -111,9 +111,9 @@ def test_a_rule_is_told_with_the_first_job_that_it_fits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "limited"), [("RestartJob", (0, 1)), ("RestartJobAndIgnoreMaxRestarts", (0, 0))]
+    ("action", "limited"), [("RestartJob", (0, 1)), ("RestartJobAndIgnoreMaxRestarts", ())]
 )
-def test_a_single_job_is_restarted_alone_and_counted(action: str, limited: tuple[int, int]) -> None:
+def test_a_single_job_is_restarted_alone_and_counted(action: str, limited: tuple[int, ...]) -> None:
     known = {"replicatedJobsStatus": [{"name": "a"}, {"name": "b"}]}
     owner = owner_with({"action": action}, maxRestarts=1, status=known)
     status, events = outcome(owner, failed(owner, 0, 1))
