@@ -148,6 +148,25 @@ class TestSimulate:
         ]
         assert [(each.pod_group, each.starts_anyway) for each in found.starts] == [("team/p", True)]
 
+    @pytest.mark.parametrize(
+        ("field", "value", "wanted"),
+        [
+            ("memory.quota", "5", 5_000_000.0),
+            ("memory.limit", "-1", -1.0),
+            ("memory.overQuotaWeight", "5", 5.0),
+            ("gpu.quota", "5", 5.0),
+            ("cpu.limit", "5", 5.0),
+        ],
+    )
+    def test_amounts_of_memory_are_megabytes_and_others_as_they_are(
+        self, field: str, value: str, wanted: float
+    ) -> None:
+        changed = change_queue("poor", {field: value})(crowded().snapshot())
+        queue = next(each for each in changed.queues if each.name == "poor")
+        resource, _, amount = field.partition(".")
+        share = getattr(queue, resource)
+        assert getattr(share, {"overQuotaWeight": "over_quota_weight"}.get(amount, amount)) == wanted
+
     def test_a_gang_is_submitted(self) -> None:
         scene = Scene().node("n0", 2, labels={"zone": "a"}).queue("q")
         scene.extra = topology("zone")

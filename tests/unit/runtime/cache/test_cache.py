@@ -84,7 +84,9 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
 async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer() -> None:
     async with server("a1") as api, running(api.link) as cache:
         assert not cache.has_informer(Widget)
-        cache.informer(Widget)
+        informer = cache.informer(Widget)
+        await informer.wait_synced()
+        assert informer.is_running
         assert cache.has_informer(Widget)
         assert cache.has_informer(WIDGET)
         await cache.remove_informer(Widget)

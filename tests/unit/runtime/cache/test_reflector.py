@@ -183,6 +183,29 @@ async def test_expired_version_causes_exactly_one_list_and_tombstones(options: C
     assert gone.name == "b"
 
 
+async def test_an_expired_version_is_listed_at_once_and_one_that_expires_soon_again_later() -> None:
+    async with widget_cluster("a") as api, running(api.link, PLAIN) as cache:
+        await start(cache)
+        waits: list[float] = []
+        for lists in (2, 3):
+            await until(lambda: api.link.open_watches(WIDGETS))
+            before = asyncio.get_running_loop().time()
+            api.link.fail_watches(410)
+            await until(lambda: api.link.count("list", WIDGETS) == lists, step=0.001)  # noqa: B023  used at once
+            waits.append(asyncio.get_running_loop().time() - before)
+    assert waits[0] < 0.1
+    assert 0.8 <= waits[1] <= 1.7
+
+
+@pytest.mark.parametrize("code", [400, 405, 406, 422])
+async def test_a_watch_that_is_refused_for_good_is_followed_by_a_list(code: int) -> None:
+    refused = FaultPlan(0, Refuse(code, verbs=WATCH, times=1))
+    async with widget_cluster("a", plan=refused) as api, running(api.link, PLAIN) as cache:
+        await start(cache)
+        await until(lambda: api.link.open_watches(WIDGETS))
+        assert cache.informer(Widget).statistics().shards[0].relists == {"refused": 1}
+
+
 @pytest.mark.parametrize("error", [BUSY, REFUSED], ids=["429", "refused"])
 async def test_throttled_or_refused_watch_is_resumed_without_a_list(error: Rule) -> None:
     async with widget_cluster("a") as api, running(api.link) as cache:

@@ -438,6 +438,21 @@ async def test_an_authority_is_rotated_in_step_with_its_publication() -> None:
             assert replica.source.bundle != first
 
 
+def test_an_authority_is_dead_at_the_very_end_of_its_life() -> None:
+    begin = datetime(2030, 1, 1, tzinfo=UTC)
+    life = Life(authority=timedelta(days=3), serving=timedelta(days=30))
+
+    def material(there: Material | None, now: datetime) -> Material | None:
+        return next_material(there, name="x", dns_names=("h",), life=life, now=now, is_published=True)
+
+    first = material(None, begin)
+    assert first is not None
+    [authority] = certificates_in(first.bundle)
+    anew = material(first, authority.not_valid_after_utc)
+    assert anew is not None
+    assert authority not in certificates_in(anew.bundle)
+
+
 @pytest.mark.virtual_time
 async def test_without_a_client_it_says_so() -> None:
     source = SelfSigned("hook", "kube-system")

@@ -33,7 +33,7 @@ from quarterdeck.runtime.controller.source import (
 from quarterdeck.runtime.manager.manager import ManagerOptions
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.reconcile.context import Context
-from quarterdeck.testing import DelayEvents, FaultPlan, Refuse, eventually
+from quarterdeck.testing import DelayEvents, FaultPlan, Refuse, VirtualLoop, eventually
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
 from tests.unit.runtime.widgetcluster import WidgetCluster
@@ -638,6 +638,29 @@ async def test_plain_function_runs_in_a_thread_and_can_use_the_context(api: Widg
     async with serving(manager_on(api.link), Builder(Widget).build(Blocking())):
         await eventually(is_ready)
     assert threads[0].startswith("quarterdeck")
+
+
+@pytest.mark.parametrize(("timeout", "told"), [(None, []), (100.0, []), (0.001, ["timeout"])])
+async def test_a_plain_function_is_counted_when_it_took_too_long_and_waited_for(
+    api: WidgetCluster, timeout: float | None, told: list[str]
+) -> None:
+    await api.fill("a")
+    spy = Spy()
+
+    async def pass_time() -> None:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, VirtualLoop)
+        loop.advance(1.0)  # by hand: the clock stands still while a thread works
+
+    class Blocking(Reconciler[Widget]):
+        def reconcile(self, ctx: Context[Widget]) -> None:
+            ctx.block_on(pass_time())
+
+    controller = Builder(Widget).options(reconcile_timeout=timeout).build(Blocking())
+    async with serving(manager_on(api.link, metrics=spy), controller):
+        await until(lambda: spy.results)
+    assert spy.results == ["success"]
+    assert spy.told == told
 
 
 def test_builder_refuses_what_does_not_fit() -> None:

@@ -47,6 +47,18 @@ async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_la
     assert asked == ["a", "b", "a", "a"]
 
 
+async def test_keys_from_outside_come_at_the_usual_priority(api: WidgetCluster) -> None:
+    await api.fill("a")
+    seen: list[int] = []
+    channel = Channel()
+    script = Script(lambda ctx: seen.append(ctx.priority))
+    controller = Builder[Widget](name="outside").source(ChannelSource(channel)).build(script)
+    async with serving(manager_on(api.link), controller):
+        await until(lambda: channel.has_consumers)
+        await channel.send(Key("ns", "a"))
+        await until(lambda: seen == [0])
+
+
 async def test_an_iterable_that_ends_leaves_no_event_behind(api: WidgetCluster) -> None:
     await api.fill("a")
     script = Script()

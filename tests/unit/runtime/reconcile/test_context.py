@@ -136,7 +136,11 @@ async def test_conditions_may_be_looked_at_while_they_are_edited(api: WidgetClus
 
     def edit(ctx: Context[Widget]) -> None:
         found.append(ctx.conditions.find("Ready"))
+        assert not ctx.conditions.is_true("Ready")
+        assert not ctx.conditions.is_false("Ready")
         ctx.conditions.set("Ready", False, reason="Waiting")
+        assert ctx.conditions.is_false("Ready")
+        assert not ctx.conditions.is_true("Ready")
         found.append(ctx.conditions.find("Ready"))
 
     script = Script(edit)

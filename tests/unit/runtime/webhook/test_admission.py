@@ -293,6 +293,32 @@ async def test_a_cluster_that_cannot_be_read_is_500_and_no_panic() -> None:
     assert metrics.webhook_panics.value == 0
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "place", "told"),
+    [
+        ("message", "fine", "status", {"metadata": {}, "code": 200, "message": "fine"}),
+        ("warnings", ["old"], "warnings", ["old"]),
+        ("audit_annotations", {"k": "v"}, "auditAnnotations", {"k": "v"}),
+    ],
+)
+async def test_each_thing_that_an_admission_says_is_told(
+    field: str, value: Any, place: str, told: Any
+) -> None:
+    def handle(admission: Admission) -> None:
+        if isinstance(value, str):
+            setattr(admission, field, value)
+        elif isinstance(value, list):
+            getattr(admission, field).extend(value)
+        else:
+            getattr(admission, field).update(value)
+
+    hook = AdmissionHandler("/any", handle)
+    assert not hook.is_mutating
+    answer = await ask(hook, review(document()))
+    assert answer["response"]["allowed"] is True
+    assert answer["response"][place] == told
+
+
 async def test_a_handler_sees_the_whole_request_and_logs_with_its_keys() -> None:
     seen: dict[str, Any] = {}
 

@@ -64,5 +64,13 @@ def test_elements_keep_what_only_the_received_document_has(after: list[str], wan
     assert carry_over(received, before, [{"name": name} for name in after]) == wanted
 
 
+@pytest.mark.parametrize(
+    ("received", "before", "after"),
+    [("text", ["x"], ["y"]), (["x"], "text", ["y"]), (["x"], ["x"], "text"), ({"a": 1}, ["x"], ["y"])],
+)
+def test_what_is_no_list_on_every_side_is_replaced(received: Any, before: Any, after: Any) -> None:
+    assert carry_over(received, before, after) == after
+
+
 def test_a_list_of_which_the_class_dropped_elements_is_replaced() -> None:
     assert carry_over([1, None, 2], [1, 2], [1, 3]) == [1, 3]
