@@ -51,6 +51,8 @@ UNSETTLED: Final = 1.0
 """Seconds until an unclear create is looked at again."""
 BUSY: Final = 0.02
 """Seconds to wait for another claim of the same cluster."""
+STALE: Final = 1.0
+"""Seconds until a claim is looked at again that the cache shows and the server does not have."""
 INDEXING: Final = 0.2
 
 
@@ -179,6 +181,9 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         claim = ctx.obj.metadata.uid
         if claim not in state.reservations and (state.free is None or not _is_free(state, network)):
             raise words.lost(cidr, network)
+        if not await _is_there(ctx):
+            # Most likely its Subnet went with it: garbage collection would take each new one, too.
+            raise ComeBack(after=STALE, reason="claim-gone")
         return await self._make(ctx, spec, pool, Request(network.prefix, network, cidr))
 
     async def _allocate(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
@@ -310,6 +315,15 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         if not any(owner.uid == ctx.obj.metadata.uid for owner in subnet.metadata.owner_references):
             await adopt(ctx, shared, member)
         return Outcome(names.BOUND, str(member.network))
+
+
+async def _is_there(ctx: Context[SubnetClaim]) -> bool:
+    """Whether the server has the claim, which the cache may show for a while after its end."""
+    try:
+        found = await ctx.client.get(SubnetClaim, ctx.key.name, ctx.key.namespace)
+    except NotFound:
+        return False
+    return found.metadata.uid == ctx.obj.metadata.uid and not found.metadata.is_deleting
 
 
 def _is_free(state: PoolState, network: Network) -> bool:
