@@ -473,6 +473,7 @@ class Reflector:
         except TransportError as error:
             self._log.info("watch interrupted", cause=str(error))
         except ApiError as error:
+            self._listening = None  # nobody listens while it backs off
             await self._stream_error(error)
             return
         finally:

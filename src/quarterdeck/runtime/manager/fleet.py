@@ -15,7 +15,7 @@ from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
 
 __all__ = ["Fleet"]
 
-_SETTLE_PERIOD: Final = 0.1
+_SETTLE_PERIOD: Final = 0.02
 
 
 class Fleet:

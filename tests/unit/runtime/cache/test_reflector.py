@@ -229,6 +229,7 @@ async def test_in_the_stream_backs_off_and_resumes_without_a_list() -> None:
         api.link.fail_watches(429, retry_after=1)
         await asyncio.sleep(0.5)
         assert not api.link.open_watches(WIDGETS)
+        assert not cache.informer(Widget).statistics().shards[0].is_watching
         await api.put(Widget, "b")
         await until(lambda: len(recorder.deltas) == 2)
         assert cache.informer(Widget).statistics().shards[0].lists == 1
