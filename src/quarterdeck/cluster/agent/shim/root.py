@@ -9,6 +9,7 @@ container's in which everything of the original is mounted again.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -71,6 +72,9 @@ class _Root:
             (self.path / name).mkdir(exist_ok=True)
             if origin != "/":
                 mount(f"/{name}", str(self.path / name), flags=MS_BIND | MS_REC)
+        if origin == "/":
+            for place in _hidden_installation():
+                self.bind(Bind(source=place, target=place, read_only=True))
 
     def own_processes(self) -> None:
         try:
@@ -148,6 +152,15 @@ class _Root:
             _copy_entry(entry, copy / entry.name)
         copy.chmod(folder.stat().st_mode & 0o7777)
         mount(str(copy), str(folder), flags=MS_BIND | MS_REC)
+
+
+def _hidden_installation() -> list[str]:
+    """Where this Python and this package are, if that is a folder which containers have for themselves.
+
+    Who tries us in a temporary folder wants to run programs of it.
+    """
+    places = {sys.prefix, sys.base_prefix, str(Path(__file__).parents[4])}
+    return sorted(place for place in places if Path(place).parts[1:2] and Path(place).parts[1] in _OWN)
 
 
 def _copy_entry(entry: os.DirEntry[str], target: Path) -> None:
