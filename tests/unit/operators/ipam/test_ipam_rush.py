@@ -75,7 +75,7 @@ def context() -> SourceContext:
     return SourceContext(
         cache=nothing,
         cluster="",
-        enqueue=lambda key, priority: None,
+        enqueue=nothing,
         predicates=(),
         clock=LoopClock(),
         rng=random.Random(1),

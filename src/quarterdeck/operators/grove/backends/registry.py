@@ -43,6 +43,8 @@ class BackendRegistry:
         self._find: Final = find if find is not None else _installed
         self._lock: Final = threading.RLock()
         self._factories: dict[str, BackendFactory] = {}
+        self._ours: Final[dict[str, BackendFactory]] = {}
+        """Those of ours that somebody has asked for."""
         self._broken: dict[str, Exception] = {}
         self._found: set[str] = set()
         """Names of factories that came from entry points."""
@@ -71,8 +73,10 @@ class BackendRegistry:
                 raise BackendError(f'scheduler backend "{name}" cannot be loaded: {error}') from error
             if name not in _OURS:
                 raise BackendNotFound(name)
-            (point,) = _installed(name=name, is_ours=True)
-            return cast("BackendFactory", point.load())
+            if name not in self._ours:
+                (point,) = _installed(name=name, is_ours=True)
+                self._ours[name] = cast("BackendFactory", point.load())
+            return self._ours[name]
 
     def names(self) -> list[str]:
         """All names: ours, then the others in order."""
