@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["KUBECTL", "LocalCluster", "Space", "local_cluster", "shims_in"]
+__all__ = ["KUBECTL", "Json", "LocalCluster", "Space", "local_cluster", "shims_in"]
 
 KUBECTL: Final = shutil.which("kubectl")
 Json = dict[str, Any]
