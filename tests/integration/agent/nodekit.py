@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import yaml
 
-__all__ = ["KUBECTL", "LocalCluster", "Space", "local_cluster", "shims_in"]
+__all__ = ["KUBECTL", "Json", "LocalCluster", "Space", "local_cluster", "shims_in"]
 
 KUBECTL: Final = shutil.which("kubectl")
 Json = dict[str, Any]
@@ -107,13 +107,17 @@ class LocalCluster:
         return self._log.read_text(errors="replace")
 
     def run(
-        self, *words: str, input: str = "", timeout: float = _PATIENCE
+        self,
+        *words: str,
+        input: str = "",
+        timeout: float = _PATIENCE,
+        environment: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl."""
         assert KUBECTL is not None
         return subprocess.run(
             [KUBECTL, *words],
-            env={**self._environment, "KUBECONFIG": str(self.kubeconfig)},
+            env={**self._environment, "KUBECONFIG": str(self.kubeconfig), **(environment or {})},
             input=input,
             capture_output=True,
             text=True,
@@ -151,8 +155,8 @@ class Space:
     def kubectl(self, *words: str, input: str = "") -> str:
         return self.cluster.kubectl(words[0], "-n", self.name, *words[1:], input=input)
 
-    def run(self, *words: str, input: str = "") -> subprocess.CompletedProcess[str]:
-        return self.cluster.run(words[0], "-n", self.name, *words[1:], input=input)
+    def run(self, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+        return self.cluster.run(words[0], "-n", self.name, *words[1:], **options)
 
     def apply(self, *documents: Json) -> None:
         self.kubectl("apply", "-f", "-", input=yaml.safe_dump_all(documents))
