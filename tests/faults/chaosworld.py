@@ -50,13 +50,13 @@ from quarterdeck.testing import (
 from tests.integration.concertkit import Concert, concert
 
 TROUBLE: Final = 540.0
-"""Seconds of bad weather; it is calm for a minute after that."""
-CALM: Final = 60.0
-PATIENCE: Final = 120.0
+"""Seconds of bad weather; then it is calm."""
+CALM: Final = 20.0
+PATIENCE: Final = 60.0
 """Seconds that the last step of the story has after that."""
 LOOK: Final = 5.0
 """Seconds between two looks at what must hold at every moment."""
-SETTLE: Final = 20.0
+SETTLE: Final = 10.0
 """Seconds that the controllers have, three times at most, to mend what may be broken for a moment."""
 _LEASE: Final = LeaderElection(name="quarterdeck", namespace="default")
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
