@@ -53,9 +53,8 @@ def make_context(options: TlsOptions) -> ssl.SSLContext:
 
 def _verifying_context(options: TlsOptions) -> ssl.SSLContext:
     if not (options.insecure or options.ca_data or options.ca_file):
-        return (
-            ssl.create_default_context()
-        )  # only here: it reads all authorities of the system, which is slow
+        # Only here: it reads all authorities of the system, which is slow.
+        return ssl.create_default_context()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     if options.insecure:
