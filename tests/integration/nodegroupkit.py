@@ -122,7 +122,7 @@ class Hand:
             "TMPDIR": str(directory),
             "LANG": "C",
             "NO_PROXY": "*",
-            "GOGC": "400",  # a program that ends at once need not tidy up: a fifth of its time
+            "GOGC": "off",  # a program that ends at once need not tidy up: a fifth of its time
         }
 
     def run(self, *words: str, manifest: Any = None, editor: str = "") -> subprocess.CompletedProcess[str]:

@@ -126,7 +126,7 @@ class LocalCluster:
         """Run kubectl."""
         assert KUBECTL is not None
         # a program that ends at once need not tidy up: a fifth of its time
-        own = {"KUBECONFIG": str(self.kubeconfig), "GOGC": "400"}
+        own = {"KUBECONFIG": str(self.kubeconfig), "GOGC": "off"}
         return subprocess.run(
             [KUBECTL, *words],
             env={**self._environment, **own, **(environment or {})},
