@@ -5,6 +5,9 @@ node:
   images:
     - pattern: "docker.io/library/python:*"
       command: [python3]
+  eviction:                # what must be left, or pods are ended; names as in a kubelet's evictionHard
+    memory.available: 100Mi
+  pressure_seconds: 300    # how long the node says so afterwards
 """
 
 from __future__ import annotations
@@ -38,6 +41,8 @@ _ROOT: Final = (
 class _NodeConfig(msgspec.Struct, forbid_unknown_fields=True):
     images: list[dict[str, Any]] = []
     writable: bool = False
+    eviction: dict[str, str] = {}
+    pressure_seconds: float = 300.0
 
 
 class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +53,8 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
     is_writable: bool = False
     taint: bool = False
     runtime: str = "process"
+    eviction: dict[str, str] = {}
+    pressure_seconds: float = 300.0
 
 
 def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,11 +92,27 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
     name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"
     return LocalNode(
         name=name,
+        eviction=_thresholds(settings.eviction),
+        pressure_seconds=settings.pressure_seconds,
         images=(*images, *_installed_images()),
         is_writable=settings.writable,
         taint=arguments.taint_local_node,
         runtime=arguments.runtime,
     )
+
+
+def _thresholds(wanted: dict[str, str]) -> dict[str, str]:
+    """What must be left of what, with the usual for what is not said."""
+    from quarterdeck.cluster.agent.eviction import DEFAULT_THRESHOLDS, SIGNALS, is_threshold
+
+    for signal, text in wanted.items():
+        if signal not in SIGNALS:
+            raise CommandError(f"node: eviction: {signal} is not one of {', '.join(SIGNALS)}")
+        if not is_threshold(text):
+            raise CommandError(
+                f'node: eviction: {signal}: {text!r} is neither a quantity ("100Mi") nor a share ("5%")'
+            )
+    return {**DEFAULT_THRESHOLDS, **wanted}
 
 
 def _installed_images() -> list[ImageRule]:

@@ -81,6 +81,8 @@ def make_assignment(
         taint=wanted.taint,
         runtime=wanted.runtime,
         image_store=str(default_store()),
+        eviction=wanted.eviction,
+        pressure_seconds=wanted.pressure_seconds,
     )
     return NodeAssignment(
         kubeconfig=str(kubeconfig),

@@ -32,6 +32,8 @@ class Outcome(msgspec.Struct, frozen=True):
     phase: str
     reason: str = ""
     message: str = ""
+    is_disruption: bool = False
+    """Whether it is no fault of the pod's: the node is short of something."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
