@@ -202,16 +202,16 @@ async def test_pods_go_one_after_the_other_and_the_condition_stays_a_while() -> 
         is_over=lambda victim: victim.metadata.name in ended,
         clock=lambda: now,
     )
-    assert pressure.conditions == ()
+    assert list(pressure.conditions) == []
     await pressure.look()
     await pressure.look()
     assert gone == ["large"], "the next waits until the first has ended"
-    assert pressure.conditions == ("MemoryPressure",)
+    assert list(pressure.conditions) == ["MemoryPressure"]
     ended.add("large")
     await pressure.look()
     assert gone == ["large", "small"]
     left, now = Supply(60, 100), 299.0
     await pressure.look()
-    assert pressure.conditions == ("MemoryPressure",)
+    assert list(pressure.conditions) == ["MemoryPressure"]
     now = 301.0
-    assert pressure.conditions == ()
+    assert list(pressure.conditions) == []
