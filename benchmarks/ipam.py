@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import uvloop
-from tests.harness.ipam.measure import measure
+from tests.harness.ipam.measure import Setting
 from tests.harness.ipam.operator import IpamThread
 from tests.harness.server import start_embedded
 
@@ -105,7 +105,7 @@ def _bench_memory() -> bool:
 def bench_event(members: list[int]) -> bool:
     """Median CPU from event to patch, at each number of members; flat is what it should be."""
     print("\ncost of an event: watch event in, status patch out (median CPU)")
-    times = {count: measure(count, size=28, events=4000) * 1e6 for count in members}
+    times = {count: Setting(count, size=28).measure(4000) * 1e6 for count in members}
     longest = max(times.values())
     for count, value in times.items():
         print(f"  {count:>9,} members  {value:6.1f} µs  {'█' * round(value / longest * 40)}")

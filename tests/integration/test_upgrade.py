@@ -1,93 +1,89 @@
-"""A new release takes over what the one before made: nothing restarts, nothing is written without need.
+"""A new release takes over what an earlier one made: nothing restarts, nothing is written without need.
 
-A cluster is stopped and started again on its data, as it is at an upgrade: the second start reads the
-objects, installs its definitions and reconciles. Pods must be the same afterwards, and specs unchanged.
+``release/*.tar.xz`` hold data directories that earlier versions wrote, and the objects as they showed them.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import tarfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests.harness.wire import Connection, load_kubeconfig
+import pytest
 
-COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
-ROOT = Path(__file__).parents[2]
+from tests.integration.release.cluster import PODS, Up
+
 Json = dict[str, Any]
-KEPT = (
-    "/apis/grove.io/v1alpha1/podcliquesets",
-    "/apis/grove.io/v1alpha1/podcliques",
-    "/apis/plexaubnet.io/v1alpha1/subnetclaims",
-    "/apis/plexaubnet.io/v1alpha1/subnets",
-    "/apis/deckhouse.io/v1/nodegroups",
-    "/apis/scheduling.run.ai/v2/queues",
-)
+RELEASES = sorted(Path(__file__).with_name("release").glob("*.tar.xz"))
+EXPECTED = Counter({"web": 3, "suspended": 1, "waiting": 2})
+MERGE = {"Content-Type": "application/merge-patch+json"}
 
 
-class Up:
-    """A cluster on a data directory."""
-
-    def __init__(self, folder: Path) -> None:
-        self.kubeconfig = folder / "kubeconfig"
-        options = ["--port", "0", "--nodes", "2", "--data-dir", str(folder / "data")]
-        command = [*COMMAND, "up", *options, "--kubeconfig", str(self.kubeconfig)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("ready: "), self.process.communicate()
-        self.connection: Connection = load_kubeconfig(self.kubeconfig).connect(timeout=60.0)
-
-    def items(self, path: str) -> dict[str, Json]:
-        answer = self.connection.request("GET", path)
-        assert answer.status == 200, answer.body
-        return {each["metadata"]["uid"]: each for each in json.loads(answer.body)["items"]}
-
-    def stop(self) -> None:
-        self.connection.close()
-        self.process.terminate()
-        _, errors = self.process.communicate(timeout=60)
-        assert self.process.returncode == 0, errors
-
-    def settled_pods(self) -> dict[str, Json]:
-        """The pods once all of them run and none is new for a while."""
-        deadline, calm = time.monotonic() + 180, 0
-        found: dict[str, Json] = {}
-        while calm < 8:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.25)
-            seen = self.items("/api/v1/pods")
-            runs = bool(seen) and all(each["status"].get("phase") == "Running" for each in seen.values())
-            calm = calm + 1 if runs and seen.keys() == found.keys() else 0
-            found = seen
-        return found
-
-
-def test_objects_and_pods_of_the_release_before_are_taken_over_as_they_are(tmp_path: Path) -> None:
-    before = Up(tmp_path)
-    for name in ("grove", "ipam", "nodegroup"):
-        folder = ROOT / "examples" / name
-        command = ["kubectl", "--kubeconfig", str(before.kubeconfig), "apply", "-f", str(folder)]
-        subprocess.run(command, check=True, capture_output=True, timeout=120)
-    pods = before.settled_pods()
-    kept = {path: before.items(path) for path in KEPT}
-    before.stop()
-
-    after = Up(tmp_path)
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name.removesuffix(".tar.xz"))
+def test_data_of_an_earlier_release_is_taken_over_as_it_is(release: Path, tmp_path: Path) -> None:
+    with tarfile.open(release) as archive:
+        archive.extractall(tmp_path, filter="data")
+    before: dict[str, dict[str, Json]] = json.loads((tmp_path / "objects.json").read_text())
+    cluster = Up(tmp_path)
     try:
-        assert after.settled_pods().keys() == pods.keys()
-        for path, objects in kept.items():
-            found = after.items(path)
-            assert found.keys() == objects.keys(), path
-            for uid, each in objects.items():
-                assert found[uid]["metadata"].get("generation") == each["metadata"].get("generation"), path
-                assert found[uid].get("spec") == each.get("spec")
-        for uid, pod in pods.items():
-            now = after.items("/api/v1/pods")[uid]
-            assert now["spec"] == pod["spec"]
-            assert now["status"]["startTime"] == pod["status"]["startTime"]
+        check_the_same(before, cluster.calm())
+        check_conversion(cluster)
+        check_reconciled(cluster)
+        assert "failed calling webhook" not in cluster.log
     finally:
-        after.stop()
+        cluster.stop()
+
+
+def check_the_same(before: dict[str, dict[str, Json]], after: dict[str, dict[str, Json]]) -> None:
+    """Nothing is gone, new or changed; of pods not even the status."""
+    for path, objects in before.items():
+        found = after[path]
+        assert found.keys() == objects.keys(), path
+        for uid, each in objects.items():
+            now = found[uid]
+            assert now.get("spec") == each.get("spec"), each["metadata"]["name"]
+            assert now["metadata"].get("generation") == each["metadata"].get("generation")
+            if path == PODS:
+                assert now["status"] == each["status"]
+    phases = [pod["status"]["phase"] for pod in after[PODS].values()]
+    assert {"Running", "Pending", "Succeeded"} == set(phases), "the data holds some of each"
+
+
+def check_conversion(cluster: Up) -> None:
+    """An object that was written in the first version of its kind is still read in every one."""
+    for version, expected in (
+        ("v1alpha1", "Cloud"),
+        ("v1alpha2", "Cloud"),
+        ("v1", "CloudEphemeral"),
+    ):
+        found = cluster.get(f"/apis/deckhouse.io/{version}/nodegroups/eldest")
+        assert found["spec"]["nodeType"] == expected
+
+
+def check_reconciled(cluster: Up) -> None:
+    """What the old release left is worked on: it scales, resumes, and starts when there is room."""
+    change(cluster, "/apis/apps/v1/namespaces/default/deployments/web", {"spec": {"replicas": 3}})
+    training = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs/suspended"
+    change(cluster, training, {"spec": {"suspend": False}})
+    gang = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets/transcription"
+    assert cluster.connection.request("DELETE", gang).status == 200
+    deadline = time.monotonic() + 180
+    while (running := running_pods(cluster)) != EXPECTED:
+        assert time.monotonic() < deadline, running
+        time.sleep(0.25)
+
+
+def running_pods(cluster: Up) -> Counter[str]:
+    """How many pods run of each workload that was changed."""
+    pods = [pod for pod in cluster.items(PODS).values() if pod["status"]["phase"] == "Running"]
+    return Counter(
+        name for pod in pods for name in EXPECTED if pod["metadata"]["name"].startswith(f"{name}-")
+    )
+
+
+def change(cluster: Up, path: str, patch: Json) -> None:
+    answer = cluster.connection.request("PATCH", path, body=json.dumps(patch).encode(), headers=MERGE)
+    assert answer.status == 200, answer.body

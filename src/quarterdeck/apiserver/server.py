@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -209,7 +209,9 @@ class ApiServer:
     async def _compact_regularly(self) -> None:
         while True:
             has_failed = self.store.compaction_failure is not None
-            await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD):
+                    await self.store.has_grown.wait()
             await self.store.compact()
 
     def _assemble(self) -> None:

@@ -31,6 +31,7 @@ from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.manager.manager import Manager, ManagerMetrics, ManagerOptions
+from quarterdeck.runtime.manager.runnable import Group
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
 
 __all__ = ["ClusterControllers", "add_controllers"]
@@ -97,12 +98,13 @@ def add_controllers(
 class ClusterControllers:
     """The same as something a manager runs: with a cache of its own, because operators restrict theirs.
 
-    As a server of the outer manager it starts before the operators and stops after them, as if it were
-    another process: what operators leave behind while they stop is still collected.
+    Of the outer manager's groups it is with the caches. It starts before the operators and stops after them,
+    as if it were another process: what operators leave behind while they stop is still collected. And
+    webhooks are there as long as it writes: those of an earlier run would be asked in vain.
     """
 
     name: Final = "cluster"
-    needs_leader_election: Final = False
+    group: Final = Group.CACHES
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from typing import Final
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import Secret
 from quarterdeck.client import Client, WatchEvent
-from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, NotFound, QuarterdeckError
+from quarterdeck.errors import AlreadyExists, ConfigError, Conflict, Forbidden, NotFound, QuarterdeckError
 from quarterdeck.runtime.certificate.material import Life, Material
 from quarterdeck.runtime.certificate.pair import KeyPair, UsePair
 from quarterdeck.runtime.log.field import get_logger
@@ -84,6 +84,7 @@ class SelfSigned:
         self._material: Material | None = None
         self._version = ""
         self._published = b""
+        self._has_told = False
         self._served: KeyPair | None = None
         self._serving: Final = asyncio.Lock()
         self._wake: Final = asyncio.Event()
@@ -102,6 +103,14 @@ class SelfSigned:
     def is_published(self) -> bool:
         """Whether the present bundle was seen everywhere it must be."""
         return self._material is not None and self._published == self._material.bundle
+
+    @property
+    def has_told(self) -> bool:
+        """Whether the objects that exist had the bundle once, or nobody here may write them.
+
+        Unlike ``is_published`` it waits for no object that somebody else has still to create.
+        """
+        return self._has_told
 
     async def check(self) -> None:
         """A readiness check: raises until the bundle in the cluster is the one we serve with."""
@@ -244,9 +253,11 @@ class SelfSigned:
                     self._published = bundle
                 else:
                     wait = PUBLISH_RETRY
+                self._has_told = True
             except QuarterdeckError as error:
                 _log.warning("publishing the CA bundle failed", error)
                 wait = PUBLISH_RETRY
+                self._has_told = self._has_told or isinstance(error, Forbidden)
             try:
                 async with asyncio.timeout(wait):
                     await self._wake.wait()

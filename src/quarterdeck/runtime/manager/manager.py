@@ -443,6 +443,7 @@ class Manager:
         self._fleet.start_caches()
         groups[Group.CACHES].start()
         await self._unless_stopped(self._fleet.wait_settled(self.options.cache_settle_timeout))
+        await self._unless_stopped(groups[Group.CACHES].wait_serving())
         groups[Group.OTHERS].start()
         self._fleet.follow_providers()
         groups[Group.WARMUP].start()

@@ -220,7 +220,7 @@ class Program:
         ]
 
     async def _publish(self, bundle: bytes) -> bool:
-        await _until(lambda: self.webhooks.is_serving)  # the port is part of what is registered
+        await _until(lambda: self.webhooks.port != 0)  # it is part of what is registered
         return all([await install(bundle) for install in self.installers()])
 
     def _webhook_rules(self) -> tuple[Rule, ...]:

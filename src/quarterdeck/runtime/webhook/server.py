@@ -167,8 +167,15 @@ class WebhookServer:
 
     @property
     def is_serving(self) -> bool:
-        """Whether connections are accepted; also true when there is nothing to serve."""
-        return not self._is_enabled or self._http.is_serving
+        """Whether it is called here: connections are accepted, and the API server was told the address.
+
+        Configurations of an earlier run may name another address or authority: what is written before they
+        are corrected is refused. Also true when there is nothing to serve.
+        """
+        if not self._is_enabled:
+            return True
+        has_told = not isinstance(self._certificates, SelfSigned) or self._certificates.has_told
+        return self._http.is_serving and has_told
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -225,7 +232,7 @@ class WebhookServer:
         """
         if not self._is_enabled:
             return
-        if not self.is_serving:
+        if not self._http.is_serving:
             raise ConfigError("webhook server has not been started yet")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import ObjectMeta, crd
 from quarterdeck.api.k8s import ConfigMap, Lease, events
 from quarterdeck.apiserver import ApiServer, ServerOptions
 from quarterdeck.client import Client, Config
@@ -19,10 +19,17 @@ from quarterdeck.runtime.election import LeaderElection, ThreadedElector, electi
 from quarterdeck.runtime.event import EventBroadcaster
 from quarterdeck.runtime.health import HealthServer, MetricsServer, ping
 from quarterdeck.runtime.manager.manager import Manager
+from quarterdeck.runtime.manager.runnable import Group
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
 from quarterdeck.runtime.reconcile.context import Context
-from quarterdeck.runtime.webhook import Validator, WebhookOptions, WebhookServer
-from tests.unit.runtime.servicekit import Gang, Web, client_of, embedded, until
+from quarterdeck.runtime.webhook import (
+    UrlTarget,
+    Validator,
+    WebhookOptions,
+    WebhookServer,
+    webhook_configurations,
+)
+from tests.unit.runtime.servicekit import Gang, Web, client_of, embedded, install, until
 
 pytestmark = pytest.mark.real_time
 
@@ -97,6 +104,52 @@ async def _run(manager: Manager, client: Client, health: HealthServer, served: M
             assert expected in text, expected
         manager.request_stop()
         await running
+
+
+class Writer:
+    """Writes as soon as it runs, as the controllers of an embedded cluster do."""
+
+    group = Group.CACHES
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.is_serving = False
+
+    async def run(self) -> None:
+        await self._client.create(Gang(metadata=ObjectMeta(name="a", namespace="default")))
+        self.is_serving = True
+        await asyncio.get_running_loop().create_future()
+
+
+async def test_nothing_is_written_while_configurations_of_an_earlier_run_are_in_force() -> None:
+    async with embedded() as server:
+        client = client_of(server)
+        await install(client, crd(Gang))
+        asked: list[str] = []
+        validator = Validator(Gang, lambda admission, gang: asked.append(gang.metadata.name))
+        for stale in webhook_configurations("gangs", [validator], UrlTarget("https://127.0.0.1:1")):
+            await client.create(stale)
+        source = SelfSigned("hook", "kube-system", dns_names=("127.0.0.1",))
+        hooks = WebhookServer(WebhookOptions(host="127.0.0.1", port=0), certificates=source)
+        hooks.add(validator)
+
+        async def publish(bundle: bytes) -> bool:
+            await until(lambda: hooks.port)
+            await asyncio.sleep(0.2)  # long enough for whoever does not wait
+            return await hooks.installer(client, "gangs", UrlTarget(f"https://127.0.0.1:{hooks.port}"))(
+                bundle
+            )
+
+        hooks.bind(client, publish)
+        manager, writer = Manager(client, webhooks=hooks), Writer(client)
+        manager.add(writer)
+        async with manager:
+            running = asyncio.create_task(manager.serve())
+            await until(lambda: manager.is_leading or running.done())
+            assert writer.is_serving, "what controllers stand on is there before they are"
+            manager.request_stop()
+            await running
+        assert asked == ["a"]
 
 
 def check_types(manager: Any) -> None:

@@ -72,8 +72,10 @@ class CidrAllocator(Reconciler[SubnetClaim]):
 
     async def reconcile(self, ctx: Context[SubnetClaim]) -> Result | None:
         """Look at one claim."""
+        spec = ctx.obj.spec
         try:
-            return await self._look(ctx)
+            with self._shared.rush.claim(Key(ctx.key.namespace, spec.pool_ref if spec else "")):
+                return await self._look(ctx)
         finally:
             self._shared.looked_at(ctx.key)
 

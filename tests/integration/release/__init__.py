@@ -1,0 +1,1 @@
+"""Data directories that releases wrote, and what makes them."""
