@@ -115,7 +115,7 @@ class PodWorker:
     async def sync(self, pod: Pod) -> tuple[PodStatus, float]:
         """Do what is due; the status that the pod should have, and the seconds until something is due."""
         self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
-        now = time.time()
+        now, steady = time.time(), time.monotonic()
         if pod.metadata.is_deleting:
             return await self._sync_stopping(now)
         if pod.status.phase in ("Succeeded", "Failed"):
@@ -127,12 +127,12 @@ class PodWorker:
             self._ending = Outcome("Failed", "DeadlineExceeded", text)
         if self._ending is not None:
             return await self._sync_stopping(now)
-        size_check = await self._check_sizes(now)
+        size_check = await self._check_sizes(steady)
         if self._ending is not None:
             return await self._sync_stopping(now)
-        if not self._is_set_up and not await self._set_up(now):
+        if not self._is_set_up and not await self._set_up(steady):
             sight = await self._look(now)
-            return self._status(sight), min(left, max(0.1, self._next_set_up - now))
+            return self._status(sight), min(left, max(0.1, self._next_set_up - steady))
         sight = await self._look(now)
         plan = make_plan(self.pod, sight)
         if plan.outcome is not None:
@@ -143,7 +143,7 @@ class PodWorker:
         if plan.start:
             sight = await self._look(now)
         self._follow(sight, plan)
-        return self._status(sight), min(after, await self._refresh(now))
+        return self._status(sight), min(after, await self._refresh(steady))
 
     async def _check_sizes(self, now: float) -> float:
         """End a pod that has more on disk than it may; seconds until the next look."""
@@ -212,6 +212,7 @@ class PodWorker:
         return PodSight(
             containers=await asyncio.to_thread(read),
             now=now,
+            steady=time.monotonic(),
             has_network=self._is_set_up,
             is_stopping=is_stopping,
         )
@@ -344,7 +345,7 @@ class PodWorker:
     def _fail(self, hand: ContainerHand, reason: str, message: str) -> float:
         count = self._failures[hand.name] = self._failures.get(hand.name, 0) + 1
         delay = _retry_after(count)
-        hand.trouble = Trouble(reason, message, time.time() + delay)
+        hand.trouble = Trouble(reason, message, time.monotonic() + delay)
         return delay
 
     async def _environment(self, container: AnyContainer) -> dict[str, str]:
