@@ -5,6 +5,7 @@ node:
   images:
     - pattern: "docker.io/library/python:*"
       command: [python3]
+  oci_runtime: runc        # by name or path; otherwise crun, or runc
   eviction:                # what must be left, or pods are ended; names as in a kubelet's evictionHard
     memory.available: 100Mi
   pressure_seconds: 300    # how long the node says so afterwards
@@ -41,6 +42,7 @@ _ROOT: Final = (
 class _NodeConfig(msgspec.Struct, forbid_unknown_fields=True):
     images: list[dict[str, Any]] = []
     writable: bool = False
+    oci_runtime: str = ""
     eviction: dict[str, str] = {}
     pressure_seconds: float = 300.0
 
@@ -53,6 +55,7 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
     is_writable: bool = False
     taint: bool = False
     runtime: str = "process"
+    oci_runtime: str = ""
     eviction: dict[str, str] = {}
     pressure_seconds: float = 300.0
 
@@ -87,7 +90,7 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
         images = msgspec.convert(settings.images, tuple[ImageRule, ...])
     except msgspec.ValidationError as error:
         raise CommandError(f"node: {error}") from error
-    if arguments.runtime == "oci" and (why := missing_parts()):
+    if arguments.runtime == "oci" and (why := missing_parts(settings.oci_runtime)):
         raise CommandError(f"--runtime oci: {why}")
     name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"
     return LocalNode(
@@ -98,6 +101,7 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
         is_writable=settings.writable,
         taint=arguments.taint_local_node,
         runtime=arguments.runtime,
+        oci_runtime=settings.oci_runtime,
     )
 
 

@@ -77,6 +77,8 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only pods that tolerate ``quarterdeck.dev/local`` come here."""
     runtime: str = ProcessRuntime.name
     """The runtime of pods that name none."""
+    oci_program: str = ""
+    """The program behind the runtime ``oci``; ``crun`` or ``runc``, whichever is there, unless it is said."""
     image_store: str = ""
     """Where imported images are."""
     eviction: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
@@ -105,7 +107,7 @@ class NodeAgent(Reconciler[Pod]):
         self._runtimes: Final[dict[str, PodRuntime]] = {process.name: process}
         self._paths: Final = {process.name: ServicePath(process, self.dialer)}
         if fabric is not None:
-            oci = OciRuntime(find_program(), store, fabric)
+            oci = OciRuntime(find_program(settings.oci_program), store, fabric)
             self._runtimes[oci.name] = oci
             self._paths[oci.name] = ServicePath(oci, self.dialer, fabric, settings.server)
         self._cgroups: Final = Cgroups(f"{zlib.crc32(settings.directory.encode()):08x}")
