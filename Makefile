@@ -9,7 +9,7 @@ COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart sbom
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart image sbom
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -61,6 +61,9 @@ docs: $(STAMP) ## rebuild generated pages, run the examples in the docs, build t
 
 chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
 	@$(BIN)/python tools/chart.py
+
+image: ## the container image, into dist/image.tar (BASE=debootstrap: without a registry)
+	@BASE=$(BASE) sh tools/image.sh $(ARGS)
 
 sbom: $(STAMP) ## the software bill of materials, into dist/sbom.json
 	@mkdir -p dist && $(BIN)/python tools/sbom.py > dist/sbom.json
