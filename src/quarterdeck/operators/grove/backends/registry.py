@@ -44,8 +44,6 @@ class BackendRegistry:
         self._find: Final = find if find is not None else _installed
         self._lock: Final = threading.RLock()
         self._factories: dict[str, BackendFactory] = {}
-        self._ours: Final[dict[str, BackendFactory]] = {}
-        """Those of ours that somebody has asked for."""
         self._broken: dict[str, Exception] = {}
         self._found: set[str] = set()
         """Names of factories that came from entry points."""
@@ -74,14 +72,7 @@ class BackendRegistry:
                 raise BackendError(f'scheduler backend "{name}" cannot be loaded: {error}') from error
             if name not in _OURS:
                 raise BackendNotFound(name)
-<<<<<<< HEAD
             return _our_factory(name)
-=======
-            if name not in self._ours:
-                (point,) = _installed(name=name, is_ours=True)
-                self._ours[name] = cast("BackendFactory", point.load())
-            return self._ours[name]
->>>>>>> w-ipam
 
     def names(self) -> list[str]:
         """All names: ours, then the others in order."""
