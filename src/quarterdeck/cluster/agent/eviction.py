@@ -52,7 +52,7 @@ DEFAULT_THRESHOLDS: Final[Mapping[str, str]] = {
     "nodefs.inodesFree": "1%",
     "pid.available": "5%",
 }
-"""The disk is not the node's alone: that of a person's machine is often nearly full, and pods run all the same."""
+"""The disk is not the node's alone: a person's is often nearly full, and pods shall run all the same."""
 _STORAGE: Final = "ephemeral-storage"
 _CRITICAL: Final = 2_000_000_000
 """Pods of this priority, the system's own, stay."""
