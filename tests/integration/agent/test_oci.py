@@ -130,6 +130,38 @@ def test_an_image_runs_as_it_says(space: Space) -> None:
     assert "example.org/shell:1" in node["status"]["images"][0]["names"]
 
 
+def test_an_image_is_a_volume_that_nobody_writes_to(space: Space) -> None:
+    def volume(reference: str) -> dict[str, Any]:
+        return {"volumes": [{"name": "data", "image": {"reference": reference}}]}
+
+    def mounts(**more: str) -> dict[str, Any]:
+        return {
+            "volumeMounts": [{"name": "data", "mountPath": "/data", **more}],
+            "securityContext": {"runAsUser": 0},
+        }
+
+    script = "cat /data/www/index.html; touch /data/www/new 2> /dev/null || echo refused"
+    _pod(space, "reads", "sh", "-c", script, container=mounts(), **volume("example.org/shell:1"))
+    _pod(
+        space,
+        "part",
+        "cat",
+        "/data/index.html",
+        container=mounts(subPath="www"),
+        **volume("example.org/shell:1"),
+    )
+    _pod(space, "lacks", "true", container=mounts(subPath="nothing"), **volume("example.org/shell:1"))
+    _pod(space, "waits", "true", container=mounts(), **volume("example.org/none:1"))
+    space.phase("reads", "Succeeded")
+    assert space.logs("reads") == "from the imagerefused\n"
+    space.phase("part", "Succeeded")
+    assert space.logs("part") == "from the image"
+    space.until("lacks", lambda pod: 'subPath "nothing" is not in the image' in json.dumps(pod["status"]))
+    space.until(
+        "waits", lambda _: "quarterdeck image import" in dict(space.events("waits")).get("FailedMount", "")
+    )
+
+
 def test_an_unknown_image_waits_and_says_what_to_do(space: Space) -> None:
     _pod(space, "unknown", container={"image": "example.org/none"})
     seen = space.until(

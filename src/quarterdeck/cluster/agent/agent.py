@@ -148,6 +148,7 @@ class NodeAgent(Reconciler[Pod]):
             containers=self.containers,
             dialer=self.dialer,
             cgroups=self._cgroups,
+            images=store,
             recorder=self.manager.recorder(NAME),
             spawn=self._spawn,
             allocatable=self.registration.allocatable,

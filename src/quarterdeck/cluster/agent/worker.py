@@ -48,6 +48,7 @@ from quarterdeck.cluster.agent.status import make_status
 from quarterdeck.cluster.agent.storage import is_limited, storage_problem
 from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Trouble, is_sidecar
 from quarterdeck.cluster.agent.volume import PodVolumes
+from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import ApiError, TransportError
 from quarterdeck.runtime.contract import Recorder
 
@@ -71,6 +72,7 @@ class NodeTools:
     containers: Containers
     dialer: Dialer
     cgroups: Cgroups
+    images: ImageStore
     recorder: Recorder
     spawn: Spawn
     allocatable: Callable[[], Mapping[str, Quantity]]
@@ -92,7 +94,7 @@ class PodWorker:
         self.ip: Final = ip
         self.uid: Final = pod.metadata.uid
         self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
-        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable)
+        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable, tools.images)
         self._hands: Final[dict[str, ContainerHand]] = {}
         self._is_set_up = False
         self._set_up_failures = 0
