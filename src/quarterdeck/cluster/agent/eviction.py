@@ -48,10 +48,11 @@ SIGNALS: Final[Mapping[str, Signal]] = {
 """In the order in which they are dealt with."""
 DEFAULT_THRESHOLDS: Final[Mapping[str, str]] = {
     "memory.available": "100Mi",
-    "nodefs.available": "5%",
-    "nodefs.inodesFree": "5%",
+    "nodefs.available": "256Mi",
+    "nodefs.inodesFree": "1%",
     "pid.available": "5%",
 }
+"""The disk is not the node's alone: a person's is often nearly full, and pods shall run all the same."""
 _STORAGE: Final = "ephemeral-storage"
 _CRITICAL: Final = 2_000_000_000
 """Pods of this priority, the system's own, stay."""
