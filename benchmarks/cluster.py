@@ -1,13 +1,16 @@
 """How fast is a simulated cluster, and what does it cost to stand still?
 
     python -m benchmarks cluster [--pods N] [--nodes N] [--idle N] [--only start|deployment|deletion|idle]
+    tools/kube/netns.sh python -m benchmarks cluster --only deletion --real
 
 - ``start``: `quarterdeck up --nodes N` until all nodes are ready;
-- ``deployment``: a Deployment of so many pods, from its creation until it is available;
+- ``deployment``: a Deployment of so many pods, from its creation until it is available, and the memory that
+  each takes beside its stored object;
 - ``deletion``: its deletion in the foreground, until nothing of it is left;
 - ``idle``: the share of a core that a cluster of so many nodes takes while nothing happens.
 
-CPU seconds are those of both processes of the cluster, as the kernel counts them.
+CPU seconds are those of all processes of a cluster, as the kernel counts them. With ``--real`` the same
+Deployment comes and goes on Kubernetes' own control plane with KWOK's nodes, in the same run.
 """
 
 from __future__ import annotations
@@ -15,12 +18,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,32 +30,22 @@ from typing import Any, NamedTuple
 import uvloop
 
 from . import wire
+from .referencecluster import Cluster, find_kwok, reference
 
 NODES_SECONDS = 5.0
 PODS_PER_SECOND = 1000.0
 OBJECTS_PER_SECOND = 2000.0
 IDLE_SHARE = 0.05
 _IDLE_SECONDS = 30.0
-_TICK = os.sysconf("SC_CLK_TCK")
+_FEW = 100
+_NODES = 200
+"""For the pods of a Deployment."""
+KILOBYTES_PER_POD = 10.0
+TIMES_THE_REFERENCE = 5.0
+_HISTORY_BYTES = 80_000_000
+"""More than a server keeps in memory of what has changed."""
+_CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
-
-
-class Cluster(NamedTuple):
-    """A running cluster."""
-
-    server: wire.Target
-    pid: int
-    seconds: float
-    """From its start until it was ready."""
-
-    def cpu(self) -> float:
-        """CPU seconds of it and its children so far."""
-        return sum(_cpu(pid) for pid in (self.pid, *_children(self.pid)))
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 def _children(pid: int) -> list[int]:
@@ -73,7 +65,8 @@ def cluster(nodes: int) -> Iterator[Cluster]:
             assert process.stdout is not None
             if not process.stdout.readline().startswith(b"ready"):
                 raise RuntimeError("the cluster did not start")
-            yield Cluster(wire.target(kubeconfig), process.pid, time.monotonic() - started)
+            pids = (process.pid, *_children(process.pid))
+            yield Cluster(wire.target(kubeconfig), pids, time.monotonic() - started)
         finally:
             process.terminate()
             process.wait()
@@ -157,23 +150,75 @@ def _print(name: str, text: str, *, good: bool, aim: str) -> bool:
     return good
 
 
-def _measure_pods(nodes: int, count: int, *, deletes: bool) -> bool:
-    with cluster(nodes) as made:
-        cpu, started = made.cpu(), time.monotonic()
-        uvloop.run(roll_out(made.server, count))
-        seconds, cpu = time.monotonic() - started, made.cpu() - cpu
-        text = f"{count:,} pods available after {seconds:.1f} s: {count / seconds:,.0f} a second"
-        text += f", {cpu / count * 1e3:.2f} ms of CPU a pod"
-        good = _print("deployment", text, good=count / seconds >= PODS_PER_SECOND, aim="1,000 a second")
+class Cost(NamedTuple):
+    """What it took to bring a number of pods, or to take them away."""
+
+    pods: int
+    seconds: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return (
+            f"after {self.seconds:.1f} s: {self.pods / self.seconds:,.0f} a second, "
+            f"{self.cpu / self.pods * 1e3:.2f} ms of CPU a pod"
+        )
+
+
+def _cost(made: Cluster, count: int, work: Coroutine[Any, Any, None]) -> Cost:
+    cpu, started = made.cpu(), time.monotonic()
+    uvloop.run(work)
+    return Cost(count, time.monotonic() - started, made.cpu() - cpu)
+
+
+def _stored_size(server: wire.Target) -> int:
+    """Bytes of all stored pods."""
+    return len(asyncio.run(wire.fetch(server, "/api/v1/pods")))
+
+
+async def _warm(server: wire.Target) -> None:
+    """Have what no pod's memory is: what is loaded or made once, and as much history as a server keeps."""
+    await roll_out(server, _FEW)
+    await delete(server)
+    versions = (
+        json.dumps({"metadata": {"name": "changing"}, "data": {"text": f"{number:08}" * 2_000}}).encode()
+        for number in range(_HISTORY_BYTES // 16_000)
+    )
+    await wire.load(server, iter([wire.render("POST", _CONFIG_MAPS, next(versions))]), 1)
+    await wire.load(server, (wire.render("PUT", f"{_CONFIG_MAPS}/changing", each) for each in versions), 1)
+
+
+def _measure_ours(count: int, *, deletes: bool) -> tuple[list[Cost], bool]:
+    with cluster(_NODES) as made:
+        uvloop.run(_warm(made.server))
+        empty = made.resident()
+        costs = [_cost(made, count, roll_out(made.server, count))]
+        per_pod = (made.resident() - empty - _stored_size(made.server)) / count / 1024
+        fast = count / costs[0].seconds >= PODS_PER_SECOND
+        good = _print("deployment", f"{count:,} pods available {costs[0]}", good=fast, aim="1,000 a second")
+        text = f"{per_pod:.1f} KB a pod in all processes beside its stored object"
+        good = _print("memory", text, good=per_pod <= KILOBYTES_PER_POD, aim="10 KB") and good
         if deletes:
-            cpu, started = made.cpu(), time.monotonic()
-            uvloop.run(delete(made.server))
-            seconds, cpu = time.monotonic() - started, made.cpu() - cpu
-            text = f"{count:,} pods gone after {seconds:.1f} s: {count / seconds:,.0f} a second"
-            text += f", {cpu / count * 1e3:.2f} ms of CPU a pod"
-            is_fast = count / seconds >= OBJECTS_PER_SECOND
-            good = _print("deletion", text, good=is_fast, aim="2,000 a second") and good
+            costs.append(_cost(made, count, delete(made.server)))
+            fast = count / costs[1].seconds >= OBJECTS_PER_SECOND
+            text = f"{count:,} pods gone {costs[1]}"
+            good = _print("deletion", text, good=fast, aim="2,000 a second") and good
+    return costs, good
+
+
+def _measure_pods(count: int, *, deletes: bool, real: bool) -> bool:
+    ours, good = _measure_ours(count, deletes=deletes)
+    if not real:
         return good
+    with reference(_NODES) as made:
+        theirs = [_cost(made, count, roll_out(made.server, count))]
+        if deletes:
+            theirs.append(_cost(made, count, delete(made.server)))
+    for name, mine, other in zip(("deployment", "deletion"), ours, theirs, strict=False):
+        print(f"  {name:12} on kube-apiserver, its controllers, its scheduler and KWOK {other}")
+        ratio = other.cpu / mine.cpu
+        text = f"{ratio:.1f}x the pods per core-second, {other.seconds / mine.seconds:.1f}x by the clock"
+        good = _print(name, text, good=ratio >= TIMES_THE_REFERENCE, aim="5x") and good
+    return good
 
 
 def main(options: list[str]) -> int:
@@ -182,7 +227,10 @@ def main(options: list[str]) -> int:
     parser.add_argument("--nodes", type=int, default=1_000)
     parser.add_argument("--idle", type=int, default=5_000)
     parser.add_argument("--only", choices=["start", "deployment", "deletion", "idle"])
+    parser.add_argument("--real", action="store_true", help="also on Kubernetes' own control plane with KWOK")
     chosen = parser.parse_args(options)
+    if chosen.real and find_kwok() is None:
+        parser.error("--real needs kwok: name it with KWOK=/path/to/kwok, and run `make kube` for the rest")
     print("cluster")
     good = True
     if chosen.only in (None, "start"):
@@ -190,7 +238,8 @@ def main(options: list[str]) -> int:
             text = f"{chosen.nodes:,} nodes ready after {made.seconds:.1f} s, {made.cpu():.1f} s of CPU"
             good = _print("start", text, good=made.seconds <= NODES_SECONDS, aim="5 s") and good
     if chosen.only in (None, "deployment", "deletion"):
-        good = _measure_pods(200, chosen.pods, deletes=chosen.only != "deployment") and good
+        deletes = chosen.only != "deployment"
+        good = _measure_pods(chosen.pods, deletes=deletes, real=chosen.real) and good
     if chosen.only in (None, "idle"):
         with cluster(chosen.idle) as made:
             uvloop.run(quiet(made.server))

@@ -20,6 +20,15 @@ settings.load_profile("quarterdeck")
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))
 
+gc.disable()  # modules and test items come to stay: looking through them while they are made finds nothing
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays until the end: the collector need not look at it again."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
 
 @pytest.fixture(scope="session")
 def embedded_server() -> Iterator[Path]:
@@ -43,9 +52,7 @@ def real_server() -> Iterator[Path]:
 
 
 @pytest.fixture
-def young_heap() -> Iterator[None]:
+def young_heap() -> None:
     """Whatever exists before the test is no concern of the collector: its runs cost what the test made."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from grafana import dashboards
+from quarterdeck.api.manifest import load_documents
 from quarterdeck.cli import manifests
 from quarterdeck.runtime.operator import Operator, installed_operators
 
@@ -58,7 +59,7 @@ def chart_files(operator: Operator) -> dict[str, str]:
 
 def _documents(operator: Operator, part: str) -> list[Json]:
     text = manifests.render(_arguments(name=NAME, namespace=NAMESPACE, only=part), [operator])
-    return [*yaml.safe_load_all(text)]
+    return [*load_documents(text)]
 
 
 def _roles(operator: Operator, part: str) -> list[Json]:
@@ -85,7 +86,7 @@ def _injected(configuration: Json) -> Json:
 def alerts() -> str:
     """The alert rules of deploy/monitoring.yaml, for the namespace of the release."""
     text = (ROOT / "deploy" / "monitoring.yaml").read_text()
-    [rules] = [each for each in yaml.safe_load_all(text) if each["kind"] == "PrometheusRule"]
+    [rules] = [each for each in load_documents(text) if each["kind"] == "PrometheusRule"]
     return yaml.safe_dump(rules["spec"], sort_keys=False).replace("quarterdeck-system", NAMESPACE)
 
 
@@ -94,7 +95,7 @@ def _arguments(**values: Any) -> argparse.Namespace:
 
 
 def _dump(documents: list[Json]) -> str:
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True, width=1000)
+    return yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1000)
 
 
 def _write(file: Path, text: str) -> None:

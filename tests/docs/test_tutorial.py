@@ -17,6 +17,7 @@ import yaml
 
 from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s import Container, Namespace, Pod, PodSpec, ResourceQuota
+from quarterdeck.api.manifest import load_documents
 from quarterdeck.client import Client, Config, MergePatch
 from quarterdeck.errors import Forbidden, Invalid, NoKindMatch, NotFound
 from quarterdeck.testing import eventually
@@ -197,7 +198,7 @@ def test_up_runs_it_among_the_operators(installed: dict[str, str], tmp_path: Pat
 def test_the_manifests_hold_its_definition_and_permissions(installed: dict[str, str]) -> None:
     command = [sys.executable, "-m", "quarterdeck.cli", "manifests", "--operators", "team"]
     printed = subprocess.run(command, env=installed, capture_output=True, text=True, check=True).stdout
-    documents = {each["kind"]: each for each in yaml.safe_load_all(printed)}
+    documents = {each["kind"]: each for each in load_documents(printed)}
     assert documents["CustomResourceDefinition"]["metadata"]["name"] == "teams.example.io"
     allowed = {
         (resource, verb)

@@ -87,13 +87,11 @@ def _named(config: Json, section: str, key: str, name: str) -> Json:
 
 
 def _tls(cluster: Json, user: Json, base: Path) -> ssl.SSLContext:
-    context = ssl.create_default_context()
+    authority = _data(cluster, "certificate-authority", base)
+    context = ssl.create_default_context(cadata=None if authority is None else authority.decode())
     if cluster.get("insecure-skip-tls-verify"):
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
-    authority = _data(cluster, "certificate-authority", base)
-    if authority is not None:
-        context.load_verify_locations(cadata=authority.decode())
     certificate = _data(user, "client-certificate", base)
     key = _data(user, "client-key", base)
     if certificate is not None and key is not None:

@@ -16,6 +16,7 @@ import yaml
 
 import chart as chart_tool
 import grafana
+from quarterdeck.api.manifest import load_documents
 from tests.harness.wire import Connection, load_kubeconfig
 
 from .helmkit import HELM, Helm, needs_helm
@@ -45,7 +46,7 @@ def rendered(*values: str, release: str = "one") -> list[Json]:
         command += ["--set", each]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
+    return [*load_documents(done.stdout)]
 
 
 def names(documents: list[Json]) -> set[tuple[str, str]]:

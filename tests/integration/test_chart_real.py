@@ -118,7 +118,7 @@ def test_releases_come_and_go_and_leave_nothing(real_server: Path, cluster: Clus
     purge = ["uninstall", "--purge", "--yes", "--kubeconfig", str(real_server)]
     subprocess.run([sys.executable, "-m", "quarterdeck.cli", *purge], check=True, capture_output=True)
     deadline = time.monotonic() + 120
-    while left := cluster.everything().keys() - before.keys():  # definitions go when their objects have gone
-        assert time.monotonic() < deadline, left
+    while rest := cluster.everything().keys() - before.keys():  # definitions go when their objects have gone
+        assert time.monotonic() < deadline, rest
         time.sleep(0.5)
     assert cluster.everything().keys() == before.keys()

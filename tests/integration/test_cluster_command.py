@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
+from quarterdeck.api.manifest import load_documents
 from tests.harness.wire import Connection, load_kubeconfig
 
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
@@ -120,7 +120,7 @@ def test_demo_ends_by_itself_and_shows_what_was_refused() -> None:
 def test_manifests_are_stable_and_check_names_the_difference(tmp_path: Path) -> None:
     file = tmp_path / "all.yaml"
     first = subprocess.run([*COMMAND, "manifests"], capture_output=True, text=True, check=True).stdout
-    kinds = [document["kind"] for document in yaml.safe_load_all(first)]
+    kinds = [document["kind"] for document in load_documents(first)]
     for kind in ("Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "Deployment"):
         assert kind in kinds
     file.write_text(first)

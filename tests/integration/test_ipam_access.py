@@ -20,6 +20,7 @@ from kube.server import cache_dir
 from parity import server as servers
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s.rbac import ClusterRole, ClusterRoleBinding, PolicyRule, RoleRef, Subject
+from quarterdeck.api.manifest import load_documents
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import Forbidden
 from quarterdeck.operators.ipam.assembly import IpamOperator
@@ -165,7 +166,7 @@ def test_run_on_the_real_server_with_the_role_that_manifests_prints(real: Path, 
     printed = subprocess.run(
         [*COMMAND, "manifests", "--operators", "ipam"], capture_output=True, text=True, check=True
     ).stdout
-    wanted = [each for each in yaml.safe_load_all(printed) if each["kind"] not in ("Deployment", "Service")]
+    wanted = [each for each in load_documents(printed) if each["kind"] not in ("Deployment", "Service")]
     for manifest in wanted:
         admin("apply", "--server-side", "-f", "-", given=json.dumps(manifest))
     admin("wait", "--for", "condition=Established", "crd", "--all", "--timeout", "30s")

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
+from quarterdeck.api.manifest import load_documents
 from tests.harness.wire import Connection, load_kubeconfig
 
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
@@ -136,7 +136,7 @@ def test_install_without_a_way_to_the_webhooks_is_refused(server: Server) -> Non
 def test_two_installations_share_no_object(server: Server) -> None:
     def objects(*words: str) -> set[tuple[str, str, str]]:
         done = subprocess.run([*COMMAND, "manifests", *words], check=True, capture_output=True, text=True)
-        documents = [each for each in yaml.safe_load_all(done.stdout) if each["kind"] != "Namespace"]
+        documents = [each for each in load_documents(done.stdout) if each["kind"] != "Namespace"]
         return {
             (each["kind"], each["metadata"].get("namespace", ""), each["metadata"]["name"])
             for each in documents

@@ -75,6 +75,7 @@ class RealServer:
     controllers: also run kube-controller-manager (see the module text about addresses).
     fsync: False starts etcd with ``--unsafe-no-fsync``, for comparisons without durability.
     apiserver_args: further flags for kube-apiserver, for example feature gates.
+    controller_args: further flags for kube-controller-manager.
     """
 
     def __init__(
@@ -84,10 +85,12 @@ class RealServer:
         controllers: bool = False,
         fsync: bool = True,
         apiserver_args: tuple[str, ...] = (),
+        controller_args: tuple[str, ...] = (),
     ) -> None:
         self._controllers = controllers
         self._fsync = fsync
         self._apiserver_args = apiserver_args
+        self._controller_args = controller_args
         self._kubeconfig = kubeconfig
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: list[IO[bytes]] = []
@@ -212,6 +215,7 @@ class RealServer:
                 f"--cluster-signing-cert-file={pki.file('ca.crt')}",
                 f"--cluster-signing-key-file={pki.file('ca.key')}",
                 f"--service-account-private-key-file={pki.file('service-account.key')}",
+                *self._controller_args,
             )
         # The file's existence tells others that the server is ready, so it appears last and whole.
         _write_secret(self.kubeconfig, document)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Literal, Union, cast, get_args, get_origin, get_type_hints
+from weakref import WeakKeyDictionary
 
 import msgspec
 from msgspec import UnsetType
@@ -89,6 +90,10 @@ def _resource(cls: type[Resource]) -> Doc:
     }
     schema["properties"] = {**head, **schema.get("properties", {})}
     return schema
+
+
+#: schemas of classes that were walked: many kinds have pods; as text, because whoever gets one adds to it
+_KNOWN: Final[WeakKeyDictionary[type, bytes]] = WeakKeyDictionary()
 
 
 class _Walk:
@@ -176,11 +181,16 @@ class _Walk:
     def struct(self, cls: type[Any], path: str, *, skip: Iterable[str] = ()) -> Doc:
         if cls in self._above:
             raise SchemaError(f"{cls.__name__} contains itself, which is not structural", path)
+        if not skip and cls in _KNOWN:
+            return cast("Doc", msgspec.json.decode(_KNOWN[cls]))
         self._above.append(cls)
         try:
-            return self._struct(cls, path, frozenset(skip) | {UNKNOWN_KEY})
+            schema = self._struct(cls, path, frozenset(skip) | {UNKNOWN_KEY})
         finally:
             self._above.pop()
+        if not skip:
+            _KNOWN[cls] = msgspec.json.encode(schema)
+        return schema
 
     def _struct(self, cls: type[Any], path: str, skip: frozenset[str]) -> Doc:
         documented = field_docs(cast("Any", cls))

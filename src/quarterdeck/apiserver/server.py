@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -42,6 +42,7 @@ from .auth import (
     write_kubeconfig,
 )
 from .auth.bootstrap import node_rules
+from .auth.discovery import CONFIGURATION_PATH, KEYS_PATH, serve_discovery
 from .builtin.network.serviceallocator import AddressPool
 from .crd.conversion import Converter
 from .crd.lifecycle import DefinitionLifecycle
@@ -209,7 +210,9 @@ class ApiServer:
     async def _compact_regularly(self) -> None:
         while True:
             has_failed = self.store.compaction_failure is not None
-            await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD):
+                    await self.store.has_grown.wait()
             await self.store.compact()
 
     def _assemble(self) -> None:
@@ -340,6 +343,8 @@ class ApiServer:
             path = path.rstrip("/")
         if path.startswith("/openapi/"):
             return self._openapi.serve(request)
+        if path.startswith(("/.well-known/", "/openid/")):
+            return serve_discovery(path, self._tokens)
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version_document())))
         if path in ("/healthz", "/livez", "/readyz") or path.endswith("/ping"):
@@ -375,6 +380,7 @@ class ApiServer:
 
     def _paths(self) -> list[str]:
         paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3"]
+        paths += [CONFIGURATION_PATH, KEYS_PATH]
         for group, versions in self.table.groups():
             if group:
                 paths.append(f"/apis/{group}")

@@ -85,7 +85,7 @@ class ContextInFile:
 
     def _read(self) -> Json:
         try:
-            document = yaml.safe_load(self.path.read_text()) or {}
+            document = yaml.load(self.path.read_text(), Loader=yaml.CSafeLoader) or {}
         except FileNotFoundError:
             return {"apiVersion": "v1", "kind": "Config"}
         except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

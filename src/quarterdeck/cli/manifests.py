@@ -76,7 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
 def render(arguments: argparse.Namespace, operators: list[Operator]) -> str:
     """The objects as YAML; raises ConfigError for settings that do not fit the operators."""
     documents = _documents(arguments, operators)
-    return yaml.safe_dump_all(documents, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump_all(documents, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True)
+    return text
 
 
 def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list[dict[str, Any]]:

@@ -79,7 +79,7 @@ def _read(path: Path) -> Mapping[str, Any] | None:
     import yaml  # late: processes that are told where they are, by a pod or a test, need none
 
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
         raise ConfigError(f"kubeconfig {path} is not YAML: {error}") from error
     if document is None:

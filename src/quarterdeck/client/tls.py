@@ -42,20 +42,27 @@ def make_context(options: TlsOptions) -> ssl.SSLContext:
     """A client context; raises ``ConfigError`` naming what could not be loaded."""
     if options.insecure and (options.ca_data or options.ca_file):
         raise ConfigError("insecure-skip-tls-verify and a certificate authority exclude each other")
-    context = ssl.create_default_context()
     try:
-        if options.insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        elif options.ca_data or options.ca_file:
-            # Trust exactly this authority, as a kubeconfig means it; not the system's as well.
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            context.minimum_version = ssl.TLSVersion.TLSv1_2
-            context.load_verify_locations(cafile=options.ca_file or None, cadata=options.ca_data or None)
+        context = _verifying_context(options)
     except (OSError, ssl.SSLError) as error:
         raise ConfigError(f"cannot load the certificate authority {options.ca_file}: {error}") from error
     if options.has_client_certificate:
         _load_pair(context, options)
+    return context
+
+
+def _verifying_context(options: TlsOptions) -> ssl.SSLContext:
+    if not (options.insecure or options.ca_data or options.ca_file):
+        # Only here: it reads all authorities of the system, which is slow.
+        return ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    if options.insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    else:
+        # Trust exactly this authority, as a kubeconfig means it; not the system's as well.
+        context.load_verify_locations(cafile=options.ca_file or None, cadata=options.ca_data or None)
     return context
 
 

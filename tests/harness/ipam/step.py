@@ -16,7 +16,7 @@ from tests.harness.wire import Answer
 from tests.harness.words import Named, Tagged, words
 
 from .casecluster import CaseCluster, pointer
-from .measure import measure
+from .measure import Setting
 
 Json = dict[str, Any]
 
@@ -218,11 +218,9 @@ class Steps:
     def _measure_per_event(self, step: Json) -> None:
         pools = self._cluster.items("SubnetPool", None)
         cidr = pools[0]["spec"]["cidr"] if pools else "10.0.0.0/8"
+        settings = [Setting(count, size=step["size"], cidr=cidr) for count in step["members"]]
         # The least of several looks: other programs on the machine make an event dearer, never cheaper.
-        looks = [
-            [measure(count, size=step["size"], events=step["events"], cidr=cidr) for count in step["members"]]
-            for _ in range(_LOOKS)
-        ]
+        looks = [[setting.measure(step["events"]) for setting in settings] for _ in range(_LOOKS)]
         times = [min(each) for each in zip(*looks, strict=True)]
         self.ratio = max(times) / times[0]
 

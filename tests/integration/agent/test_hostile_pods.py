@@ -71,7 +71,7 @@ for _ in range(6000):
         print("no more")
         break
 """
-    space.pod("bomb", container={"command": ["python3", "-c", bomb]})
+    space.pod("bomb", container={"command": ["python3", "-IS", "-c", bomb]})
     space.phase("bomb", "Succeeded")
     assert space.logs("bomb") == "no more\n"
 
@@ -86,13 +86,20 @@ def test_a_flood_of_output_does_not_fill_the_disk(space: Space) -> None:
     assert sum(sizes) < 55 * 1024 * 1024
 
 
-def test_a_pod_that_fills_its_volume_is_evicted(space: Space) -> None:
+def test_a_pod_that_fills_its_disk_is_evicted(space: Space) -> None:
     volumes = [{"name": "small", "emptyDir": {"sizeLimit": "1Mi"}}]
     mounts = {"volumeMounts": [{"name": "small", "mountPath": "/small"}]}
     space.pod("fills", "head -c 5000000 /dev/zero > /small/x; sleep 300", volumes=volumes, container=mounts)
-    status = space.phase("fills", "Failed")["status"]
-    assert status["reason"] == "Evicted"
-    assert status["message"].strip() == 'Usage of EmptyDir volume "small" exceeds the limit "1Mi".'
+    limited = {"resources": {"limits": {"ephemeral-storage": "2Mi"}}}
+    space.pod("litters", "head -c 5000000 /dev/zero > /tmp/x; sleep 300", container=limited)
+    for name, words in (
+        ("fills", 'Usage of EmptyDir volume "small" exceeds the limit "1Mi".'),
+        ("litters", "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."),
+    ):
+        pod = space.phase(name, "Failed")
+        assert (pod["status"]["reason"], pod["status"]["message"].strip()) == ("Evicted", words)
+        kept = next(space.cluster.folder.glob(f"**/pods/{pod['metadata']['uid']}"))
+        assert sum(each.stat().st_size for each in kept.rglob("*") if each.is_file()) < 1_000_000
 
 
 def test_keys_of_the_cluster_are_out_of_sight(space: Space) -> None:

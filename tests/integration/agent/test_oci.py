@@ -9,6 +9,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from quarterdeck.cluster.image.document import this_platform
 from tests.harness.imagekit import layer, oci_layout
 
 from .nodekit import KUBECTL, LocalCluster, Space, local_cluster
+from .test_hostile_pods import LIMITED
 
 BUSYBOX = "/bin/busybox"
 PASSWD = b"root:x:0:0:root:/root:/bin/sh\nguest:x:1000:1001:Guest:/home:/bin/sh\n"
@@ -76,11 +78,17 @@ def _image(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    if why := _why_not():
-        pytest.skip(why)
-    folder = tmp_path_factory.mktemp("oci")
+def _has_network(pid: int) -> bool:
+    try:
+        os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _oci_cluster(folder: Path, **options: Any) -> Iterator[LocalCluster]:
+    """A cluster with the image in its store; no namespace and no mount of it is left at the end."""
     image = _image(folder / "image")
     subprocess.run(
         [sys.executable, "-m", "quarterdeck.cli", "image", "import", str(image)],
@@ -88,12 +96,21 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         check=True,
         capture_output=True,
     )
-    with local_cluster(folder, arguments=("--runtime", "oci")) as running:
+    with local_cluster(folder, arguments=("--runtime", "oci"), **options) as running:
         yield running
         holders = [json.loads(each.read_bytes())["pid"] for each in folder.rglob("network.json")]
         assert holders
-    assert not [pid for pid in holders if Path(f"/proc/{pid}").exists()], "a network namespace is left"
+    # Whoever has ended and is not buried yet has let go of its namespaces.
+    assert not [pid for pid in holders if _has_network(pid)], "a network namespace is left"
     assert str(folder) not in Path("/proc/self/mountinfo").read_text(), "a mount is left"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    if why := _why_not():
+        pytest.skip(why)
+    with _oci_cluster(tmp_path_factory.mktemp("oci")) as running:
+        yield running
 
 
 def _pod(space: Space, name: str, *command: str, **fields: Any) -> None:
@@ -239,3 +256,27 @@ def test_an_agent_that_is_killed_finds_containers_and_network_again(space: Space
         0,
         before["containerStatuses"][0]["containerID"],
     )
+
+
+def test_runc_does_what_crun_does(tmp_path: Path) -> None:
+    if why := _why_not() or missing_parts("runc"):
+        pytest.skip(why)
+    config = {"node": {"oci_runtime": "runc"}}
+    with _oci_cluster(tmp_path, config=config) as running, running.space("runc") as space:
+        _pod(space, "shell", "sh", "-c", "trap 'exit 3' USR1; id; while :; do sleep 0.1; done")
+        space.until("shell", lambda _: "uid=" in space.run("logs", "shell").stdout)
+        assert space.run("exec", "shell", "--", "sh", "-c", "echo inside; exit 7").returncode == 7
+        space.kubectl("exec", "shell", "--", "sh", "-c", "kill -USR1 1")
+        greedy = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done"
+        _pod(space, "greedy", "sh", "-c", greedy, container={"resources": {"limits": {"memory": "32Mi"}}})
+        ended = space.phase("shell", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["exitCode"], space.logs("shell")) == (
+            3,
+            "uid=1000(guest) gid=1001(guest) groups=2000(extra)\n",
+        )
+        _pod(space, "cannot", "/bin/nothing")
+        ended = space.phase("cannot", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["reason"], ended["exitCode"]) == ("ContainerCannotRun", 127)
+        if LIMITED:
+            ended = space.phase("greedy", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+            assert ended["reason"] == "OOMKilled"

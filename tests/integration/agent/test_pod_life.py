@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from .nodekit import Space
+from importlib.util import find_spec
+
+import pytest
+
+from .nodekit import Json, Space
 
 READY = "Ready"
 
@@ -255,3 +259,40 @@ def test_http_and_tcp_probes_ask_the_pods_own_address(space: Space) -> None:
     }
     space.pod("served", 'exec python3 -m http.server --bind "$IP" 18231', container=probes)
     space.until("served", lambda pod: condition(pod, READY) == "True")
+
+
+HEALTH_SERVER = """
+import os
+from concurrent import futures
+import grpc
+
+def check(request, context):  # a message of one field: the service's name
+    if request[2:] != b"trainer":
+        context.abort(grpc.StatusCode.NOT_FOUND, "unknown service")
+    return b"\\x08" + (b"\\x01" if os.path.exists("/tmp/serving") else b"\\x02")
+
+server = grpc.server(futures.ThreadPoolExecutor(1))
+methods = {"Check": grpc.unary_unary_rpc_method_handler(check)}
+server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("grpc.health.v1.Health", methods),))
+server.add_insecure_port(os.environ["IP"] + ":18232")
+server.start()
+server.wait_for_termination()
+"""
+
+
+@pytest.mark.skipif(find_spec("grpc") is None, reason="grpcio, a real gRPC server, is not installed")
+def test_grpc_probes_ask_for_a_service(space: Space) -> None:
+    def probe(service: str) -> Json:
+        return {"grpc": {"port": 18232, "service": service}, "periodSeconds": 1, "timeoutSeconds": 10}
+
+    container = {
+        "command": ["python3", "-c", HEALTH_SERVER],
+        "startupProbe": {"tcpSocket": {"port": 18232}, "periodSeconds": 1, "failureThreshold": 60},
+        "readinessProbe": probe("trainer"),
+        "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
+    }
+    space.pod("healthy", container=container)
+    space.until("healthy", lambda _: "NOT_SERVING" in dict(space.events("healthy")).get("Unhealthy", ""))
+    assert condition(space.get("healthy"), READY) == "False"
+    space.kubectl("exec", "healthy", "--", "touch", "/tmp/serving")
+    space.until("healthy", lambda pod: condition(pod, READY) == "True")

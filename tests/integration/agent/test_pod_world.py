@@ -1,16 +1,15 @@
-"""What a container finds: environment, volumes, names, rights; and what kubectl finds in it."""
+"""What a container finds: environment, volumes, names, rights."""
 
 from __future__ import annotations
 
 import base64
 import os
-import subprocess
 import time
 from pathlib import Path
 
 import pytest
 
-from .nodekit import KUBECTL, Space
+from .nodekit import Space
 from .test_pod_life import READY, condition, state
 
 
@@ -168,95 +167,6 @@ def test_pods_find_each_other_by_name(space: Space) -> None:
     assert space.logs("two").split() == ["here"] * 3
 
 
-def test_logs_in_parts(space: Space) -> None:
-    space.pod("talks", "for i in 1 2 3 4 5; do echo line $i; done; printf unfinished")
-    space.phase("talks", "Succeeded")
-    assert space.logs("talks").splitlines() == [*(f"line {i}" for i in range(1, 6)), "unfinished"]
-    assert space.logs("talks", "--tail=2").splitlines() == ["line 5", "unfinished"]
-    assert space.logs("talks", "--limit-bytes=6") == "line 1"
-    stamped = space.logs("talks", "--timestamps", "--tail=1")
-    assert stamped.split()[0].endswith("Z")
-    assert stamped.split()[1] == "unfinished"
-    assert space.logs("talks", "--since=1h").count("line") == 5
-    assert space.run("logs", "talks", "--previous").returncode != 0
-
-
-def test_long_lines_and_floods_are_whole(space: Space) -> None:
-    script = "python3 -c \"print('x' * 50000); [print(i) for i in range(20000)]\""
-    space.pod("flood", script)
-    space.phase("flood", "Succeeded")
-    lines = space.logs("flood").splitlines()
-    assert lines[0] == "x" * 50000
-    assert lines[1:] == [str(i) for i in range(20000)]
-
-
-def test_exec_carries_input_output_and_codes(space: Space) -> None:
-    space.pod("open", "while :; do sleep 0.1; done")
-    space.until("open", lambda pod: condition(pod, READY) == "True")
-    done = space.run("exec", "-i", "open", "--", "sh", "-c", "cat; echo oops >&2; exit 5", input="to and fro")
-    assert (done.stdout, done.returncode) == ("to and fro", 5)
-    assert "oops" in done.stderr
-    assert space.run("exec", "open", "--", "no-such-program").returncode == 127
-    big = "0123456789" * 100_000
-    assert space.run("exec", "-i", "open", "--", "cat", input=big).stdout == big
-
-
-def test_attach_reaches_the_program_itself(space: Space) -> None:
-    space.pod("reads", "read line; echo got $line", container={"stdin": True, "stdinOnce": True})
-    space.until("reads", lambda pod: condition(pod, READY) == "True")
-    done = space.run("attach", "-i", "reads", input="a word\n")
-    assert "got a word" in done.stdout
-    space.phase("reads", "Succeeded")
-
-
-def test_files_are_copied_in_and_out(space: Space, tmp_path: Path) -> None:
-    space.pod("copies", "while :; do sleep 0.1; done")
-    space.until("copies", lambda pod: condition(pod, READY) == "True")
-    (tmp_path / "in").write_bytes(os.urandom(300_000))
-    space.kubectl("cp", str(tmp_path / "in"), "copies:/tmp/there")
-    space.kubectl("cp", "copies:/tmp/there", str(tmp_path / "out"))
-    assert (tmp_path / "in").read_bytes() == (tmp_path / "out").read_bytes()
-
-
-def test_ports_are_forwarded(space: Space) -> None:
-    env = [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}]
-    space.pod(
-        "web",
-        'cd /usr/share && exec python3 -m http.server --bind "$IP" 18400',
-        container={"env": env, "readinessProbe": {"tcpSocket": {"port": 18400}, "periodSeconds": 1}},
-    )
-    space.until("web", lambda pod: condition(pod, READY) == "True")
-    command = [
-        str(KUBECTL),
-        "port-forward",
-        "web",
-        ":18400",
-        "-n",
-        space.name,
-        "--kubeconfig",
-        str(space.cluster.kubeconfig),
-    ]
-    forward = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    try:
-        assert forward.stdout is not None
-        line = forward.stdout.readline()
-        port = int(line.split("127.0.0.1:")[1].split()[0])
-        import urllib.request
-
-        for _ in range(50):
-            try:
-                answer = urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10).read()
-                break
-            except OSError:
-                time.sleep(0.1)
-        assert b"Directory listing" in answer
-    finally:
-        forward.terminate()
-        forward.wait()
-        assert forward.stdout is not None
-        forward.stdout.close()
-
-
 def test_rights_that_are_not_ours_to_give_are_refused_by_name(space: Space) -> None:
     space.pod("mighty", "id", container={"securityContext": {"privileged": True}})
     pod = space.until(
@@ -270,14 +180,6 @@ def test_a_container_runs_as_the_user_it_names(space: Space) -> None:
     space.pod("somebody", "id -u; id -g", securityContext={"runAsUser": 65534, "runAsGroup": 65534})
     space.phase("somebody", "Succeeded")
     assert space.logs("somebody").split() == ["65534", "65534"]
-
-
-def test_a_debug_container_joins(space: Space) -> None:
-    space.pod("seen", "while :; do sleep 0.1; done")
-    space.until("seen", lambda pod: condition(pod, READY) == "True")
-    space.run("debug", "seen", "--image=none", "-c", "look", "--", "echo", "from inside")
-    space.until("seen", lambda pod: "terminated" in state(pod, kind="ephemeralContainerStatuses"))
-    assert space.logs("seen", "-c", "look").strip() == "from inside"
 
 
 def test_variables_come_from_files_that_an_init_container_left(space: Space) -> None:
@@ -298,3 +200,28 @@ def test_variables_come_from_files_that_an_init_container_left(space: Space) -> 
     )
     space.phase("files", "Succeeded")
     assert space.logs("files") == "blue\n"
+
+
+def test_no_two_containers_have_the_same_gpu(space: Space) -> None:
+    assert space.get("box", "node")["status"]["allocatable"]["nvidia.com/gpu"] == "2"
+    script = "echo $NVIDIA_VISIBLE_DEVICES $CUDA_VISIBLE_DEVICES; while [ ! -e /tmp/end ]; do sleep 0.1; done"
+    wanted = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    for name in ("one", "two", "three"):
+        space.pod(name, script, container=wanted)
+    space.pod("none", "echo $NVIDIA_VISIBLE_DEVICES")
+    space.phase("none", "Succeeded")
+    assert space.logs("none") == "void\n"
+
+    def running() -> list[str]:
+        names = ("one", "two", "three")
+        return [name for name in names if "running" in state(space.get(name))]
+
+    space.until("one", lambda _: len(running()) == 2)
+    first = running()
+    space.until("one", lambda _: all(space.logs(name) for name in first))
+    assert sorted(space.logs(name) for name in first) == ["0 0\n", "1 1\n"]
+    space.kubectl("exec", first[0], "--", "touch", "/tmp/end")
+    (last,) = {"one", "two", "three"} - set(first)
+    space.until(last, lambda pod: "running" in state(pod))
+    space.until(last, lambda _: space.logs(last))
+    assert space.logs(last) == space.logs(first[0])

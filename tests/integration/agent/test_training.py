@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -50,15 +51,22 @@ def pods(cluster: LocalCluster, *selector: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_two_processes_of_a_train_job_find_each_other_and_add_up(workshop: LocalCluster) -> None:
-    workshop.kubectl("apply", "-f", str(EXAMPLES))
+def outcome(cluster: LocalCluster, name: str) -> set[str]:
+    """How a TrainJob ended."""
 
     def ended() -> set[str]:
-        job = json.loads(workshop.kubectl("get", "trainjob", "sum", "-o", "json"))
+        job = json.loads(cluster.kubectl("get", "trainjob", name, "-o", "json"))
         conditions = (job.get("status") or {}).get("conditions") or ()
         return {each["type"] for each in conditions if each["status"] == "True"} & {"Complete", "Failed"}
 
-    assert eventually(workshop, ended) == {"Complete"}
+    found: set[str] = eventually(cluster, ended)
+    return found
+
+
+def test_two_processes_of_a_train_job_find_each_other_and_add_up(workshop: LocalCluster) -> None:
+    workshop.kubectl("apply", "-f", str(EXAMPLES))
+
+    assert outcome(workshop, "sum") == {"Complete"}
     label = "-l", "jobset.sigs.k8s.io/jobset-name=sum"
     lines = sorted(workshop.kubectl("logs", *label).splitlines())
     assert lines == [
@@ -165,6 +173,23 @@ def test_roles_of_a_gang_start_in_the_order_they_say(workshop: LocalCluster) -> 
     workers = [time for name, time in times.items() if "-worker-" in name]
     assert max(leaders) < min(workers)
     workshop.kubectl("delete", "podcliqueset", "ordered", "--timeout=60s")
+
+
+MPI_PROGRAMS = ("mpirun", "ssh", "sshd")
+
+
+@pytest.mark.skipif(
+    not all(shutil.which(each, path="/usr/sbin:/usr/bin") for each in MPI_PROGRAMS),
+    reason=f"not all of {', '.join(MPI_PROGRAMS)} are installed (openmpi-bin, openssh-server)",
+)
+def test_mpirun_reaches_the_nodes_of_a_train_job_by_ssh(workshop: LocalCluster) -> None:
+    workshop.kubectl("apply", "-f", str(EXAMPLES / "mpi"))
+    assert outcome(workshop, "mpi-sum") == {"Complete"}
+    log = workshop.kubectl("logs", "-l", "job-name=mpi-sum-launcher-0", "--tail=-1").splitlines()
+    assert sorted(line for line in log if "rank" in line) == [
+        f"mpi-sum-node-0-{rank // 2}: rank {rank} of 4, sum 6.0" for rank in range(4)
+    ]
+    workshop.kubectl("delete", "trainjob", "mpi-sum", "--timeout=60s")
 
 
 def test_top_shows_what_processes_use(workshop: LocalCluster) -> None:

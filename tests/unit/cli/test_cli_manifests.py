@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
+from quarterdeck.api.manifest import load_documents
 from quarterdeck.cli.main import main
 
 
@@ -23,9 +23,7 @@ def test_a_pod_without_a_writable_disk_has_a_place_for_the_files_of_its_keys(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["manifests", "--only", "deployment"]) == 0
-    [deployment] = [
-        each for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "Deployment"
-    ]
+    [deployment] = [each for each in load_documents(capsys.readouterr().out) if each["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     [container] = pod["containers"]
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -45,7 +43,7 @@ def test_webhook_configurations_are_printed_for_those_who_register_them_themselv
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["manifests", "--operators", "ipam", "--namespace", "nets", "--only", "webhooks"]) == 0
-    [configuration] = yaml.safe_load_all(capsys.readouterr().out)
+    [configuration] = load_documents(capsys.readouterr().out)
     assert configuration["kind"] == "ValidatingWebhookConfiguration"
     for webhook in configuration["webhooks"]:
         service = webhook["clientConfig"]["service"]
@@ -55,7 +53,7 @@ def test_webhook_configurations_are_printed_for_those_who_register_them_themselv
             443,
         )
     assert main(["manifests", "--operators", "ipam"]) == 0
-    kinds = [each["kind"] for each in yaml.safe_load_all(capsys.readouterr().out)]
+    kinds = [each["kind"] for each in load_documents(capsys.readouterr().out)]
     assert "Deployment" in kinds
     assert "ValidatingWebhookConfiguration" not in kinds  # nobody would answer yet
 
@@ -68,9 +66,7 @@ def test_the_deployment_has_the_variables_of_its_operators(
     monkeypatch.setenv("GROVE_INIT_CONTAINER_IMAGE", "registry.example.io/grove-initc")
     command = ["manifests", "--operators", "grove", "--only", "deployment", "--config", str(config)]
     assert main(command) == 0
-    [deployment] = [
-        each for each in yaml.safe_load_all(capsys.readouterr().out) if each["kind"] == "Deployment"
-    ]
+    [deployment] = [each for each in load_documents(capsys.readouterr().out) if each["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     assert pod["containers"][0]["env"] == [
         {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": pod["serviceAccountName"]},

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from quarterdeck.errors import QuarterdeckError
 
@@ -37,8 +37,11 @@ _log = logging.getLogger("quarterdeck.apiserver.storage")
 #: changes kept in memory for watches that resume, over all resources
 RING_EVENTS = 100_000
 RING_BYTES = 64 * 1024 * 1024
-#: how long history is kept on disk (upstream's etcd compaction period)
+#: how long history is kept (upstream's etcd compaction period)
 HISTORY_SECONDS = 300.0
+#: how much of it is kept where it takes memory, and how much is written between two looks at it
+HISTORY_BYTES = 128 * 1024 * 1024
+LOOK_BYTES = HISTORY_BYTES // 4
 #: earlier states of one resource that lists are continued at; more take longer to look at again
 PASTS = 8
 #: how often it is tried whether there is room for writes again
@@ -102,6 +105,15 @@ class _Write:
         self.future = future
 
 
+class _Sample(NamedTuple):
+    """How far the store was at a time."""
+
+    time: float
+    rev: int
+    written: int
+    """Bytes of all changes until then."""
+
+
 class Store:
     """All buckets over one log. Lives on one event loop."""
 
@@ -126,7 +138,11 @@ class Store:
         self._compaction_failure: str | None = None
         self._ring: deque[tuple[Bucket, int]] = deque()
         self._ring_bytes = 0
-        self._samples: deque[tuple[float, int]] = deque([(clock(), self.rev)])
+        self._written = 0
+        self._written_at_look = 0
+        #: set when so much was written that history in memory should be looked at
+        self.has_grown = asyncio.Event()
+        self._samples: deque[_Sample] = deque([_Sample(clock(), self.rev, 0)])
         self._thread = (
             ThreadPoolExecutor(1, thread_name_prefix="commit")
             if self._log.durability is Durability.FULL
@@ -355,8 +371,11 @@ class Store:
             by_bucket.setdefault(bucket, []).append(event)
             self._ring.append((bucket, len(event.entry.body)))
             self._ring_bytes += len(event.entry.body)
+            self._written += len(event.entry.body)
         self.rev = events[-1][1].rev
         self._trim_ring()
+        if self._written - self._written_at_look >= LOOK_BYTES and self.durability is Durability.MEMORY:
+            self.has_grown.set()
         for future, entry in accepted:
             if not future.done():
                 future.set_result(entry)
@@ -448,12 +467,20 @@ class Store:
                 future.set_result(None)
 
     async def compact(self, *, keep_seconds: float = HISTORY_SECONDS) -> int:
-        """Drop history older than `keep_seconds`; returns the number of rows removed."""
+        """Drop history older than `keep_seconds`, and what takes too much memory.
+
+        Returns the number of rows removed.
+        """
         now = self._clock()
-        self._samples.append((now, self.rev))
+        self._written_at_look = self._written
+        self.has_grown.clear()
+        self._samples.append(_Sample(now, self.rev, self._written))
+        most = HISTORY_BYTES if self.durability is Durability.MEMORY else math.inf
         target = self._log.compact_rev
-        while self._samples and self._samples[0][0] <= now - keep_seconds:
-            target = self._samples.popleft()[1]
+        while self._samples and (
+            self._samples[0].time <= now - keep_seconds or self._written - self._samples[0].written >= most
+        ):
+            target = self._samples.popleft().rev
         return await self.compact_to(target)
 
     async def compact_to(self, rev: int) -> int:
@@ -471,7 +498,7 @@ class Store:
                 removed += count
         except sqlite3.Error as error:
             self._compaction_failure = str(error)
-            self._samples.appendleft((-math.inf, rev))
+            self._samples.appendleft(_Sample(-math.inf, rev, 0))
             _log.error("old history cannot be removed, trying again", extra={"error": str(error)})
             return removed
         self._compaction_failure = None

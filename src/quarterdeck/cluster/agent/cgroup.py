@@ -104,7 +104,7 @@ class Cgroups:
     def remove(self, prefix: str) -> None:
         """Remove the groups of ended containers whose names begin so."""
         for base in self._bases.values():
-            for folder in base.glob(f"{prefix}*"):
+            for folder in base.glob(f"{prefix}*/"):  # the group's own files are not for removal
                 for _ in range(20):  # the kernel takes a moment to let go of the dead
                     try:
                         folder.rmdir()

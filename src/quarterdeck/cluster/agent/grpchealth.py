@@ -12,14 +12,14 @@ import struct
 from contextlib import suppress
 from typing import Final
 
-from quarterdeck.cluster.agent.handler import HandlerFailure
+from quarterdeck.cluster.agent.handler import USER_AGENT, HandlerFailure
 from quarterdeck.cluster.agent.network.dial import Dialer
 
 __all__ = ["check_health"]
 
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY = 0, 1, 3, 4, 6, 7
-_END_STREAM, _END_HEADERS, _ACK = 1, 4, 1
+_END_STREAM, _END_HEADERS, _PADDED, _ACK = 1, 4, 8, 1
 _SERVING: Final = 1
 
 
@@ -50,7 +50,7 @@ async def _ask(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, authority: str, service: str
 ) -> int:
     name = service.encode()
-    message = b"\x0a" + bytes([len(name)]) + name if name else b""
+    message = b"\x0a" + _varint(len(name)) + name if name else b""
     fields = [
         (b":method", b"POST"),
         (b":scheme", b"http"),
@@ -58,6 +58,7 @@ async def _ask(
         (b":authority", authority.encode()),
         (b"content-type", b"application/grpc"),
         (b"te", b"trailers"),
+        (b"user-agent", USER_AGENT.encode()),
     ]
     writer.write(
         _PREFACE
@@ -75,19 +76,21 @@ async def _ask(
             writer.write(_frame(_SETTINGS, _ACK, 0, b""))
         elif kind == _PING and not flags & _ACK:
             writer.write(_frame(_PING, _ACK, 0, body))
-        elif kind in (_RESET, _GOAWAY):
+        elif kind == _RESET or (kind == _GOAWAY and not int.from_bytes(body[:4], "big")):
             raise HandlerFailure("error: health rpc failed: the server ended the stream")
         elif stream == 1 and kind == _DATA:
-            received += body
+            received += body[1 : len(body) - body[0]] if flags & _PADDED else body
         if stream == 1 and kind in (_DATA, _HEADERS) and flags & _END_STREAM:
-            return _status_in(received)
+            return _status_in(received, service)
 
 
-def _status_in(received: bytes) -> int:
+def _status_in(received: bytes, service: str) -> int:
     """The status of a HealthCheckResponse behind its length; 0 where it is left out."""
     if len(received) < 5:
+        # Which of the two it is stands in trailers that may be compressed; both are mended at the server.
         raise HandlerFailure(
-            "error: this server does not implement the grpc health protocol (grpc.health.v1.Health)"
+            "error: health rpc failed: the server does not implement the grpc health protocol"
+            f" (grpc.health.v1.Health), or does not know the service {service!r}"
         )
     message = received[5:]
     return message[1] if message[:1] == b"\x08" and len(message) > 1 else 0
@@ -95,6 +98,15 @@ def _status_in(received: bytes) -> int:
 
 def _frame(kind: int, flags: int, stream: int, body: bytes) -> bytes:
     return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
+
+
+def _varint(number: int) -> bytes:
+    """A length as protocol buffers have it."""
+    made = bytearray()
+    while number > 0x7F:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*made, number])
 
 
 def _literal(name: bytes, value: bytes) -> bytes:

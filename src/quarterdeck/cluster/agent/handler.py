@@ -19,11 +19,11 @@ from quarterdeck.cluster.agent.pipe import NULL, read_end
 from quarterdeck.errors import QuarterdeckError, TransportError
 from quarterdeck.wire.http import Answer, ClientConnection
 
-__all__ = ["HandlerFailure", "connect_tcp", "get_http", "port_number", "run_command"]
+__all__ = ["USER_AGENT", "HandlerFailure", "connect_tcp", "get_http", "port_number", "run_command"]
 
 _OUTPUT_LIMIT: Final = 10 * 1024
 _REDIRECTS: Final = 10
-_USER_AGENT: Final = "kube-probe/1.36"
+USER_AGENT: Final = "kube-probe/1.36"
 
 
 class HandlerFailure(QuarterdeckError):
@@ -111,7 +111,7 @@ async def get_http(
         port_number(action.port, container),
         path if path.startswith("/") else f"/{path}",
     )
-    headers = {"User-Agent": _USER_AGENT, "Accept": "*/*", "Connection": "close"}
+    headers = {"User-Agent": USER_AGENT, "Accept": "*/*", "Connection": "close"}
     headers |= {each.name: each.value for each in action.http_headers}
     try:
         async with asyncio.timeout(timeout):

@@ -21,7 +21,7 @@ class Trouble(msgspec.Struct, frozen=True):
     reason: str
     message: str = ""
     retry_at: float = 0.0
-    """When to try again, in seconds since 1970."""
+    """When to try again, by the steady clock."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +74,8 @@ class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the startup probe says; true where there is none."""
     trouble: Trouble | None = None
     """Why it has not been started, or not again."""
+    rested: float = 0.0
+    """Seconds since the newest run ended, whatever became of the machine's time of day meanwhile."""
 
 
 class PodSight(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +83,9 @@ class PodSight(msgspec.Struct, frozen=True, kw_only=True):
 
     containers: Mapping[str, ContainerView]
     now: float
+    """Seconds since 1970, for what is told."""
+    steady: float
+    """Seconds of a clock that is never set, for what is waited for."""
     has_network: bool = False
     """Whether address, folders and volumes are there."""
     is_stopping: bool = False

@@ -229,6 +229,30 @@ def test_compacted_history_is_refused_and_live_values_stay() -> None:
     run(scenario())
 
 
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_history_is_limited_where_it_takes_memory(
+    in_memory: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quarterdeck.apiserver.storage.store.HISTORY_BYTES", 10_000)
+    monkeypatch.setattr("quarterdeck.apiserver.storage.store.LOOK_BYTES", 2_500)
+
+    async def scenario() -> None:
+        store = Store(None if in_memory else tmp_path)
+        bucket = store.bucket("", "things", namespaced=True)
+        for step in range(40):
+            await store.put(bucket, "a", "x", value("x", k=f"{step:01000}"), expected=ANY)
+            if store.has_grown.is_set():
+                await store.compact()
+        kept = store.rev - store.compact_rev
+        assert 10 <= kept <= 14 if in_memory else kept == 40
+        assert [entry.rev for entry in store.at(bucket, store.rev - kept + 1).scan("a")] == [
+            store.rev - kept + 1
+        ]
+        await store.close()
+
+    run(scenario())
+
+
 def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlite3
 
@@ -247,6 +271,7 @@ def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyP
         assert bucket.get("a", "x") is not None
         with pytest.raises(Exception, match="storage failed"):
             await store.put(bucket, "a", "z", value("z"), expected=0)
+        await store.close()
 
     run(scenario())
 

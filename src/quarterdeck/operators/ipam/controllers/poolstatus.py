@@ -32,6 +32,7 @@ from quarterdeck.wire.timeslice import TimeSlice
 
 from .audit import Auditor
 from .poolevents import OWN_EVENTS, PoolFeed, SubnetFeed
+from .rush import GATHERING, WINDOW
 from .shared import LOADING_TIMEOUT, PARENT, SharedState
 from .subnet import SUBNET_EVENTS
 
@@ -78,11 +79,14 @@ class PoolStatusReconciler(Reconciler[SubnetPool]):
             self._written.pop(ctx.key, None)
 
     def _remaining(self, key: Key) -> float:
-        interval = self._shared.settings.status_interval
+        """Seconds to wait before this pool's status is written again."""
         last = self._written.get(key)
-        if not interval or last is None:
+        if last is None:
             return 0.0
-        return last + interval - asyncio.get_running_loop().time()
+        since = asyncio.get_running_loop().time() - last
+        if since < GATHERING and self._shared.rush.gathers(key):
+            return max(WINDOW, self._shared.settings.status_interval - since)
+        return self._shared.settings.status_interval - since
 
     async def _rebuild(self, state: PoolState) -> None:
         started, turn = perf_counter(), TimeSlice()

@@ -30,6 +30,7 @@ from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.source import Channel
 
 from .keysource import KeySource
+from .rush import ClaimRush
 
 LOADING_TIMEOUT: Final = 3600.0
 """Seconds for controllers to have seen everything; a million Subnets take minutes."""
@@ -54,6 +55,7 @@ class SharedState:
         self.claims: Final = KeySource("claims")
         self.releases: Final = KeySource("releases", ready=self.ready)
         self.trigger: Final = Channel()
+        self.rush: Final = ClaimRush()
         self.forced: Final[set[Key]] = set()
         """Pools that are to be audited."""
         self._cache: Final = cache

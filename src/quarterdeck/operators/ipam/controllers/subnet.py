@@ -59,6 +59,8 @@ class SubnetReconciler(Reconciler[Subnet]):
         phase = self._shared.table.phase(self._shared.table.member(ctx.obj.metadata.uid))
         if phase is None:
             return Requeue(after=INDEXING, reason="indexing")
+        if phase == names.ALLOCATED and not ctx.obj.status.phase:
+            await self._shared.rush.give_way()
         await self._writer.write(ctx.client, ctx.obj, phase, now=ctx.now())
         return None
 
