@@ -120,20 +120,25 @@ class Scale:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
     def finding(self, place: Place, cost: Cost, count: int, *, is_rich: bool, is_distinct: bool) -> str:
-        """Why a cost is too high, or nothing."""
-        if cost.seconds <= BUDGET:
+        """Why a cost is too high, or nothing. What grows with the square shows in shorter lists as well."""
+        budget = BUDGET * (count / ELEMENTS) ** 2
+
+        def looks_steep(whole: Cost, quarter: Cost) -> bool:
+            allowed = SLACK * whole.size / quarter.size * math.log(count) / math.log(count // 4)
+            return whole.seconds > max(budget, allowed * quarter.seconds)
+
+        def measure(elements: int) -> Cost:
+            return self.measure(place, elements, is_rich=is_rich, is_distinct=is_distinct)
+
+        if cost.seconds <= budget or not looks_steep(cost, measure(count // 4)):
             return ""
         again, quarter = (
-            min(
-                (self.measure(place, each, is_rich=is_rich, is_distinct=is_distinct) for _ in range(2)),
-                key=lambda found: found.seconds,
-            )
+            min((measure(each) for _ in range(2)), key=lambda found: found.seconds)
             for each in (count, count // 4)
         )
-        grown = again.size / quarter.size
-        allowed = SLACK * grown * math.log(count) / math.log(count // 4)
-        if again.seconds <= BUDGET or again.seconds <= allowed * quarter.seconds:
+        if not looks_steep(again, quarter):
             return ""
+        grown = again.size / quarter.size
         return f"{again}: {again.seconds / quarter.seconds:.1f} times the work for {grown:.1f} times the size"
 
     def _worked(self) -> float:

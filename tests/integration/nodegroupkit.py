@@ -25,6 +25,7 @@ from parity.runner import Kubectl
 Json = dict[str, Any]
 START_TIMEOUT = 60.0
 STOP_TIMEOUT = 30.0
+PATIENCE = 240.0
 COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 OLD = "nodegroups.v1alpha1.deckhouse.io"
 MIDDLE = "nodegroups.v1alpha2.deckhouse.io"
@@ -97,6 +98,15 @@ def is_ready(url: str) -> bool:
         return False
 
 
+def until(holds: Callable[[], object], complaint: str) -> None:
+    """Wait for something; the first looks come soon, later ones are rarer: most of them start a program."""
+    end, pause = time.monotonic() + PATIENCE, 0.1
+    while not holds():
+        assert time.monotonic() < end, complaint
+        time.sleep(pause)
+        pause = min(1.0, pause * 1.5)
+
+
 class Hand:
     """One kubectl on one cluster."""
 
@@ -112,6 +122,7 @@ class Hand:
             "TMPDIR": str(directory),
             "LANG": "C",
             "NO_PROXY": "*",
+            "GOGC": "off",  # a program that ends at once need not tidy up: a fifth of its time
         }
 
     def run(self, *words: str, manifest: Any = None, editor: str = "") -> subprocess.CompletedProcess[str]:

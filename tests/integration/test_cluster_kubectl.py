@@ -5,8 +5,7 @@ from __future__ import annotations
 import base64
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +17,7 @@ from cryptography.x509.oid import NameOID
 
 from parity.runner import Kubectl
 
-from .nodegroupkit import Hand, embedded_cluster
-
-PATIENCE = 240.0
+from .nodegroupkit import Hand, embedded_cluster, until
 
 
 @pytest.fixture(scope="module")
@@ -34,11 +31,9 @@ def hand(kubectl: Kubectl, kubeconfig: Path, tmp_path_factory: pytest.TempPathFa
     return Hand(kubectl, kubeconfig, tmp_path_factory.mktemp("kubectl"))
 
 
-def until(holds: Callable[[], object], complaint: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, complaint
-        time.sleep(0.2)
+def wait(hand: Hand, what: str, condition: str, complaint: str) -> None:
+    """kubectl watches until something holds: one program instead of one for every look."""
+    until(lambda: hand.run("wait", what, f"--for={condition}", "--timeout=30s").returncode == 0, complaint)
 
 
 def template(**spec: Any) -> dict[str, Any]:
@@ -73,10 +68,7 @@ def test_top_tells_what_pods_say_that_they_use(web: Hand) -> None:
 
 def test_an_autoscaler_follows_what_pods_say_that_they_use(web: Hand) -> None:
     web("autoscale", "deployment", "web", "--min=2", "--max=5", "--cpu-percent=80")
-    until(
-        lambda: web("get", "deployment", "web", "-o=jsonpath={.status.availableReplicas}") == "5",
-        "the Deployment is not scaled",
-    )
+    wait(web, "deployment/web", "jsonpath={.status.availableReplicas}=5", "the Deployment is not scaled")
 
 
 def test_logs_say_what_would_have_run_and_events_what_happened(web: Hand) -> None:
@@ -133,14 +125,10 @@ def test_nodes_fail_and_come_back(web: Hand, kubeconfig: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         return done.stdout + done.stderr
 
-    def status(name: str) -> str:
-        path = "-o=jsonpath={.status.conditions[?(@.type=='Ready')].status}"
-        return web("get", "node", name, path)
-
     assert nodes("fail", "node-2") == "node/node-2 failed\n"
     assert nodes("add", "1") == "node/node-3 added\n"
-    until(lambda: status("node-3") == "True", "the new node is not ready")
-    until(lambda: status("node-2") == "Unknown", "nobody notices that the node is down")
+    wait(web, "node/node-3", "condition=Ready", "the new node is not ready")
+    wait(web, "node/node-2", "condition=Ready=Unknown", "nobody notices that the node is down")
     until(
         lambda: (
             "node.kubernetes.io/unreachable" in web("get", "node", "node-2", "-o=jsonpath={.spec.taints}")
@@ -148,6 +136,6 @@ def test_nodes_fail_and_come_back(web: Hand, kubeconfig: Path) -> None:
         "the node is not tainted",
     )
     assert nodes("restore", "node-2") == "node/node-2 restored\n"
-    until(lambda: status("node-2") == "True", "the node does not come back")
+    wait(web, "node/node-2", "condition=Ready", "the node does not come back")
     assert nodes("remove", "node-3") == "node/node-3 removed\n"
     assert "not found" in nodes("fail", "node-9")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ import pytest
 from kube.server import is_built
 from parity.runner import Kubectl
 
-from .nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster
+from .nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster, until
 
 Json = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "grove"
-PATIENCE = 90.0
 REAL = pytest.param(
     "real",
     marks=[
@@ -57,13 +55,6 @@ class Site:
     def status(self, kind: str, name: str) -> Json:
         found: Json = self.hand.read(kind, name).get("status", {})
         return found
-
-
-def until(holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module", params=["up", REAL])

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,11 @@ import yaml
 from kube.server import RealServer, cache_dir
 from parity.runner import Kubectl
 
-from .nodegroupkit import COMMAND, Hand, free_port, is_ready, running
+from .nodegroupkit import COMMAND, Hand, free_port, is_ready, running, until
 
 SCHEDULER = cache_dir() / "kube-scheduler"
 GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "grove" / "2-simple.yaml"
-PATIENCE = 60.0
 
 pytestmark = [
     pytest.mark.kube,
@@ -65,13 +63,6 @@ def add_node(hand: Hand, name: str, pods: int) -> None:
     change = json.dumps({"status": status})
     hand("patch", "node", name, "--type=merge", "--subresource=status", "-p", change)
     hand("patch", "node", name, "--type=merge", "-p", '{"spec": {"taints": null}}')
-
-
-def until(holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.2)
 
 
 def nodes_of(hand: Hand) -> list[str]:

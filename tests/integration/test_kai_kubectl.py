@@ -7,8 +7,7 @@ The cluster is `quarterdeck up`; with ``-m kube`` the same is done on a real kub
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from kube.server import is_built
 from parity.runner import Kubectl
 from quarterdeck.api.manifest import load_documents
 
-from .nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster
+from .nodegroupkit import COMMAND, Hand, embedded_cluster, real_cluster, until
 
 Json = dict[str, Any]
 EXAMPLES = Path(__file__).parents[2] / "examples" / "kai"
-PATIENCE = 90.0
 REAL = pytest.param(
     "real",
     marks=[
@@ -52,13 +50,6 @@ def clean(hand: Hand) -> Iterator[Hand]:
     yield hand
     hand("delete", "pods,podgroups,bindrequests,nodes", "--all", "--force", "--grace-period=0")
     hand("delete", "queues", "--ignore-not-found", "research", "vision", "speech")
-
-
-def until(holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.1)
 
 
 def add_node(hand: Hand, name: str, gpus: int) -> None:

@@ -11,7 +11,7 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,10 +22,9 @@ import yaml
 from kube.server import RealServer, is_built
 from parity.runner import Kubectl
 
-from .nodegroupkit import COMMAND, Hand, free_port, is_ready
+from .nodegroupkit import COMMAND, Hand, free_port, is_ready, until
 
 Json = dict[str, Any]
-PATIENCE = 120.0
 DRIVER = "gpu.example.com"
 SPACE = "kai-resource-reservation"
 OPEN = {"quota": -1, "limit": -1, "overQuotaWeight": 1}
@@ -63,13 +62,6 @@ class Operator:
         assert self._process is not None
         self._process.kill()
         self._process.wait()
-
-
-def until(holds: Callable[[], bool], otherwise: str) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < deadline, otherwise
-        time.sleep(0.2)
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from hostile.longlist import ELEMENTS, Place
 Json = dict[str, Any]
 MIB = 1 << 20
 GROWTH = 400 * MIB
+SOME = ELEMENTS // 2
+"""Elements where every list is tried: enough to tell what grows with their square."""
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -44,9 +46,9 @@ def test_no_list_of_any_kind_costs_more_than_its_length(server: Scale) -> None:
     assert len(places) > 700
     findings = []
     for place, (is_rich, is_distinct) in zip(places, itertools.cycle(VARIANTS), strict=False):
-        cost = server.measure(place, ELEMENTS, is_rich=is_rich, is_distinct=is_distinct)
+        cost = server.measure(place, SOME, is_rich=is_rich, is_distinct=is_distinct)
         assert cost.status < 500 or place.kind.name == "Binding", cost
-        findings.append(server.finding(place, cost, ELEMENTS, is_rich=is_rich, is_distinct=is_distinct))
+        findings.append(server.finding(place, cost, SOME, is_rich=is_rich, is_distinct=is_distinct))
     assert not [each for each in findings if each]
     assert server.peak() < GROWTH
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from parity.runner import Kubectl
 
-from .nodegroupkit import Hand, embedded_cluster
+from .nodegroupkit import Hand, embedded_cluster, until
 
 PATIENCE = 60.0
 TIMEOUT = f"--timeout={PATIENCE:.0f}s"
@@ -21,13 +20,6 @@ TIMEOUT = f"--timeout={PATIENCE:.0f}s"
 def hand(kubectl: Kubectl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hand]:
     with embedded_cluster("none", nodes=3) as kubeconfig:
         yield Hand(kubectl, kubeconfig, tmp_path_factory.mktemp("kubectl"))
-
-
-def until(holds: Callable[[], bool], complaint: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, complaint
-        time.sleep(0.1)
 
 
 @pytest.fixture

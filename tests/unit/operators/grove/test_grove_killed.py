@@ -19,7 +19,7 @@ from quarterdeck.testing import WRITES, Break, FaultPlan, TestCluster
 
 from .grovekit import NS, Grove, clique, group, light_definitions, pcs, pod, pod_spec, running
 
-LAST, STEP = 145, 6
+LAST, STEP = 145, 12
 """Writes of an update, rounded up, and how many of them one test is about."""
 SIZES = {"a": 2, "b": 1}
 REPLICAS = 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from importlib import invalidate_caches
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -43,8 +44,6 @@ class BackendRegistry:
         self._find: Final = find if find is not None else _installed
         self._lock: Final = threading.RLock()
         self._factories: dict[str, BackendFactory] = {}
-        self._ours: Final[dict[str, BackendFactory]] = {}
-        """Those of ours that somebody has asked for."""
         self._broken: dict[str, Exception] = {}
         self._found: set[str] = set()
         """Names of factories that came from entry points."""
@@ -73,10 +72,7 @@ class BackendRegistry:
                 raise BackendError(f'scheduler backend "{name}" cannot be loaded: {error}') from error
             if name not in _OURS:
                 raise BackendNotFound(name)
-            if name not in self._ours:
-                (point,) = _installed(name=name, is_ours=True)
-                self._ours[name] = cast("BackendFactory", point.load())
-            return self._ours[name]
+            return _our_factory(name)
 
     def names(self) -> list[str]:
         """All names: ours, then the others in order."""
@@ -148,12 +144,17 @@ class BackendRegistry:
                 self._broken[point.name] = error
 
 
-def _installed(*, is_ours: bool = False, name: str = "") -> Sequence[EntryPoint]:
+@cache
+def _our_factory(name: str) -> BackendFactory:
+    """One of ours; looking through everything that is installed takes longer than starting a controller."""
+    (point,) = (each for each in _installed(is_ours=True) if each.name == name)
+    return cast("BackendFactory", point.load())
+
+
+def _installed(*, is_ours: bool = False) -> Sequence[EntryPoint]:
     found = entry_points(group=names.BACKEND_ENTRY_POINTS)
     return tuple(
-        each
-        for each in found
-        if (each.dist is not None and each.dist.name == _DISTRIBUTION) is is_ours and name in ("", each.name)
+        each for each in found if (each.dist is not None and each.dist.name == _DISTRIBUTION) is is_ours
     )
 
 
