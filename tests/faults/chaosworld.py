@@ -50,7 +50,7 @@ from quarterdeck.testing import (
 from tests.integration.concertkit import Concert, concert
 
 TROUBLE: Final = 540.0
-"""Seconds of bad weather; then it is calm."""
+"""Seconds of bad weather."""
 CALM: Final = 20.0
 PATIENCE: Final = 60.0
 """Seconds that the last step of the story has after that."""
