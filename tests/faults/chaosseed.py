@@ -1,10 +1,10 @@
 """Seeds of ``chaosworld``, each in a process of its own in which nothing depends on luck.
 
-    PYTHONHASHSEED=0 python -m tests.faults.chaosseed 7 8 9
+    echo 7 | PYTHONHASHSEED=0 python -m tests.faults.chaosseed
 
 Virtual time alone does not make two runs alike: UIDs, generated names and jitter are random, and a few places
 measure how long they have worked. All of that follows from the seed here, even before anything else is
-loaded. A line of JSON tells what became of each seed.
+loaded. Seeds are read from the input, one a line; a line of JSON tells what became of each.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
     rehearse()
     gc.collect()
     gc.freeze()  # what all seeds have in common stays out of their collections, and unwritten to
-    for word in sys.argv[1:]:
+    for word in sys.stdin:
         child = os.fork()
         if child == 0:
             random.seed(int(word))
