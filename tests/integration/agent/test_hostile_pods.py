@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -56,6 +58,43 @@ def test_a_container_beyond_its_memory_is_killed_and_said_so(space: Space) -> No
     space.pod("greedy", container=container)
     ended = state(space.phase("greedy", "Failed"))["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("OOMKilled", 137)
+
+
+@limits
+def test_limits_change_while_a_container_runs(space: Space) -> None:
+    def resources(**amounts: str) -> dict[str, Any]:
+        return {"requests": amounts, "limits": amounts}
+
+    def resize(**amounts: str) -> None:
+        patch = {"spec": {"containers": [{"name": "main", "resources": resources(**amounts)}]}}
+        space.kubectl("patch", "pod", "grows", "--subresource=resize", "-p", json.dumps(patch))
+
+    def quota(uid: str, run: int) -> str:
+        places = (
+            f"quarterdeck-*/{uid}-main-{run}/cpu.max",
+            f"cpu/quarterdeck-*/{uid}-main-{run}/cpu.cfs_quota_us",
+        )
+        found = next(each for place in places for each in Path("/sys/fs/cgroup").glob(place))
+        return found.read_text().split()[0]
+
+    container = {
+        "resources": resources(cpu="100m", memory="64Mi"),
+        "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+    }
+    space.pod("grows", "while :; do sleep 0.2; done", policy="Always", container=container)
+    pod = space.until("grows", lambda pod: "running" in state(pod))
+    assert quota(pod["metadata"]["uid"], 0) == "10000"
+    resize(cpu="200m")
+    pod = space.until("grows", lambda pod: _status(pod)["resources"]["limits"]["cpu"] == "200m")
+    assert (quota(pod["metadata"]["uid"], 0), _status(pod)["restartCount"]) == ("20000", 0)
+    resize(memory="96Mi")
+    pod = space.until("grows", lambda pod: _status(pod)["restartCount"] == 1 and "running" in state(pod))
+    assert _status(pod)["resources"]["limits"] == {"cpu": "200m", "memory": "96Mi"}
+
+
+def _status(pod: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = pod["status"]["containerStatuses"][0]
+    return found
 
 
 @limits

@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from tests.harness.imagekit import layer, oci_layout
 
 from .nodekit import KUBECTL, LocalCluster, Space, local_cluster
 from .test_hostile_pods import LIMITED
+from .test_pod_life import state
 
 BUSYBOX = "/bin/busybox"
 PASSWD = b"root:x:0:0:root:/root:/bin/sh\nguest:x:1000:1001:Guest:/home:/bin/sh\n"
@@ -101,7 +103,10 @@ def _oci_cluster(folder: Path, **options: Any) -> Iterator[LocalCluster]:
         holders = [json.loads(each.read_bytes())["pid"] for each in folder.rglob("network.json")]
         assert holders
     # Whoever has ended and is not buried yet has let go of its namespaces.
-    assert not [pid for pid in holders if _has_network(pid)], "a network namespace is left"
+    deadline = time.monotonic() + 30
+    while any(_has_network(pid) for pid in holders):
+        assert time.monotonic() < deadline, "a network namespace is left"
+        time.sleep(0.05)
     assert str(folder) not in Path("/proc/self/mountinfo").read_text(), "a mount is left"
 
 
@@ -128,6 +133,40 @@ def test_an_image_runs_as_it_says(space: Space) -> None:
     node = json.loads(space.cluster.kubectl("get", "node", "box", "-o", "json"))
     assert node["metadata"]["labels"]["quarterdeck.dev/runtime"] == "oci"
     assert "example.org/shell:1" in node["status"]["images"][0]["names"]
+
+
+def test_an_image_is_a_volume_that_nobody_writes_to(space: Space) -> None:
+    def volume(reference: str) -> dict[str, Any]:
+        return {"volumes": [{"name": "data", "image": {"reference": reference}}]}
+
+    def mounts(**more: str) -> dict[str, Any]:
+        return {
+            "volumeMounts": [{"name": "data", "mountPath": "/data", **more}],
+            "securityContext": {"runAsUser": 0},
+        }
+
+    script = "cat /data/www/index.html; touch /data/www/new 2> /dev/null || echo refused"
+    _pod(space, "reads", "sh", "-c", script, container=mounts(), **volume("example.org/shell:1"))
+    _pod(
+        space,
+        "part",
+        "cat",
+        "/data/index.html",
+        container=mounts(subPath="www"),
+        **volume("example.org/shell:1"),
+    )
+    _pod(space, "lacks", "true", container=mounts(subPath="nothing"), **volume("example.org/shell:1"))
+    _pod(space, "waits", "true", container=mounts(), **volume("example.org/none:1"))
+    space.phase("reads", "Succeeded")
+    assert space.logs("reads") == "from the imagerefused\n"
+    space.phase("part", "Succeeded")
+    assert space.logs("part") == "from the image"
+    space.until(
+        "lacks", lambda pod: "is not in the image" in state(pod).get("waiting", {}).get("message", "")
+    )
+    space.until(
+        "waits", lambda _: "quarterdeck image import" in dict(space.events("waits")).get("FailedMount", "")
+    )
 
 
 def test_an_unknown_image_waits_and_says_what_to_do(space: Space) -> None:

@@ -148,6 +148,7 @@ class NodeAgent(Reconciler[Pod]):
             containers=self.containers,
             dialer=self.dialer,
             cgroups=self._cgroups,
+            images=store,
             recorder=self.manager.recorder(NAME),
             spawn=self._spawn,
             allocatable=self.registration.allocatable,
@@ -260,6 +261,7 @@ class NodeAgent(Reconciler[Pod]):
                 return Requeue(after=_NO_RUNTIME_SECONDS)
             worker = self._take_on(pod, runtime, ctx.key)
         status, after = await worker.sync(pod)
+        await self._follow_ports(worker)
         patch = status_patch(pod, status)
         if patch is not None:
             try:
@@ -279,6 +281,16 @@ class NodeAgent(Reconciler[Pod]):
         worker = PodWorker(self._tools, runtime, pod, address, lambda: self._controller.queue.add(key))
         self._workers[pod.metadata.uid] = worker
         return worker
+
+    async def _follow_ports(self, changed: PodWorker) -> None:
+        """Listen for the host ports of the pods that run, after a change of one that has some."""
+        containers = changed.pod.spec.containers
+        if any(port.host_port for container in containers for port in container.ports):
+            runtime = changed.runtime.name
+            same = [
+                each for each in self._workers.values() if each.runtime.name == runtime and each.is_active
+            ]
+            await self._paths[runtime].follow_pods([(each.pod, each.ip) for each in same])
 
     def _evict(self, use: PodUse, shortage: Shortage, text: str) -> bool:
         worker = self._workers.get(use.pod.metadata.uid)
@@ -329,6 +341,7 @@ class NodeAgent(Reconciler[Pod]):
         await worker.remove()
         self._workers.pop(worker.uid, None)
         self._addresses.pop(worker.uid, None)
+        await self._follow_ports(worker)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A pod is gone from the API: whatever still runs of it is ended."""

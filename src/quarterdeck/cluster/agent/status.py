@@ -141,7 +141,7 @@ class _Writer:
         else:
             ready = is_running and view.is_ready and not (self._sight.is_stopping and is_running)
             started = is_running and view.has_started
-        resources = container.resources
+        resources = view.resources if view.resources is not None else container.resources
         return ContainerStatus(
             name=container.name,
             state=state,

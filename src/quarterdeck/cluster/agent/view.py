@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from quarterdeck.api.k8s import Container, Pod
-from quarterdeck.api.k8s.pod import EphemeralContainer
+from quarterdeck.api.k8s.pod import EphemeralContainer, ResourceRequirements
 
 __all__ = ["AnyContainer", "ContainerView", "PodSight", "Run", "Trouble", "container_id", "is_sidecar"]
 
@@ -74,6 +74,8 @@ class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the startup probe says; true where there is none."""
     trouble: Trouble | None = None
     """Why it has not been started, or not again."""
+    resources: ResourceRequirements | None = None
+    """What it has, if that is known; otherwise what it should have."""
     rested: float = 0.0
     """Seconds since the newest run ended, whatever became of the machine's time of day meanwhile."""
 

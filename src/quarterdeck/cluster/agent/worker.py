@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+
 from quarterdeck.api import Quantity, Time, value_or
 from quarterdeck.api.k8s import Pod, PodStatus, Service
 from quarterdeck.client import Client
@@ -38,6 +40,7 @@ from quarterdeck.cluster.agent.folder import (
 from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
 from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
 from quarterdeck.cluster.agent.launch import UnknownImage
+from quarterdeck.cluster.agent.limit import ContainerLimits
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
@@ -46,8 +49,9 @@ from quarterdeck.cluster.agent.runtime import PodRuntime, Wanted
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.status import make_status
 from quarterdeck.cluster.agent.storage import is_limited, storage_problem
-from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Trouble, is_sidecar
+from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
 from quarterdeck.cluster.agent.volume import PodVolumes
+from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import ApiError, TransportError
 from quarterdeck.runtime.contract import Recorder
 
@@ -71,6 +75,7 @@ class NodeTools:
     containers: Containers
     dialer: Dialer
     cgroups: Cgroups
+    images: ImageStore
     recorder: Recorder
     spawn: Spawn
     allocatable: Callable[[], Mapping[str, Quantity]]
@@ -92,19 +97,18 @@ class PodWorker:
         self.ip: Final = ip
         self.uid: Final = pod.metadata.uid
         self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
-        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable)
+        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable, tools.images)
         self._hands: Final[dict[str, ContainerHand]] = {}
         self._is_set_up = False
         self._set_up_failures = 0
         self._failures: Final[dict[str, int]] = {}
+        self._limits: Final = ContainerLimits(tools.cgroups, pod.metadata.uid, self._tell)
         self._ending: Outcome | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._stop_deadline = math.inf
         self._refresh_at = 0.0
         self._next_set_up = 0.0
-        self._told_limits = False
         self._next_size_check = 0.0
-        self._loop: Final = asyncio.get_running_loop()
         self.pod = pod
 
     @property
@@ -143,6 +147,8 @@ class PodWorker:
         if plan.start:
             sight = await self._look(now)
         self._follow(sight, plan)
+        if await self._limits.follow(self._everything(), sight, self._restart_resized):
+            sight = await self._look(now)
         return self._status(sight), min(after, await self._refresh(steady))
 
     async def _check_sizes(self, now: float) -> float:
@@ -206,7 +212,7 @@ class PodWorker:
         containers = self._everything()
 
         def read() -> dict[str, ContainerView]:
-            return {each.name: self._hand(each.name).look() for each in containers}
+            return {each.name: self._seen(each.name) for each in containers}
 
         is_stopping = self._ending is not None or self.pod.metadata.is_deleting
         return PodSight(
@@ -216,6 +222,11 @@ class PodWorker:
             has_network=self._is_set_up,
             is_stopping=is_stopping,
         )
+
+    def _seen(self, name: str) -> ContainerView:
+        view = self._hand(name).look()
+        resources = self._limits.of(name, view.run)
+        return msgspec.structs.replace(view, resources=resources) if resources is not None else view
 
     def _follow(self, sight: PodSight, plan: Plan) -> None:
         for container in self._everything():
@@ -308,7 +319,7 @@ class PodWorker:
             )
 
             def make_with_limits(run: Path) -> Launch:
-                return self.runtime.launch(wanted, run, self._limit(container, restart.number))
+                return self.runtime.launch(wanted, run, self._limits.give(container, restart.number))
 
             image_id = await asyncio.to_thread(self.runtime.image_id, container.image)
             # Once for nothing: a run that cannot be made must not count as one.
@@ -329,18 +340,11 @@ class PodWorker:
         self._failures.pop(container.name, None)
         return math.inf
 
-    def _limit(self, container: AnyContainer, number: int) -> list[str]:
-        """Control groups for a run. Blocking."""
-        cgroups, limits = self._tools.cgroups, container.resources.limits
-        prefix = f"{self.uid}-{container.name}-"
-        cgroups.remove(prefix)
-        made = cgroups.make(f"{prefix}{number}", limits)
-        unmet = [name for name in ("cpu", "memory") if name in limits]
-        if cgroups.missing and unmet and not self._told_limits:
-            self._told_limits = True
-            note = f"limits of {' and '.join(unmet)} are not enforced: {cgroups.missing}"
-            self._loop.call_soon_threadsafe(self._tell, "Warning", "LimitsNotEnforced", note)
-        return made
+    def _restart_resized(self, container: AnyContainer, run: Run) -> None:
+        grace = float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE))
+        message = f"Container {container.name} resize requires restart"
+        stop = self._hand(container.name).stop(self.pod, container, run, grace, message)
+        self._tools.spawn(stop, f"resize {container.name}")
 
     def _fail(self, hand: ContainerHand, reason: str, message: str) -> float:
         count = self._failures[hand.name] = self._failures.get(hand.name, 0) + 1
