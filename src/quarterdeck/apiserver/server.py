@@ -10,6 +10,7 @@ roles, priority classes); the socket accepts connections only when all of that i
 from __future__ import annotations
 
 import asyncio
+import errno
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, suppress
@@ -95,6 +96,7 @@ class ServerOptions:
 
     data_dir: where state and certificates are kept; None keeps everything in memory.
     host, port: where to listen; port 0 picks a free one. Loopback unless you say otherwise.
+    takes_any_port: if the port is in use, a free one will do.
     durability: what an acknowledged write survives (only with data_dir).
     token_file: static bearer tokens, one `token,user,uid,"group1,group2"` per line.
     allow_all: switch RBAC off but keep identities (development).
@@ -108,6 +110,7 @@ class ServerOptions:
     data_dir: Path | None = None
     host: str = "127.0.0.1"
     port: int = 0
+    takes_any_port: bool = False
     durability: Durability = Durability.FULL
     token_file: Path | None = None
     allow_all: bool = False
@@ -182,7 +185,12 @@ class ApiServer:
     async def _listen(self) -> None:
         context: ssl.SSLContext = await asyncio.to_thread(self.credentials.server_context)
         self._http = self._http_server(_peer_of)
-        await self._http.start(self.options.host, self.options.port, context)
+        try:
+            await self._http.start(self.options.host, self.options.port, context)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or not self.options.takes_any_port:
+                raise
+            await self._http.start(self.options.host, 0, context)
         self.port = self._http.address[1]
         self._discovery.server_address = f"{self.options.host}:{self.port}"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .announcement import announced
-from .argument import USUAL_PORT, port_number, usual_port
+from .argument import USUAL_PORT, port_number
 from .collector import relax_collector
 from .error import CommandError
 
@@ -138,7 +138,8 @@ def server_options(
     return ServerOptions(
         data_dir=None if durability is Durability.MEMORY else arguments.data_dir,
         host=arguments.host,
-        port=usual_port(arguments.host) if arguments.port is None else arguments.port,
+        port=USUAL_PORT if arguments.port is None else arguments.port,
+        takes_any_port=arguments.port is None,
         durability=durability,
         token_file=arguments.token_file,
         allow_all=arguments.allow_all,

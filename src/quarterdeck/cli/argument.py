@@ -7,7 +7,7 @@ import socket
 import sys
 from typing import Final, NoReturn
 
-__all__ = ["USUAL_PORT", "LineParser", "add_log_level", "free_port", "log_level", "port_number", "usual_port"]
+__all__ = ["USUAL_PORT", "LineParser", "add_log_level", "free_port", "log_level", "port_number"]
 
 USUAL_PORT: Final = 6443
 _LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
@@ -47,11 +47,6 @@ def add_log_level(parser: argparse.ArgumentParser, default: str) -> None:
         metavar="LEVEL",
         help=f"{', '.join(_LEVELS)} (default: {default})",
     )
-
-
-def usual_port(host: str) -> int:
-    """The usual port of a server if it is free, else 0, which picks one. Blocking."""
-    return free_port(host, USUAL_PORT)
 
 
 def free_port(host: str, wanted: int) -> int:

@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 
-from .argument import free_port
 from .dashboard import USUAL_PORT
 
 __all__ = ["DashboardOrder", "dashboard_door"]
@@ -39,10 +38,7 @@ class DashboardOrder(msgspec.Struct, frozen=True, kw_only=True):
 @asynccontextmanager
 async def dashboard_door(kubeconfig: dict[str, Any], title: str) -> AsyncIterator[str]:
     """Listen, and start the page when somebody connects. Gives the address to open."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((_LOOPBACK, free_port(_LOOPBACK, USUAL_PORT)))
-        listening.listen(128)
+    with _listening() as listening:
         listening.setblocking(False)
         token = secrets.token_urlsafe(24)
         order = DashboardOrder(descriptor=listening.fileno(), token=token, title=title, kubeconfig=kubeconfig)
@@ -52,6 +48,14 @@ async def dashboard_door(kubeconfig: dict[str, Any], title: str) -> AsyncIterato
         finally:
             waiting.cancel()
             await asyncio.wait([waiting])
+
+
+def _listening() -> socket.socket:
+    """A socket on the usual port, or on a free one if that is in use."""
+    try:
+        return socket.create_server((_LOOPBACK, USUAL_PORT))
+    except OSError:
+        return socket.create_server((_LOOPBACK, 0))
 
 
 async def _serve_whoever_comes(listening: socket.socket, order: DashboardOrder) -> None:

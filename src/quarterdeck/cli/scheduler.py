@@ -31,7 +31,7 @@ make room for it and why nobody does, and what would start it.
 """
 SIMULATE = """\
 What if: change a cluster, let it come to rest, and print what starts, what is evicted, what waits and why,
-and the shares of queues before and after. Pods that are bound run, evicted ones are made anew, and nobody
+and the shares of queues before and after. Bound pods run, evicted pods are created again, and no pod
 finishes.
 """
 

@@ -61,7 +61,7 @@ class TrainerMetrics:
         )
         self.recreated: Final = registry.counter(
             "quarterdeck_trainer_jobset_recreated_total",
-            "JobSets that were deleted to be made anew, because the API refused the change.",
+            "JobSets that were deleted and created again, because the API refused the change.",
         )
         self.reports: Final = registry.counter(
             "quarterdeck_trainer_progress_reports_total",

@@ -117,7 +117,7 @@ class FailurePolicy(Model):
         Enum(names.RECREATE, names.BLOCKING_RECREATE, names.IN_PLACE_RESTART),
         Default(names.RECREATE),
     ] = omitempty("")
-    """Recreate makes a Job anew once its predecessor is gone, BlockingRecreate once all are."""
+    """Recreate creates a Job again once its predecessor is gone, BlockingRecreate once all are."""
     rules: Seq[FailurePolicyRule] = omitempty(())
     """The first that fits decides; RestartJobSet if none does."""
 
