@@ -67,7 +67,6 @@ class LocalCluster:
 
     def start(self) -> None:
         """Start it and wait until it is ready."""
-        self._connection = None
         root = ["--allow-root"] if os.geteuid() == 0 else []
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -89,6 +88,7 @@ class LocalCluster:
 
     def stop(self) -> None:
         """Stop it in an orderly way."""
+        self._disconnect()
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
         try:
@@ -100,6 +100,7 @@ class LocalCluster:
 
     def kill(self) -> None:
         """End the server, its controllers and the agent at once, without a word."""
+        self._disconnect()
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self.kubeconfig.unlink(missing_ok=True)
@@ -125,6 +126,11 @@ class LocalCluster:
         self._connection = self._connection or load_kubeconfig(self.kubeconfig).connect()
         body = None if document is None else json.dumps(document).encode()
         return self._connection.request(method, path, body=body, headers={"Content-Type": "application/json"})
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def run(
         self,

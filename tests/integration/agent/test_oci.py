@@ -8,6 +8,7 @@ import signal
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -102,7 +103,10 @@ def _oci_cluster(folder: Path, **options: Any) -> Iterator[LocalCluster]:
         holders = [json.loads(each.read_bytes())["pid"] for each in folder.rglob("network.json")]
         assert holders
     # Whoever has ended and is not buried yet has let go of its namespaces.
-    assert not [pid for pid in holders if _has_network(pid)], "a network namespace is left"
+    deadline = time.monotonic() + 30
+    while any(_has_network(pid) for pid in holders):
+        assert time.monotonic() < deadline, "a network namespace is left"
+        time.sleep(0.05)
     assert str(folder) not in Path("/proc/self/mountinfo").read_text(), "a mount is left"
 
 

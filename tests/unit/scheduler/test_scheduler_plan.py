@@ -18,13 +18,14 @@ from quarterdeck.scheduler.plan import (
     explain,
     load,
     remove_nodes,
+    run_to_rest,
     simulate,
     submit_gang,
 )
-from quarterdeck.scheduler.snapshot import TopologyConstraint
+from quarterdeck.scheduler.snapshot import BindRequestInfo, TopologyConstraint
 
 from .randomcluster import picky_cluster, random_cluster, uniform_cluster
-from .schedulerscene import NS, Scene, near, topology
+from .schedulerscene import NS, Scene, gpu_node, near, topology
 
 ONE_GPU = Resources(1000, 1 << 30, 1)
 
@@ -195,3 +196,22 @@ class TestSimulate:
     def test_what_cannot_be_changed_is_told(self, change: Any, text: str) -> None:
         with pytest.raises(SchemaError, match=text):
             simulate(recorded(crowded()), change)
+
+
+def test_a_pod_whose_binding_is_under_way_has_its_node() -> None:
+    scene = gpu_node(1).group("early").pod("early", gpu=1).job("late", waiting=1, gpu=1)
+    scene.extra["bind_requests"] = (BindRequestInfo(namespace=NS, name="early-0", pod="early-0", node="n0"),)
+    rest = run_to_rest(scene.snapshot(), Settings())
+    found = {pod.name: (pod.phase, pod.node) for pod in rest.snapshot.pods}
+    assert found == {"early-0": ("Running", "n0"), "late-0": ("Pending", "")}
+    assert rest.snapshot.bind_requests == ()
+
+
+@pytest.mark.parametrize("case", ["elsewhere", "running", "none"])
+def test_other_pods_stay_as_they_are(case: str) -> None:
+    scene = gpu_node(0).group("a").pod("a", "n0" if case == "running" else "", gpu=1)
+    if case != "none":
+        node = "gone" if case == "elsewhere" else "n0"
+        scene.extra["bind_requests"] = (BindRequestInfo(namespace=NS, name="a-0", pod="a-0", node=node),)
+    rest = run_to_rest(scene.snapshot(), Settings())
+    assert rest.snapshot.pods == scene.snapshot().pods

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -335,6 +336,44 @@ async def test_handler_that_raises_gets_the_event_again_and_later_events_do_not_
         assert registration.has_synced
         assert registration.statistics().failures == 3
         assert registration.statistics().retrying == 0
+
+
+async def test_a_handler_that_fails_again_and_again_gets_twice_the_time_each_time() -> None:
+    asked: list[float] = []
+
+    class Failing:
+        def handle(self, delta: Delta) -> None:
+            asked.append(asyncio.get_running_loop().time())
+            if len(asked) < 5:
+                raise RuntimeError("not now")
+
+    async with server("a1") as api, running(api.link) as cache:
+        cache.informer(Widget).add_handler(Failing())
+        await until(lambda: len(asked) == 5)
+    assert [b - a for a, b in pairwise(asked)] == pytest.approx([0.1, 0.2, 0.4, 0.8])
+
+
+async def test_how_long_a_handler_takes_is_observed() -> None:
+    async with server("a1", "a2") as api, running(api.link) as cache:
+        informer = cache.informer(Widget)
+        await informer.add_handler(Recorder()).wait_synced()
+        assert informer.processing.count == 2
+        assert 0 < informer.processing.sum < 60
+
+
+async def test_resyncs_come_a_tenth_before_or_after_their_period() -> None:
+    async with server("a1") as api, running(api.link, CacheOptions(resync_period=1.5)) as cache:
+        times: list[float] = []
+
+        class Noting:
+            def handle(self, delta: Delta) -> None:
+                times.append(asyncio.get_running_loop().time())
+
+        await cache.informer(Widget).add_handler(Noting()).wait_synced()
+        await until(lambda: len(times) == 8)
+    gaps = [b - a for a, b in pairwise(times[1:])]
+    assert all(1.35 <= gap <= 1.65 for gap in gaps), gaps
+    assert len(set(gaps)) > 1
 
 
 async def test_resync_reports_every_object_as_updated_without_a_request() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,11 +31,14 @@ async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_la
     await api.fill("a", "b")
     script, channel = Script(), Channel()
     asked: list[str] = []
+    times: list[float] = []
 
     def to(context: MapContext, obj: Widget) -> Iterable[Key]:
         asked.append(obj.metadata.name)
-        if obj.metadata.name == "a" and asked.count("a") < 3:
-            raise KeyError("not yet")
+        if obj.metadata.name == "a":
+            times.append(asyncio.get_running_loop().time())
+            if len(times) < 4:
+                raise KeyError("not yet")
         return [Key("ns", obj.metadata.name)]
 
     controller = Builder[Widget](name="outside").source(ChannelSource(channel, mapped(to))).build(script)
@@ -44,7 +48,8 @@ async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_la
         await channel.send(named("b"))
         await until(lambda: script.names == ["b"])
         await until(lambda: script.names == ["b", "a"])
-    assert asked == ["a", "b", "a", "a"]
+    assert asked == ["a", "b", "a", "a", "a"]
+    assert [after - before for before, after in pairwise(times)] == pytest.approx([0.1, 0.2, 0.4])
 
 
 async def test_keys_from_outside_come_at_the_usual_priority(api: WidgetCluster) -> None:

@@ -179,6 +179,31 @@ async def test_a_foreign_change_sends_the_leader_through_the_slow_path_and_it_ke
         assert metrics.registry.value("leader_election_master_status", "gangs") == 0
 
 
+async def test_a_leader_that_counts_nothing_survives_a_foreign_change_as_well() -> None:
+    async with embedded() as server:
+        elector = candidate(link_to(server), "first")
+        await elector.acquire()
+        lease = await lease_of(server)
+        await client_of(server).update(
+            lease.evolve(metadata=lease.metadata.evolve(labels={"touched": "yes"}))
+        )
+        renewing = asyncio.create_task(elector.renew())
+        await asyncio.sleep(5)
+        assert not renewing.done()
+        assert (await lease_of(server)).spec.holder_identity == "first"
+        renewing.cancel()
+        await asyncio.wait([renewing])
+
+
+async def test_taking_over_from_another_is_not_the_slow_path_of_a_leader() -> None:
+    async with embedded() as server:
+        await candidate(link_to(server), "first").acquire()  # and is never heard of again
+        metrics = RuntimeMetrics()
+        await candidate(link_to(server), "second", metrics=metrics.election("gangs")).acquire()
+        assert (await lease_of(server)).spec.holder_identity == "second"
+        assert not metrics.registry.value("leader_election_slowpath_total", "gangs")
+
+
 async def test_remote_dates_do_not_matter_only_change_does() -> None:
     """A record renewed in the far past by its date, but seen just now, is valid for its whole duration."""
     async with embedded() as server:
@@ -339,3 +364,33 @@ async def test_shards_are_shared_between_replicas_and_taken_over_from_a_dead_one
             task.cancel()
             await asyncio.wait([task])
         assert leading == {}
+
+
+async def test_shards_that_were_given_to_a_newcomer_come_back_when_it_is_gone() -> None:
+    from quarterdeck.runtime.election import ShardedElector
+
+    async with embedded() as server:
+        links = {name: link_to(server) for name in ("a", "b")}
+
+        async def told(shard: int) -> None:
+            pass
+
+        def start(name: str) -> tuple[ShardedElector, asyncio.Task[None]]:
+            elector = ShardedElector(
+                links[name].client, options(name, shards=8), clock=LoopClock(), rng=random.Random(name)
+            )
+            return elector, asyncio.create_task(elector.run(told, told))
+
+        first, running = start("a")
+        await asyncio.sleep(60)
+        assert len(first.held) == 8
+        second, other = start("b")
+        await asyncio.sleep(120)
+        assert 0 < len(first.held) < 8
+        assert len(first.held) + len(second.held) == 8
+        links["b"].cut()
+        await asyncio.sleep(120)
+        assert len(first.held) == 8
+        for task in (running, other):
+            task.cancel()
+            await asyncio.wait([task])

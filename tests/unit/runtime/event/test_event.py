@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import ObjectMeta
+from quarterdeck.api import ObjectMeta, value_or
 from quarterdeck.api.k8s import Namespace, core, events
+from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client
-from quarterdeck.runtime.event import EventBroadcaster
+from quarterdeck.runtime.event import EventBroadcaster, correlation
 from quarterdeck.runtime.event.broadcaster import WRITERS
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.testing import FaultPlan, Latency
@@ -153,6 +154,22 @@ async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
             await asyncio.sleep(1)
             [event] = await legacy(server)
             assert event.count == 4, "if it is gone it is created anew"
+
+
+async def test_as_many_events_as_there_is_room_for_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(correlation, "MAX_KEYS", 3)
+    correlator = correlation.Correlator(now=lambda: 0.0, make_name=lambda name: f"{name}.1")
+
+    def count(reason: str) -> int:
+        about = ObjectReference(kind="Gang", name="train", namespace="default")
+        found = correlator.correlate(
+            core.Event(involved_object=about, reason=reason, message=reason, count=1)
+        )
+        assert found is not None
+        return value_or(found.event.count, 0)
+
+    assert [count(reason) for reason in ("A", "B", "C", "A")] == [1, 1, 1, 2]
+    assert [count(reason) for reason in ("D", "A", "B")] == [1, 3, 1], "the one that waited longest goes"
 
 
 async def test_ten_different_messages_become_one_event() -> None:

@@ -178,6 +178,15 @@ async def test_delayed_entry_arrives_when_it_is_due() -> None:
     assert await drain(queue) == ["early", "late", "last"]
 
 
+@pytest.mark.parametrize(("waited", "first"), [(59.5, "fresh"), (60.5, "initial")])
+async def test_the_low_band_catches_up_with_the_normal_one_after_a_minute(waited: float, first: str) -> None:
+    queue = exact_queue()
+    queue.add("initial", priority=LOW_PRIORITY)
+    await asyncio.sleep(waited)
+    queue.add("fresh")
+    assert (await drain(queue))[0] == first
+
+
 async def test_raised_priority_never_makes_an_aged_entry_wait_longer() -> None:
     queue = exact_queue()
     queue.add("aged", priority=LOW_PRIORITY)

@@ -162,6 +162,11 @@ class TestResources:
         )
         assert message.endswith(f". MaxNodePoolResources: The pod {NS}/a-0 requires {text}.")
 
+    @pytest.mark.parametrize(("pod", "name"), [({"gpu": 1}, "GPU"), ({}, "CPU"), ({"cpu": 0}, "memory")])
+    def test_where_there_is_no_node_none_has_anything(self, pod: dict[str, Any], name: str) -> None:
+        message = Scene().queue("q").group("a").pod("a", **pod).run(ALLOCATE).message("a")
+        assert message.endswith(f"No node in the default node-pool has {name} resources.")
+
     def test_pods_of_other_schedulers_use_nodes_up(self) -> None:
         scene = (
             gpu_node(2).pod("x", "n0", gpu=1, scheduler_name="default-scheduler").job("a", waiting=1, gpu=2)
