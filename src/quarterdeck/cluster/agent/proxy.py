@@ -217,5 +217,5 @@ async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         while data := await reader.read(_CHUNK):
             writer.write(data)
             await writer.drain()
-        if writer.can_write_eof():
+        if not writer.is_closing() and writer.can_write_eof():  # the other side may be gone altogether
             writer.write_eof()

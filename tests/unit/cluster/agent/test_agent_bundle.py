@@ -1,7 +1,9 @@
-"""The root of a container where overlays cannot be had."""
+"""Bundles: the root where overlays cannot be had, and programs that were entered."""
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -45,3 +47,24 @@ def test_a_copy_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "tools/cp").chmod(0o755)
     with pytest.raises(OSError, match="the image could not be copied: no space left"):
         bundle._mount_root(tmp_path / "run", gone)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "killed"), [("pid:[1]", [42]), ("pid:[2]", [])], ids=["inside", "elsewhere"]
+)
+def test_only_a_process_of_the_container_is_killed_for_an_entered_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, namespace: str, killed: list[int]
+) -> None:
+    """The number of a program that has ended may be another's by now, anywhere on the machine."""
+    (tmp_path / "entered").mkdir()
+    (tmp_path / "entered/7").write_text("42")
+    (tmp_path / "pid").write_text("41")
+    found: list[int] = []
+    spaces = {"/proc/41/ns/pid": "pid:[1]", "/proc/42/ns/pid": namespace}
+    monkeypatch.setattr(os, "readlink", spaces.__getitem__)
+    monkeypatch.setattr(
+        os, "kill", lambda pid, number: found.append(pid) if number == signal.SIGKILL else None
+    )
+    bundle.end_entered(tmp_path, 7)
+    assert found == killed
+    assert list((tmp_path / "entered").iterdir()) == []

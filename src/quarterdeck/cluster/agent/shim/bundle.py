@@ -25,6 +25,7 @@ __all__ = [
     "end_entered",
     "enter_bundle",
     "entered_code",
+    "forget_entered",
     "join_cgroups",
     "make_bundle",
     "remove_bundle",
@@ -126,7 +127,18 @@ def entered_code(folder: Path, runner: int, code: int) -> int:
 def end_entered(folder: Path, runner: int) -> None:
     """End a program that was entered, for whose end nobody waits any more."""
     with suppress(OSError, ValueError):
-        os.kill(int((folder / _PIDS / str(runner)).read_text()), signal.SIGKILL)
+        pid, first = (int(path.read_text()) for path in (folder / _PIDS / str(runner), folder / _PID))
+        if _processes_of(pid) == _processes_of(first):  # the number may be somebody else's by now
+            os.kill(pid, signal.SIGKILL)
+    forget_entered(folder, runner)
+
+
+def _processes_of(pid: int) -> str:
+    return os.readlink(f"/proc/{pid}/ns/pid")
+
+
+def forget_entered(folder: Path, runner: int) -> None:
+    """A program that was entered has ended."""
     for name in (str(runner), f"{runner}.json"):
         with suppress(OSError):
             (folder / _PIDS / name).unlink()

@@ -19,6 +19,7 @@ from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.bundle import (
     end_entered,
     entered_code,
+    forget_entered,
     make_bundle,
     remove_bundle,
     start_bundle,
@@ -357,7 +358,7 @@ class _Shim:
         code, _ = code_of(os.waitpid(client.runner, 0)[1])
         if self._launch.bundle is not None:
             code = entered_code(self._folder, client.runner, code)
-            end_entered(self._folder, client.runner)
+            forget_entered(self._folder, client.runner)
         client.runner = 0
         if client in self._clients:
             client.send(attach.frame(attach.EXIT_CODE, bytes([code])))
