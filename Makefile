@@ -2,32 +2,40 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNS := $(VENV)/.runs
 STAMP := $(VENV)/.installed
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 ARGS ?=
-# tests start hundreds of processes: what Python compiles is kept, also where it shall not lie beside the sources
+# what Python compiles is kept, also where it shall not lie beside the sources: tests start hundreds of processes
 COMPILED := env -u PYTHONDONTWRITEBYTECODE PYTHONPYCACHEPREFIX=$(CURDIR)/$(VENV)/compiled
 FILES ?= tests/cases/apiserver.json tests/cases/nodegroup.json
 
 .DEFAULT_GOAL := help
-.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart sbom
+.PHONY: help demo up test check mutants bench docs cases kubernetes kube conformance format properties chart image sbom
 
 help: ## list the tasks
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-$(STAMP): pyproject.toml
+# what the program needs; the tools of development come with the first task that uses them
+$(RUNS): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Quarterdeck needs Python 3.11 or newer; set PYTHON=/path/to/python3.11"; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	@$(PIP) --no-compile --editable '.[terminal]'
 	@touch $@
 
-demo: $(STAMP) ## run the main job on the embedded server (ARGS=--once ends by itself)
-	@$(BIN)/quarterdeck demo $(ARGS)
+$(STAMP): $(RUNS)
+	@echo "installing the tools of development"
+	@$(PIP) --upgrade 'pip>=25.1'
+	@$(PIP) --editable . --group dev
+	@touch $@
 
-up: $(STAMP) ## embedded server, controllers and operators, by one command
-	@$(BIN)/quarterdeck up $(ARGS)
+demo: $(RUNS) ## run the main job on the embedded server (ARGS=--once ends by itself)
+	@$(COMPILED) $(BIN)/quarterdeck demo $(ARGS)
+
+up: $(RUNS) ## embedded server, controllers and operators, by one command
+	@$(COMPILED) $(BIN)/quarterdeck up $(ARGS)
 
 # once in a new clone: each of the workers would compile everything at the same time
 $(VENV)/compiled/.collected: $(STAMP)
@@ -63,11 +71,14 @@ bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 
 docs: $(STAMP) ## rebuild generated pages, run the examples in the docs, build the site
 	@$(BIN)/python tools/docs.py $(ARGS)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group docs
+	@$(PIP) --group docs
 	@$(BIN)/python -m mkdocs build --quiet && echo "the site is in build/site"
 
 chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
 	@$(BIN)/python tools/chart.py
+
+image: ## the container image, into dist/image.tar (BASE=debootstrap: without a registry)
+	@BASE=$(BASE) sh tools/image.sh $(ARGS)
 
 sbom: $(STAMP) ## the software bill of materials, into dist/sbom.json
 	@mkdir -p dist && $(BIN)/python tools/sbom.py > dist/sbom.json

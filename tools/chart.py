@@ -23,7 +23,7 @@ from quarterdeck.runtime.operator import Operator, installed_operators
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME, NAMESPACE = "RELEASE_NAME", "RELEASE_NAMESPACE"
-OURS = ("grove", "ipam", "kai", "nodegroup", "trainer")
+OURS = ("grove", "ipam", "jobset", "kai", "nodegroup", "trainer")
 Json = dict[str, Any]
 
 

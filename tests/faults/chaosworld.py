@@ -20,14 +20,16 @@ from typing import Final
 
 import msgspec
 
+from quarterdeck.api import DynamicObject
 from quarterdeck.api.invariant import Broken
 from quarterdeck.api.k8s import Lease, Node
+from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.cli.check import find_broken, installed_invariants
 from quarterdeck.cli.storagecheck import find_storage_faults
 from quarterdeck.cli.story.telling import Teller
-from quarterdeck.client import MergePatch
+from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.names import FAILED
-from quarterdeck.errors import NotFound, QuarterdeckError
+from quarterdeck.errors import ApiError, NotFound, QuarterdeckError
 from quarterdeck.operators.trainer.types import TrainJob
 from quarterdeck.runtime.election import LeaderElection
 from quarterdeck.runtime.loop.clock import LoopClock
@@ -50,10 +52,11 @@ from tests.integration.concertkit import Concert, concert
 TROUBLE: Final = 540.0
 """Seconds of bad weather; it is calm for a minute after that."""
 CALM: Final = 60.0
-PATIENCE: Final = 400.0
+PATIENCE: Final = 120.0
+"""Seconds that the last step of the story has after that."""
 LOOK: Final = 5.0
 """Seconds between two looks at what must hold at every moment."""
-SETTLE: Final = 60.0
+SETTLE: Final = 20.0
 """Seconds that the controllers have, three times at most, to mend what may be broken for a moment."""
 _LEASE: Final = LeaderElection(name="quarterdeck", namespace="default")
 _OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
@@ -89,7 +92,7 @@ def weather(seed: str, since: float = 0.0) -> FaultPlan:
         RefuseConnection(rate=0.02, verbs=READS, until=until),
         LoseAnswer(rate=0.02, verbs=WRITES, until=until),
         Latency((0.0, 0.2), rate=0.2, until=until),
-        CutWatch((10.0, 120.0), until=until),
+        CutWatch((20.0, 240.0), until=until),
         WatchError(410, (20.0, 200.0), rate=0.3, until=until),
         RepeatEvents(rate=0.02, until=until),
     )
@@ -286,10 +289,24 @@ def rehearse() -> None:
     """Load all that is needed: forks of this process have it then."""
 
     async def build() -> None:
-        async with concert():
-            pass
+        async with concert() as world:
+            for definition in await world.cluster.client.list(CustomResourceDefinition):
+                await _compile(world.cluster.client, definition)
 
     run(build())
+
+
+async def _compile(client: Client, definition: CustomResourceDefinition) -> None:
+    """Let the server look at one object of a kind: schemas are compiled by the first one."""
+    spec = definition.spec
+    for version in spec.versions:
+        document = {
+            "apiVersion": f"{spec.group}/{version.name}",
+            "kind": spec.names.kind,
+            "metadata": {"name": "rehearsal", "namespace": "default" if spec.scope == "Namespaced" else ""},
+        }
+        with suppress(ApiError):  # most kinds do not take an object that says nothing
+            await client.create(DynamicObject.from_dict(document), dry_run=True)
 
 
 def tell(seed: int) -> Report:

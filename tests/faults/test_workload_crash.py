@@ -22,7 +22,6 @@ from quarterdeck.api.k8s import (
     StatefulSet,
 )
 from quarterdeck.client import Client, Config, MergePatch
-from quarterdeck.errors import QuarterdeckError
 from quarterdeck.testing import eventually
 
 KILLS = 4
@@ -110,26 +109,25 @@ async def _is_under_way(client: Client) -> bool:
 
 
 async def _is_settled(client: Client) -> bool:
-    try:
-        many = await client.get(Deployment, "many", "default")
-        claiming = await client.get(Deployment, "claiming", "default")
-        numbered = await client.get(StatefulSet, "numbered", "default")
-        everywhere = await client.get(DaemonSet, "everywhere", "default")
-    except QuarterdeckError:
-        return False
-    every = ((many, REPLICAS), (claiming, CLAIMING), (numbered, NUMBERED))
-    return (
-        all(each.status.observed_generation == each.metadata.generation for each, _ in every)
-        and everywhere.status.observed_generation == everywhere.metadata.generation
-        and all(
-            (each.status.updated_replicas, each.status.replicas, each.status.available_replicas)
-            == (count,) * 3
-            for each, count in every
-        )
-        and (everywhere.status.updated_number_scheduled, everywhere.status.number_available) == (3, 3)
-        and len((await client.list(Pod, namespace="default")).items) == PODS
-        and len((await client.list(ResourceClaim, namespace="default")).items) == CLAIMING
-    )
+    """True, or an assertion that says what is not as it should be."""
+    sets: list[tuple[Deployment | StatefulSet, int]] = [
+        (await client.get(Deployment, "many", "default"), REPLICAS),
+        (await client.get(Deployment, "claiming", "default"), CLAIMING),
+        (await client.get(StatefulSet, "numbered", "default"), NUMBERED),
+    ]
+    for each, count in sets:
+        name, status = each.metadata.name, each.status
+        assert (name, status.observed_generation) == (name, each.metadata.generation)
+        numbers = (status.updated_replicas, status.replicas, status.available_replicas)
+        assert (name, *numbers) == (name, count, count, count)
+    everywhere = await client.get(DaemonSet, "everywhere", "default")
+    assert everywhere.status.observed_generation == everywhere.metadata.generation
+    assert (everywhere.status.updated_number_scheduled, everywhere.status.number_available) == (3, 3)
+    pods = (await client.list(Pod, namespace="default")).items
+    assert len(pods) == PODS, sorted((each.metadata.name, each.status.phase) for each in pods)
+    claims = (await client.list(ResourceClaim, namespace="default")).items
+    assert len(claims) == CLAIMING, sorted(each.metadata.name for each in claims)
+    return True
 
 
 async def _story(directory: Path) -> None:

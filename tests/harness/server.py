@@ -25,6 +25,11 @@ class EmbeddedServer:
         self._directory = directory
         self.kubeconfig = kubeconfig
 
+    @property
+    def pid(self) -> int:
+        """Of the process; that of the controllers is its child."""
+        return self._process.pid
+
     def stop(self) -> None:
         if self._process.poll() is None:
             self._process.terminate()
@@ -36,17 +41,17 @@ class EmbeddedServer:
         self._directory.cleanup()
 
 
-def start_embedded() -> EmbeddedServer:
+def start_embedded(operators: str = "none") -> EmbeddedServer:
     """Start `quarterdeck up` on a free port and wait until it is ready.
 
-    Without operators: the cases of an operator bring it along, with settings of their own. Without the
+    Mostly without operators: the cases of an operator bring it along, with settings of their own. Without the
     admission plugin ServiceAccount, as the real server of the cases: no case has a token in its pods.
     Raises RuntimeError with the end of the server's output when it does not come up in two minutes.
     """
     directory = tempfile.TemporaryDirectory(prefix="quarterdeck-cases-")
     kubeconfig = Path(directory.name) / "kubeconfig"
     log = Path(directory.name) / "server.log"
-    command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--operators", "none"]
+    command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--operators", operators]
     command += ["--disable-admission-plugins", "ServiceAccount"]
     with log.open("wb") as output:
         process = subprocess.Popen(

@@ -68,7 +68,7 @@ def test_everything_that_can_be_set_renders() -> None:
     [deployment] = [each for each in found if each["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     assert pod["containers"][0]["securityContext"]["readOnlyRootFilesystem"] is True
-    assert "--operators=grove,ipam,kai,nodegroup,trainer" in pod["containers"][0]["command"]
+    assert "--operators=grove,ipam,jobset,kai,nodegroup,trainer" in pod["containers"][0]["command"]
     assert {"name": "GROVE_OPERATOR_SERVICE_ACCOUNT_NAME", "value": "one-quarterdeck"} in pod["containers"][
         0
     ]["env"]
@@ -94,7 +94,7 @@ def test_cert_manager_issues_the_certificate_and_knows_the_webhooks() -> None:
 
 @needs_helm
 def test_two_releases_of_different_operators_share_nothing() -> None:
-    others = [f"operators.{name}.enabled=false" for name in ("grove", "kai", "trainer")]
+    others = [f"operators.{name}.enabled=false" for name in ("grove", "jobset", "kai", "trainer")]
     one = names(rendered(*others, "operators.nodegroup.enabled=false"))
     two = names(rendered(*others, "operators.ipam.enabled=false", release="two"))
     assert not one & two

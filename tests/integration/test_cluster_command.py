@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +58,14 @@ def test_up_serves_the_definitions_of_every_operator_and_its_metrics(connection:
     assert len(types) == len(set(types))
 
 
+def test_check_finds_nothing_broken_on_a_new_cluster(cluster: tuple[subprocess.Popen[str], Path]) -> None:
+    done = subprocess.run(
+        [*COMMAND, "check", "--kubeconfig", str(cluster[1])], capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert re.fullmatch(r"[1-9]\d* hold, 0 broken\n", done.stderr)
+
+
 def test_namespaces_get_what_every_namespace_has(connection: Connection) -> None:
     body = json.dumps({"metadata": {"name": "team-a"}}).encode()
     headers = {"Content-Type": "application/json"}
@@ -103,18 +113,37 @@ def test_a_second_signal_is_not_needed_during_the_start() -> None:
     assert process.returncode in (0, -signal.SIGTERM)  # before Python handles signals, the system does
 
 
-def test_demo_ends_by_itself_and_shows_what_was_refused() -> None:
-    done = subprocess.run(
-        [*COMMAND, "demo", "--once", "--operators", "nodegroup", "--kubeconfig", "demo-kubeconfig"],
+def test_demo_tells_its_story_and_leaves_nothing(tmp_path: Path) -> None:
+    """What `make demo ARGS=--once` runs, with a home and a place for temporary files of its own."""
+    temporary = Path(tempfile.mkdtemp(prefix="qd-"))  # tmp_path may be too deep for a socket
+    demo = subprocess.Popen(
+        [*COMMAND, "demo", "--once", "--kubeconfig", str(tmp_path / "kubeconfig")],
         cwd=ROOT,
-        capture_output=True,
+        env={**os.environ, "HOME": str(tmp_path / "home"), "TMPDIR": str(temporary)},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=60,
     )
-    assert done.returncode == 0, done.stderr
-    assert "refused nodegroup/too-few: admission webhook" in done.stdout
-    assert "gpu-zone-b-0" in done.stdout
-    assert not (ROOT / "demo-kubeconfig").exists()
+    try:
+        said, errors = demo.communicate(timeout=300)
+    except subprocess.TimeoutExpired:
+        os.killpg(demo.pid, signal.SIGKILL)
+        raise
+    assert (demo.returncode, errors) == (0, "")
+    steps = re.findall(r"^(\d)\. .+$", said, re.MULTILINE)
+    assert steps == [str(number) for number in range(1, 9)]
+    end = said[said.index("8. The zone returns") :].partition("\nready:")[0]
+    blocks = re.findall(r"^  h100-zone-\S+ +Bound .* (10\S+)$", end, re.MULTILINE)
+    assert sorted(blocks) == ["10.1.0.0/24", "10.1.1.0/24", "10.2.0.0/24", "10.2.1.0/24"]
+    assert len(re.findall(r"^  chat-0-model-\S+ +1/1 +Running", end, re.MULTILINE)) >= 2
+    assert "refused nodegroup/too-few: admission webhook" in said
+    with pytest.raises(ProcessLookupError):  # nobody of its session is left
+        os.killpg(demo.pid, 0)
+    assert not (tmp_path / "kubeconfig").exists()
+    temporary.rmdir()  # refused unless it is empty
+    left = [path.name for path in (tmp_path / "home").rglob("*") if not path.is_dir()]
+    assert left in ([], [".lock"])  # empty, and taken again by the next start
 
 
 def test_manifests_are_stable_and_check_names_the_difference(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ async def test_more_claims_than_blocks() -> None:
 
             await asyncio.gather(*(work() for _ in range(CLIENTS)))
             await operator.settle()
+            # Not one per claim: a pool that is claimed from gathers.
+            assert operator.value("aquanaut_ipam_pool_status_update_total", SPACE, "p", "success") <= 20
+            assert operator.events.reasons.count("SubnetAllocated") == FITS
             claims = list(await client.list(SubnetClaim, namespace=SPACE))
             bound = [each for each in claims if each.status.phase == "Bound"]
             waiting = [each for each in claims if each.status.phase == "Error"]

@@ -247,7 +247,8 @@ class App:
         deprecation = resource.deprecation
         if deprecation and (info.subresource or info.verb in resource.verbs):
             api_request.warn(deprecation)
-        if api_request.http.method == "HEAD" and not resource.is_custom:
+        is_proxied = info.subresource == "proxy"  # any method is the pod's business
+        if api_request.http.method == "HEAD" and not resource.is_custom and not is_proxied:
             raise status.method_not_allowed()
         if info.subresource:
             return self._subresources.serve(api_request)

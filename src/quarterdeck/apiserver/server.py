@@ -42,6 +42,7 @@ from .auth import (
     write_kubeconfig,
 )
 from .auth.bootstrap import node_rules
+from .auth.discovery import CONFIGURATION_PATH, KEYS_PATH, serve_discovery
 from .builtin.network.serviceallocator import AddressPool
 from .crd.conversion import Converter
 from .crd.lifecycle import DefinitionLifecycle
@@ -342,6 +343,8 @@ class ApiServer:
             path = path.rstrip("/")
         if path.startswith("/openapi/"):
             return self._openapi.serve(request)
+        if path.startswith(("/.well-known/", "/openid/")):
+            return serve_discovery(path, self._tokens)
         if path == "/version":
             return Response(200, msgspec.json.format(msgspec.json.encode(version_document())))
         if path in ("/healthz", "/livez", "/readyz") or path.endswith("/ping"):
@@ -377,6 +380,7 @@ class ApiServer:
 
     def _paths(self) -> list[str]:
         paths = ["/api", "/api/v1", "/apis", "/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3"]
+        paths += [CONFIGURATION_PATH, KEYS_PATH]
         for group, versions in self.table.groups():
             if group:
                 paths.append(f"/apis/{group}")

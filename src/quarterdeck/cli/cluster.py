@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,6 +25,21 @@ if TYPE_CHECKING:
     from .localnode.settings import LocalNode
 
 __all__ = ["cluster_in_one_process", "running_cluster"]
+
+
+_LONGEST_SOCKET = 103
+"""Bytes in the path of a socket, on the system that allows least."""
+
+
+def private_socket(directory: Path) -> Path:
+    """Where the controllers find the server; raises CommandError if the system takes no such path."""
+    socket = directory / "apiserver.sock"
+    if len(os.fsencode(socket)) > _LONGEST_SOCKET:
+        raise CommandError(
+            f"the folder for temporary files is too deep for a socket, which may have {_LONGEST_SOCKET}"
+            f" characters: {directory}; set TMPDIR to a shorter one"
+        )
+    return socket
 
 
 @asynccontextmanager
@@ -48,7 +64,7 @@ async def running_cluster(
 
     async with _server(options) as server:
         with TemporaryDirectory(prefix="quarterdeck-") as directory:  # for this user alone
-            socket = Path(directory, "apiserver.sock")
+            socket = private_socket(Path(directory))
             await server.listen_privately(socket)
             server.nodes.folder = Path(directory, "nodes")
             assignment = Assignment(

@@ -199,7 +199,7 @@ async def _screen(client: Client, head: str, stopping: asyncio.Event) -> None:
     async with asyncio.TaskGroup() as group:
         board = Board(client, planner=SchedulerPlanner())
         following = group.create_task(board.run(), name="board")
-        await show(board, f"{head}   Ctrl-C ends it", stopping)
+        await show(board, head, stopping)
         following.cancel()
 
 

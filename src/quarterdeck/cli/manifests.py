@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAME = "quarterdeck"
 PARTS = ("crds", "rbac", "webhooks", "deployment")
 PORTS = {"webhooks": 9443, "metrics": 8080, "probes": 8081}
+METRICS_ADDRESS = f":{PORTS['metrics']}"
 DESCRIPTION = """\
 Print the objects that run the operators in a cluster: definitions, namespace, permissions (derived from what
 the controllers declare, no more), webhook Service and the Deployment. The webhook configurations are
@@ -114,6 +115,7 @@ def program_of(
         settings=settings,
         account=name,
         name=name,
+        metrics_address=METRICS_ADDRESS,
         leader_election=LeaderElection(name=name, namespace=namespace),
     )
     return Program(Config(server="https://127.0.0.1"), operators, options)
@@ -168,7 +170,7 @@ def _deployment(arguments: argparse.Namespace, program: Program) -> list[dict[st
         *([f"--name={name}"] if name != NAME else []),
         "--webhook-host=0.0.0.0",
         f"--webhook-port={PORTS['webhooks']}",
-        f"--metrics-address=:{PORTS['metrics']}",
+        f"--metrics-address={METRICS_ADDRESS}",
         f"--health-address=:{PORTS['probes']}",
     ]
     variables = [pair for part in program.registrations for pair in part.variables.items()]

@@ -1,23 +1,27 @@
 """The cluster on a terminal: the rows of the dashboard as one screen that fits the window.
 
 `render` makes a screen of rich's parts from the sections. `show` keeps it up to date, on the terminal's other
-screen, until stopped; `plain` is the same content as lines, for pipes and logs.
+screen, until stopped, and heeds the keys of `screenview`; `plain` is the same content as lines, for pipes and
+logs.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from quarterdeck.dashboard.text import age, gang_name, plain_lines
+
+from .keyboard import pressed_keys
+from .screenview import HELP, VIEWS, Viewer
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from quarterdeck.dashboard import Board
 
-__all__ = ["plain", "render", "show"]
+__all__ = ["draw", "plain", "render", "show"]
 
 Json = dict[str, Any]
 Sections = Mapping[str, Mapping[str, Json]]
@@ -47,18 +51,25 @@ def plain(board: Board) -> str:
 
 
 async def show(board: Board, head: str, stopping: asyncio.Event, console: Console | None = None) -> None:
-    """Draw until stopped, a few times a second and only if something changed."""
+    """Draw until stopped or quit, a few times a second and only if something changed."""
     from rich.console import Console
     from rich.live import Live
 
     console = console if console is not None else Console()
     changed = asyncio.Event()
     unsubscribe = board.subscribe(lambda _: changed.set())
+    viewer = Viewer()
+
+    def press(key: str) -> None:
+        viewer.press(key)
+        changed.set()
+
     try:
-        with Live(console=console, screen=True, auto_refresh=False) as live:
-            while not stopping.is_set():
+        with pressed_keys(press), Live(console=console, screen=True, auto_refresh=False) as live:
+            while not stopping.is_set() and not viewer.has_quit:
                 changed.clear()
-                live.update(render(board.sections, head, console.width, console.height), refresh=True)
+                drawn = draw(board.sections, f"{head}   ? help   q quit", console, viewer)
+                live.update(drawn, refresh=True)
                 await asyncio.sleep(_PERIOD)
                 try:
                     async with asyncio.timeout(1.0):  # ages grow by themselves, and windows change their size
@@ -67,6 +78,31 @@ async def show(board: Board, head: str, stopping: asyncio.Event, console: Consol
                     continue
     finally:
         unsubscribe()
+
+
+def draw(sections: Sections, head: str, console: Console, viewer: Viewer) -> RenderableType:
+    """The screen that a viewer asks for."""
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.segment import Segments
+    from rich.text import Text
+
+    if viewer.is_helping:
+        return Panel(Text(HELP), title="keys", border_style="blue")
+    if viewer.number == 0:
+        return render(sections, head, console.width, console.height)
+    whole = _PARTS[viewer.view.title](sections, viewer.order)
+    options = console.options.update(width=console.width - 4, height=None)
+    lines = console.render_lines(whole, options, new_lines=True)
+    page = console.height - 6  # the head has four lines, the frame two
+    first = viewer.fit(len(lines), page)
+    shown = [segment for line in lines[first : first + page] for segment in line]
+    title = f"{viewer.number + 1} {viewer.view.title}, by {viewer.order}"
+    place = f"lines {first + 1} to {min(len(lines), first + page)} of {len(lines)}"
+    return Group(
+        Panel(_summary(sections, head), border_style="blue", height=4),
+        Panel(Segments(shown), title=title, subtitle=place, height=console.height - 4),
+    )
 
 
 async def _first(*events: asyncio.Event) -> None:
@@ -107,7 +143,7 @@ def render(sections: Sections, head: str, width: int, height: int) -> Renderable
     )
     lower.split_row(
         Layout(Panel(_work(sections), title="training and inference")),
-        Layout(Panel(_events(sections), title="events")),
+        Layout(Panel(_events(sections, limit=30), title="events")),
     )
     return layout
 
@@ -134,11 +170,13 @@ def _colour(gang: str) -> str:
     return _COLOURS[sum(gang.encode()) % len(_COLOURS)]
 
 
-def _gpus(sections: Sections, rows: int) -> RenderableType:
+def _gpus(sections: Sections, rows: int, order: str = "") -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     nodes = sorted(sections.get("nodes", {}).values(), key=lambda node: (not node["gpus"], node["name"]))
+    if order == "free GPUs":
+        nodes.sort(key=lambda node: sum(guest["gpus"] for guest in node["guests"]) - node["gpus"])
     if not nodes:
         return Text("no nodes yet", style="dim")
     columns = max(1, -(-len(nodes) // max(1, rows)))
@@ -163,11 +201,12 @@ def _node(node: Json) -> RenderableType:
     return text
 
 
-def _waiting(sections: Sections) -> RenderableType:
+def _waiting(sections: Sections, order: str = "") -> RenderableType:
     from rich.text import Text
 
     text = Text()
-    for _, gang in sorted(sections.get("gangs", {}).items(), key=lambda item: str(item[1]["since"])):
+    field = "name" if order == "name" else "since"
+    for gang in sorted(sections.get("gangs", {}).values(), key=lambda each: str(each[field])):
         if gang["state"] in ("waiting", "partly"):
             text.append(gang_name(gang["name"]), style="bold yellow")
             text.append(f"  {gang['waiting']} of {gang['pods']} pods, {age(gang['since'])}\n", style="dim")
@@ -175,7 +214,7 @@ def _waiting(sections: Sections) -> RenderableType:
     return text if text else Text("nothing waits", style="dim")
 
 
-def _queues(sections: Sections) -> RenderableType:
+def _queues(sections: Sections, order: str = "") -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
@@ -184,7 +223,10 @@ def _queues(sections: Sections) -> RenderableType:
         return Text("no queues", style="dim")
     table = Table.grid(padding=(0, 2))
     table.add_row(*(Text(each, style="dim") for each in ("queue", "GPUs", "quota", "fair")))
-    for queue in sorted(queues.values(), key=lambda each: (each["depth"] > 0, each["name"])):
+    ordered = sorted(queues.values(), key=lambda each: (each["depth"] > 0, each["name"]))
+    if order == "GPUs in use":
+        ordered.sort(key=lambda each: each["gpu"]["allocated"], reverse=True)
+    for queue in ordered:
         share, fair = queue["gpu"], queue["fairShare"]
         table.add_row(
             "  " * queue["depth"] + queue["title"],
@@ -195,12 +237,15 @@ def _queues(sections: Sections) -> RenderableType:
     return table
 
 
-def _work(sections: Sections) -> RenderableType:
+def _work(sections: Sections, order: str = "") -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    for key, job in sorted(sections.get("trainings", {}).items()):
+    trainings = sorted(sections.get("trainings", {}).items())
+    if order == "state":
+        trainings.sort(key=lambda item: str(item[1]["state"]))
+    for key, job in trainings:
         progress = "" if job["progress"] is None else f"{job['progress']} %"
         table.add_row(key, Text(job["state"].lower(), style=_STATES.get(job["state"].lower(), "")), progress)
     for key, each in sorted(sections.get("inference", {}).items()):
@@ -209,14 +254,25 @@ def _work(sections: Sections) -> RenderableType:
     return table
 
 
-def _events(sections: Sections) -> RenderableType:
+def _events(sections: Sections, order: str = "", limit: int | None = None) -> RenderableType:
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 1))
     newest = sorted(sections.get("events", {}).values(), key=lambda each: str(each["time"]), reverse=True)
-    for each in newest[:30]:
+    if order == "object":
+        newest.sort(key=lambda each: str(each["about"]))
+    for each in newest[:limit]:
         style = "yellow" if each["type"] == "Warning" else "dim"
         line = Text(f"{each['reason']} {each['about']}: {each['message']}", no_wrap=True, overflow="ellipsis")
         table.add_row(Text(age(each["time"]), style=style), line)
     return table
+
+
+def _all_gpus(sections: Sections, order: str) -> RenderableType:
+    return _gpus(sections, len(sections.get("nodes", {})), order)
+
+
+_PARTS: Final[Mapping[str, Callable[[Sections, str], RenderableType]]] = dict(
+    zip((view.title for view in VIEWS[1:]), (_all_gpus, _waiting, _queues, _work, _events), strict=True)
+)

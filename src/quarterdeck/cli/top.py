@@ -49,7 +49,7 @@ async def _top(arguments: argparse.Namespace) -> int:
             await board.settled()
             print(plain(board))
         else:
-            await show(board, f"{config.server}   Ctrl-C ends it", stopping)
+            await show(board, config.server, stopping)
         following.cancel()
     return 0
 

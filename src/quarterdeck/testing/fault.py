@@ -264,9 +264,11 @@ class FaultPlan:
             self._started = now
         age = now - self._started
         for place, rule in enumerate(self._rules):
+            if not isinstance(rule, kinds):
+                continue
             if isinstance(rule, _EVENT) and rule.types and event not in rule.types:
                 continue
-            if isinstance(rule, kinds) and self._does_strike(place, rule, target, age):
+            if self._does_strike(place, rule, target, age):
                 if count:
                     self.struck[rule.label] += 1
                 yield rule

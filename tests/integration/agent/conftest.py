@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,11 +24,22 @@ CONFIG = {
 }
 
 
+GPU_TOOL = """#!/bin/sh
+echo "GPU 0: A device that is not there (UUID: GPU-0)"
+echo "GPU 1: A device that is not there (UUID: GPU-1)"
+"""
+
+
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """The machine has two GPUs, as far as ``nvidia-smi`` says."""
     if KUBECTL is None:
         pytest.skip("there is no kubectl on PATH")
-    with local_cluster(tmp_path_factory.mktemp("node"), config=CONFIG) as running:
+    tools = tmp_path_factory.mktemp("tools")
+    (tools / "nvidia-smi").write_text(GPU_TOOL)
+    (tools / "nvidia-smi").chmod(0o755)
+    path = f"{tools}:{os.environ['PATH']}"
+    with local_cluster(tmp_path_factory.mktemp("node"), config=CONFIG, environment={"PATH": path}) as running:
         yield running
 
 

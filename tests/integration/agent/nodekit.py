@@ -44,13 +44,23 @@ class LocalCluster:
     """``quarterdeck up --local-node`` in a process of its own."""
 
     def __init__(
-        self, folder: Path, *, arguments: tuple[str, ...] = (), config: Mapping[str, Any] | None = None
+        self,
+        folder: Path,
+        *,
+        arguments: tuple[str, ...] = (),
+        config: Mapping[str, Any] | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self.folder: Final = folder
         self.kubeconfig: Final = folder / "kubeconfig"
         self._log: Final = folder / "log"
         self._arguments: Final = arguments
-        self._environment: Final = {**os.environ, "XDG_STATE_HOME": str(folder), "HOME": str(folder)}
+        self._environment: Final = {
+            **os.environ,
+            **(environment or {}),
+            "XDG_STATE_HOME": str(folder),
+            "HOME": str(folder),
+        }
         self._config: Final = folder / "config.yaml"
         self._config.write_text(yaml.safe_dump(dict(config or {})))
         self._connection: Connection | None = None

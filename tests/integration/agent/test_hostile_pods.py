@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +61,43 @@ def test_a_container_beyond_its_memory_is_killed_and_said_so(space: Space) -> No
 
 
 @limits
+def test_limits_change_while_a_container_runs(space: Space) -> None:
+    def resources(**amounts: str) -> dict[str, Any]:
+        return {"requests": amounts, "limits": amounts}
+
+    def resize(**amounts: str) -> None:
+        patch = {"spec": {"containers": [{"name": "main", "resources": resources(**amounts)}]}}
+        space.kubectl("patch", "pod", "grows", "--subresource=resize", "-p", json.dumps(patch))
+
+    def quota(uid: str, run: int) -> str:
+        places = (
+            f"quarterdeck-*/{uid}-main-{run}/cpu.max",
+            f"cpu/quarterdeck-*/{uid}-main-{run}/cpu.cfs_quota_us",
+        )
+        found = next(each for place in places for each in Path("/sys/fs/cgroup").glob(place))
+        return found.read_text().split()[0]
+
+    container = {
+        "resources": resources(cpu="100m", memory="64Mi"),
+        "resizePolicy": [{"resourceName": "memory", "restartPolicy": "RestartContainer"}],
+    }
+    space.pod("grows", "while :; do sleep 0.2; done", policy="Always", container=container)
+    pod = space.until("grows", lambda pod: "running" in state(pod))
+    assert quota(pod["metadata"]["uid"], 0) == "10000"
+    resize(cpu="200m")
+    pod = space.until("grows", lambda pod: _status(pod)["resources"]["limits"]["cpu"] == "200m")
+    assert (quota(pod["metadata"]["uid"], 0), _status(pod)["restartCount"]) == ("20000", 0)
+    resize(memory="96Mi")
+    pod = space.until("grows", lambda pod: _status(pod)["restartCount"] == 1 and "running" in state(pod))
+    assert _status(pod)["resources"]["limits"] == {"cpu": "200m", "memory": "96Mi"}
+
+
+def _status(pod: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = pod["status"]["containerStatuses"][0]
+    return found
+
+
+@limits
 def test_a_container_that_forks_without_end_harms_itself_alone(space: Space) -> None:
     bomb = """
 import os, time
@@ -71,7 +110,7 @@ for _ in range(6000):
         print("no more")
         break
 """
-    space.pod("bomb", container={"command": ["python3", "-c", bomb]})
+    space.pod("bomb", container={"command": ["python3", "-IS", "-c", bomb]})
     space.phase("bomb", "Succeeded")
     assert space.logs("bomb") == "no more\n"
 
@@ -86,13 +125,20 @@ def test_a_flood_of_output_does_not_fill_the_disk(space: Space) -> None:
     assert sum(sizes) < 55 * 1024 * 1024
 
 
-def test_a_pod_that_fills_its_volume_is_evicted(space: Space) -> None:
+def test_a_pod_that_fills_its_disk_is_evicted(space: Space) -> None:
     volumes = [{"name": "small", "emptyDir": {"sizeLimit": "1Mi"}}]
     mounts = {"volumeMounts": [{"name": "small", "mountPath": "/small"}]}
     space.pod("fills", "head -c 5000000 /dev/zero > /small/x; sleep 300", volumes=volumes, container=mounts)
-    status = space.phase("fills", "Failed")["status"]
-    assert status["reason"] == "Evicted"
-    assert status["message"].strip() == 'Usage of EmptyDir volume "small" exceeds the limit "1Mi".'
+    limited = {"resources": {"limits": {"ephemeral-storage": "2Mi"}}}
+    space.pod("litters", "head -c 5000000 /dev/zero > /tmp/x; sleep 300", container=limited)
+    for name, words in (
+        ("fills", 'Usage of EmptyDir volume "small" exceeds the limit "1Mi".'),
+        ("litters", "Pod ephemeral local storage usage exceeds the total limit of containers 2Mi."),
+    ):
+        pod = space.phase(name, "Failed")
+        assert (pod["status"]["reason"], pod["status"]["message"].strip()) == ("Evicted", words)
+        kept = next(space.cluster.folder.glob(f"**/pods/{pod['metadata']['uid']}"))
+        assert sum(each.stat().st_size for each in kept.rglob("*") if each.is_file()) < 1_000_000
 
 
 def test_keys_of_the_cluster_are_out_of_sight(space: Space) -> None:

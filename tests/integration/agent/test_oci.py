@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from quarterdeck.cluster.image.document import this_platform
 from tests.harness.imagekit import layer, oci_layout
 
 from .nodekit import KUBECTL, LocalCluster, Space, local_cluster
+from .test_hostile_pods import LIMITED
+from .test_pod_life import state
 
 BUSYBOX = "/bin/busybox"
 PASSWD = b"root:x:0:0:root:/root:/bin/sh\nguest:x:1000:1001:Guest:/home:/bin/sh\n"
@@ -77,11 +80,17 @@ def _image(folder: Path) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
-    if why := _why_not():
-        pytest.skip(why)
-    folder = tmp_path_factory.mktemp("oci")
+def _has_network(pid: int) -> bool:
+    try:
+        os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _oci_cluster(folder: Path, **options: Any) -> Iterator[LocalCluster]:
+    """A cluster with the image in its store; no namespace and no mount of it is left at the end."""
     image = _image(folder / "image")
     subprocess.run(
         [sys.executable, "-m", "quarterdeck.cli", "image", "import", str(image)],
@@ -89,16 +98,24 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
         check=True,
         capture_output=True,
     )
-    with local_cluster(folder, arguments=("--runtime", "oci")) as running:
+    with local_cluster(folder, arguments=("--runtime", "oci"), **options) as running:
         yield running
         holders = [json.loads(each.read_bytes())["pid"] for each in folder.rglob("network.json")]
         assert holders
-    # one of an agent that was killed is killed by the next, but waited for by the machine's first process
+    # Whoever has ended and is not buried yet has let go of its namespaces.
     deadline = time.monotonic() + 30
-    while any(Path(f"/proc/{pid}").exists() for pid in holders):
+    while any(_has_network(pid) for pid in holders):
         assert time.monotonic() < deadline, "a network namespace is left"
         time.sleep(0.05)
     assert str(folder) not in Path("/proc/self/mountinfo").read_text(), "a mount is left"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    if why := _why_not():
+        pytest.skip(why)
+    with _oci_cluster(tmp_path_factory.mktemp("oci")) as running:
+        yield running
 
 
 def _pod(space: Space, name: str, *command: str, **fields: Any) -> None:
@@ -116,6 +133,40 @@ def test_an_image_runs_as_it_says(space: Space) -> None:
     node = json.loads(space.cluster.kubectl("get", "node", "box", "-o", "json"))
     assert node["metadata"]["labels"]["quarterdeck.dev/runtime"] == "oci"
     assert "example.org/shell:1" in node["status"]["images"][0]["names"]
+
+
+def test_an_image_is_a_volume_that_nobody_writes_to(space: Space) -> None:
+    def volume(reference: str) -> dict[str, Any]:
+        return {"volumes": [{"name": "data", "image": {"reference": reference}}]}
+
+    def mounts(**more: str) -> dict[str, Any]:
+        return {
+            "volumeMounts": [{"name": "data", "mountPath": "/data", **more}],
+            "securityContext": {"runAsUser": 0},
+        }
+
+    script = "cat /data/www/index.html; touch /data/www/new 2> /dev/null || echo refused"
+    _pod(space, "reads", "sh", "-c", script, container=mounts(), **volume("example.org/shell:1"))
+    _pod(
+        space,
+        "part",
+        "cat",
+        "/data/index.html",
+        container=mounts(subPath="www"),
+        **volume("example.org/shell:1"),
+    )
+    _pod(space, "lacks", "true", container=mounts(subPath="nothing"), **volume("example.org/shell:1"))
+    _pod(space, "waits", "true", container=mounts(), **volume("example.org/none:1"))
+    space.phase("reads", "Succeeded")
+    assert space.logs("reads") == "from the imagerefused\n"
+    space.phase("part", "Succeeded")
+    assert space.logs("part") == "from the image"
+    space.until(
+        "lacks", lambda pod: "is not in the image" in state(pod).get("waiting", {}).get("message", "")
+    )
+    space.until(
+        "waits", lambda _: "quarterdeck image import" in dict(space.events("waits")).get("FailedMount", "")
+    )
 
 
 def test_an_unknown_image_waits_and_says_what_to_do(space: Space) -> None:
@@ -244,3 +295,27 @@ def test_an_agent_that_is_killed_finds_containers_and_network_again(space: Space
         0,
         before["containerStatuses"][0]["containerID"],
     )
+
+
+def test_runc_does_what_crun_does(tmp_path: Path) -> None:
+    if why := _why_not() or missing_parts("runc"):
+        pytest.skip(why)
+    config = {"node": {"oci_runtime": "runc"}}
+    with _oci_cluster(tmp_path, config=config) as running, running.space("runc") as space:
+        _pod(space, "shell", "sh", "-c", "trap 'exit 3' USR1; id; while :; do sleep 0.1; done")
+        space.until("shell", lambda _: "uid=" in space.run("logs", "shell").stdout)
+        assert space.run("exec", "shell", "--", "sh", "-c", "echo inside; exit 7").returncode == 7
+        space.kubectl("exec", "shell", "--", "sh", "-c", "kill -USR1 1")
+        greedy = "x=xxxxxxxxxxxxxxxx; while :; do x=$x$x; done"
+        _pod(space, "greedy", "sh", "-c", greedy, container={"resources": {"limits": {"memory": "32Mi"}}})
+        ended = space.phase("shell", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["exitCode"], space.logs("shell")) == (
+            3,
+            "uid=1000(guest) gid=1001(guest) groups=2000(extra)\n",
+        )
+        _pod(space, "cannot", "/bin/nothing")
+        ended = space.phase("cannot", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+        assert (ended["reason"], ended["exitCode"]) == ("ContainerCannotRun", 127)
+        if LIMITED:
+            ended = space.phase("greedy", "Failed")["status"]["containerStatuses"][0]["state"]["terminated"]
+            assert ended["reason"] == "OOMKilled"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+import urllib.request
 from importlib.util import find_spec
 
 import pytest
@@ -250,15 +252,20 @@ def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
     assert notes["Killing"] == "Container main failed liveness probe, will be restarted"
 
 
-def test_http_and_tcp_probes_ask_the_pods_own_address(space: Space) -> None:
+def test_probes_and_host_ports_reach_the_pods_own_address(space: Space) -> None:
     probes = {
         "startupProbe": {"tcpSocket": {"port": "web"}, "periodSeconds": 1, "failureThreshold": 60},
         "readinessProbe": {"httpGet": {"path": "/", "port": 18231}, "periodSeconds": 1},
-        "ports": [{"name": "web", "containerPort": 18231}],
+        "ports": [{"name": "web", "containerPort": 18231, "hostPort": 18233}],
         "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
     }
-    space.pod("served", 'exec python3 -m http.server --bind "$IP" 18231', container=probes)
+    space.pod("served", 'cd / && exec python3 -m http.server --bind "$IP" 18231', container=probes)
     space.until("served", lambda pod: condition(pod, READY) == "True")
+    with urllib.request.urlopen("http://127.0.0.1:18233/etc/hostname", timeout=30) as answer:
+        assert answer.read() == b"served\n"
+    space.kubectl("delete", "pod", "served")
+    with socket.socket() as gone:
+        assert gone.connect_ex(("127.0.0.1", 18233)) != 0
 
 
 HEALTH_SERVER = """

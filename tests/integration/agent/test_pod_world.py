@@ -200,3 +200,28 @@ def test_variables_come_from_files_that_an_init_container_left(space: Space) -> 
     )
     space.phase("files", "Succeeded")
     assert space.logs("files") == "blue\n"
+
+
+def test_no_two_containers_have_the_same_gpu(space: Space) -> None:
+    assert space.get("box", "node")["status"]["allocatable"]["nvidia.com/gpu"] == "2"
+    script = "echo $NVIDIA_VISIBLE_DEVICES $CUDA_VISIBLE_DEVICES; while [ ! -e /tmp/end ]; do sleep 0.1; done"
+    wanted = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+    for name in ("one", "two", "three"):
+        space.pod(name, script, container=wanted)
+    space.pod("none", "echo $NVIDIA_VISIBLE_DEVICES")
+    space.phase("none", "Succeeded")
+    assert space.logs("none") == "void\n"
+
+    def running() -> list[str]:
+        names = ("one", "two", "three")
+        return [name for name in names if "running" in state(space.get(name))]
+
+    space.until("one", lambda _: len(running()) == 2)
+    first = running()
+    space.until("one", lambda _: all(space.logs(name) for name in first))
+    assert sorted(space.logs(name) for name in first) == ["0 0\n", "1 1\n"]
+    space.kubectl("exec", first[0], "--", "touch", "/tmp/end")
+    (last,) = {"one", "two", "three"} - set(first)
+    space.until(last, lambda pod: "running" in state(pod))
+    space.until(last, lambda _: space.logs(last))
+    assert space.logs(last) == space.logs(first[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Iterator
 from typing import Any
@@ -191,11 +192,12 @@ def document_of(body: bytes) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def table() -> ResourceTable:
-    table = ResourceTable()
-    for resource in builtin_resources(Store()):
+def table() -> Iterator[ResourceTable]:
+    table, store = ResourceTable(), Store()
+    for resource in builtin_resources(store):
         table.add_builtin(resource)
-    return table
+    yield table
+    asyncio.run(store.close())
 
 
 @pytest.fixture(scope="module")

@@ -32,6 +32,13 @@ def test_a_pod_without_a_writable_disk_has_a_place_for_the_files_of_its_keys(
     assert (mount["mountPath"], volume["emptyDir"]["medium"]) == ("/tmp", "Memory")
 
 
+def test_the_role_lets_the_program_ask_who_reads_its_metrics(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["manifests", "--operators", "nodegroup", "--only", "rbac"]) == 0
+    [role] = [each for each in load_documents(capsys.readouterr().out) if each["kind"] == "ClusterRole"]
+    created = {name for rule in role["rules"] if "create" in rule["verbs"] for name in rule["resources"]}
+    assert {"tokenreviews", "subjectaccessreviews"} <= created
+
+
 def test_webhook_configurations_are_printed_for_those_who_register_them_themselves(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

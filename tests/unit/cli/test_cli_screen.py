@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from quarterdeck.cli.screen import render
+from quarterdeck.cli.keyboard import keys_in
+from quarterdeck.cli.screen import draw, render
+from quarterdeck.cli.screenview import VIEWS, Viewer
 from quarterdeck.dashboard.text import age, gang_name, plain_lines
 
 GANG: dict[str, Any] = {
@@ -69,3 +71,76 @@ def test_names_and_ages_are_short() -> None:
     assert gang_name("segmentation") == "segmentation"
     assert age("nonsense") == ""
     assert age("2026-01-01T00:00:00Z").endswith("d")
+
+
+def shown(viewer: Viewer, width: int = 80, height: int = 24) -> list[str]:
+    """The lines that a viewer sees."""
+    console = Console(width=width, height=height, file=io.StringIO(), force_terminal=False)
+    with console.capture() as captured:
+        console.print(draw(SECTIONS, "https://127.0.0.1:6443", console, viewer))
+    lines = captured.get().rstrip("\n").split("\n")
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    return lines
+
+
+def test_keys_have_names_whatever_the_terminal_sends() -> None:
+    assert keys_in(b"q\x1b[A\x1bOB\x1b[5~\x1b[6~ s\t\x1b") == [
+        *("q", "up", "down", "page up", "page down", "page down", "s", "right", "escape")
+    ]
+    assert keys_in(b"\x1b[200~") == [""], "an unknown sequence is one key without a name, not its letters"
+
+
+def test_every_view_has_a_number_and_fits() -> None:
+    viewer = Viewer()
+    for number, view in enumerate(VIEWS, start=1):
+        viewer.press(str(number))
+        assert viewer.view is view
+        assert number == 1 or f"{number} {view.title}, by {view.orders[0]}" in "\n".join(shown(viewer))
+    viewer.press("right")
+    assert viewer.number == 0, "after the last comes the first"
+    viewer.press("left")
+    assert viewer.number == len(VIEWS) - 1
+
+
+def test_a_long_view_is_scrolled_to_its_ends_and_not_beyond() -> None:
+    viewer = Viewer()
+    viewer.press("2")
+    assert "node-0 " in shown(viewer)[5]
+    for key, first in (
+        ("down", "node-1 "),
+        ("up", "node-0 "),
+        ("up", "node-0 "),
+        ("page down", "node-25"),
+        ("end", "node-29"),
+        ("page down", "node-29"),
+        ("home", "node-0 "),
+    ):
+        viewer.press(key)
+        assert first in shown(viewer)[5], key
+    assert "lines 1 to 18 of 40" in "\n".join(shown(viewer))
+    viewer.press("end")
+    assert "lines 1 to 40 of 40" in "\n".join(shown(viewer, height=60)), "a bigger window shows more of them"
+
+
+def test_a_view_is_sorted_by_something_else_and_remembers_it() -> None:
+    viewer = Viewer()
+    for key in ("2", "s", "3", "2"):
+        viewer.press(key)
+    assert viewer.order == "free GPUs"
+    viewer.press("s")
+    assert viewer.order == "name"
+    viewer.press("1")
+    viewer.press("s")
+    assert viewer.order == "", "the overview has no order"
+
+
+def test_help_is_left_by_any_key_and_q_quits() -> None:
+    viewer = Viewer()
+    viewer.press("?")
+    assert "sort by something else" in "\n".join(shown(viewer))
+    viewer.press("2")
+    assert (viewer.is_helping, viewer.number) == (False, 0)
+    viewer.press("?")
+    viewer.press("q")
+    assert viewer.has_quit

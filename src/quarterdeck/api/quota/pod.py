@@ -10,7 +10,7 @@ from quarterdeck.api.quantity import Quantity, max_quantities, sum_quantities
 from quarterdeck.api.quota.amount import Amounts, amounts_of
 from quarterdeck.api.quota.evaluator import ONE, Document, Evaluator, Operation, is_selected
 
-__all__ = ["PodEvaluator", "pod_requests"]
+__all__ = ["PodEvaluator", "pod_limits", "pod_requests"]
 
 _HUGE_PAGES: Final = "hugepages-"
 _DEVICE_CLASS: Final = "deviceclass.resource.kubernetes.io/"
@@ -89,7 +89,7 @@ class PodEvaluator(Evaluator):
         count = super().usage(obj, now)
         if not _is_alive(obj, now):
             return count
-        return {**count, **_compute_usage(pod_requests(obj), _pod_limits(obj))}
+        return {**count, **_compute_usage(pod_requests(obj), pod_limits(obj))}
 
     def frees(self, old: Document, new: Document, now: float) -> bool:
         if _is_terminating(old) != _is_terminating(new) or _has_resized(old, new):
@@ -168,7 +168,7 @@ def pod_requests(pod: Document) -> Amounts:
     return sum_quantities((_total(pod, "requests"), overhead))
 
 
-def _pod_limits(pod: Document) -> Amounts:
+def pod_limits(pod: Document) -> Amounts:
     """The same for limits; what is not limited stays so."""
     overhead = amounts_of((pod.get("spec") or {}).get("overhead"))
     return {

@@ -7,6 +7,7 @@ impersonation        Impersonate-* headers -> user
 rbac, escalation     user and request -> allowed or not (rule: what one rule says)
 nodeauthorizer       the same for kubelets, by the pods that are bound to their node
 bootstrap            the roles of a fresh server; aggregation
+discovery            how others verify the tokens we issue
 reviews              the review resources; tokenrequest issues tokens
 """
 

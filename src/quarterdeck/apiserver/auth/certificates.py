@@ -42,12 +42,15 @@ from .jwt import SigningKey
 from .privatefile import write_private
 from .user import UserInfo
 
+SERVICE_ADDRESS: Final = "10.0.0.1"
+"""Of the Service ``default/kubernetes``: where containers with a network of their own find this server."""
 SERVER_NAMES: Final = (
     "localhost",
     "kubernetes",
     "kubernetes.default",
     "kubernetes.default.svc",
     "kubernetes.default.svc.cluster.local",
+    SERVICE_ADDRESS,
     "127.0.0.1",
     "::1",
 )

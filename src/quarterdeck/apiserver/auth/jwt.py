@@ -76,6 +76,18 @@ class VerificationKey:
         except InvalidSignature:
             raise TokenError("invalid signature") from None
 
+    def to_jwk(self) -> dict[str, str]:
+        """The key as a JSON Web Key."""
+        numbers = self._key.public_numbers()
+        made = {"use": "sig", "kid": self.key_id, "alg": self.algorithm}
+        if isinstance(numbers, rsa.RSAPublicNumbers):
+            return {**made, "kty": "RSA", "n": _encode_number(numbers.n), "e": _encode_number(numbers.e)}
+        halves = {
+            name: _encode(half.to_bytes(_COORDINATE, "big"))
+            for name, half in (("x", numbers.x), ("y", numbers.y))
+        }
+        return {**made, "kty": "EC", "crv": "P-256", **halves}
+
     def __repr__(self) -> str:
         return f"VerificationKey({self.algorithm}, {self.key_id})"
 
@@ -134,6 +146,10 @@ def parse(text: str) -> Token | None:
         )
     except ValueError:  # base64, UTF-8, JSON and type errors alike
         return None
+
+
+def _encode_number(number: int) -> str:
+    return _encode(number.to_bytes((number.bit_length() + 7) // 8, "big"))
 
 
 def _encode(data: bytes) -> str:

@@ -94,6 +94,11 @@ class ServiceAccountTokens:
         self.issuer = issuer
         self.audiences = tuple(audiences) or (issuer,)
 
+    @property
+    def keys(self) -> Sequence[VerificationKey]:
+        """The keys that verify what was signed here."""
+        return tuple(self._keys.values())
+
     def issue(self, claims: Claims) -> str:
         """Sign; the issuer is filled in."""
         complete = msgspec.structs.replace(claims, iss=self.issuer)

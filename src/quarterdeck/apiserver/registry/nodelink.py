@@ -26,6 +26,7 @@ _USAGE_SECONDS: Final = 2.0
 _HEAD_LIMIT: Final = 64 * 1024
 _NOT_FOR_PODS: Final = frozenset(
     {
+        "accept-encoding",  # links of pages are rewritten
         "authorization",
         "connection",
         "content-length",

@@ -12,10 +12,11 @@ from quarterdeck.apiserver import status
 from quarterdeck.apiserver.resource.strategy import ClusterState
 from quarterdeck.wire.http import Response
 
+from .htmllink import rewrite_links, through_proxy
 from .nodelink import NodeLink
 from .request import ApiRequest
 
-__all__ = ["PodProxy", "Target", "parse_target"]
+__all__ = ["PodProxy", "Target", "parse_target", "split_path"]
 
 Json = dict[str, Any]
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
@@ -44,6 +45,12 @@ def parse_target(text: str) -> Target | None:
     return found if found.name else None
 
 
+def split_path(path: str) -> tuple[str, str]:
+    """The path of a proxy itself, and what stands behind it: ``/api/v1/namespaces/…/pods/…/proxy``. Pure."""
+    parts = path.split("/")
+    return "/".join(parts[:8]), "".join(f"/{each}" for each in parts[8:])
+
+
 class PodProxy:
     """Passes requests on."""
 
@@ -54,6 +61,10 @@ class PodProxy:
     async def serve(self, request: ApiRequest) -> Response:
         """The pod's answer."""
         info = request.info
+        prefix, rest = split_path(request.http.raw_path)
+        if not rest and request.http.method in ("GET", "HEAD"):  # links of the page are relative to it
+            query = f"?{request.http.raw_query}" if request.http.raw_query else ""
+            return Response(301, headers=[("Location", f"{prefix}/{query}")])
         target = parse_target(info.name)
         if target is None:
             raise status.bad_request(f"invalid {request.resource.kind.lower()} request {info.name!r}")
@@ -66,15 +77,16 @@ class PodProxy:
         if not self._nodes.reaches(node):
             raise status.bad_request("proxy is not supported by the embedded API server")
         port = target.port or _first_port(pod)
-        before, _, rest = request.http.raw_path.partition("/proxy")
         answer = await self._nodes.pass_on(
             node, ("proxy", info.namespace, target.name, target.scheme, port), rest, request.http
         )
+        is_page = answer.content_type.partition(";")[0].strip().lower() == "text/html"
+        is_plain = all(name.lower() != "content-encoding" for name, _ in answer.headers)
         return Response(
             answer.status,
-            answer.body,
+            rewrite_links(answer.body, prefix) if is_page and is_plain else answer.body,
             content_type=answer.content_type,
-            headers=[_inside(each, f"{before}/proxy") for each in answer.headers],
+            headers=[_inside(each, prefix) for each in answer.headers],
         )
 
     def _endpoint(self, request: ApiRequest, target: Target) -> Target:
@@ -120,4 +132,4 @@ def _first_port(pod: Json) -> str:
 def _inside(header: tuple[str, str], prefix: str) -> tuple[str, str]:
     """A header for the client: where a pod sends it elsewhere on itself, it comes by way of us again."""
     name, value = header
-    return (name, f"{prefix}{value}") if name.lower() == "location" and value.startswith("/") else header
+    return (name, through_proxy(value, prefix)) if name.lower() == "location" else header

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from quarterdeck.apiserver.auth import bootstrap_objects
+from quarterdeck.apiserver.auth.certificates import SERVICE_ADDRESS
 from quarterdeck.apiserver.registry.context import timestamp
 from quarterdeck.apiserver.resource.builtins import facts
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
@@ -105,8 +106,8 @@ def kubernetes_service(port: int) -> Json:
         "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
         "spec": {
             "ports": [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": port or 6443}],
-            "clusterIP": "10.0.0.1",
-            "clusterIPs": ["10.0.0.1"],
+            "clusterIP": SERVICE_ADDRESS,
+            "clusterIPs": [SERVICE_ADDRESS],
             "type": "ClusterIP",
             "sessionAffinity": "None",
             "ipFamilies": ["IPv4"],

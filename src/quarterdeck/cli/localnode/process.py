@@ -78,7 +78,7 @@ async def serve_node(
     config = Config.load(assignment.kubeconfig)
     async with Client.connect(config) as client:
         settings = assignment.settings
-        fabric = await asyncio.to_thread(start_fabric, Path(settings.directory))
+        fabric = await asyncio.to_thread(start_fabric, Path(settings.directory), settings.oci_program)
         agent = NodeAgent(client, settings, await usable_namespaces(), fabric)
         server = NodeServer(agent, Path(assignment.socket))
         await server.start()

@@ -5,6 +5,10 @@ node:
   images:
     - pattern: "docker.io/library/python:*"
       command: [python3]
+  oci_runtime: runc        # by name or path; otherwise crun, or runc
+  eviction:                # what must be left, or pods are ended; names as in a kubelet's evictionHard
+    memory.available: 100Mi
+  pressure_seconds: 300    # how long the node says so afterwards
 """
 
 from __future__ import annotations
@@ -38,6 +42,9 @@ _ROOT: Final = (
 class _NodeConfig(msgspec.Struct, forbid_unknown_fields=True):
     images: list[dict[str, Any]] = []
     writable: bool = False
+    oci_runtime: str = ""
+    eviction: dict[str, str] = {}
+    pressure_seconds: float = 300.0
 
 
 class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +55,9 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
     is_writable: bool = False
     taint: bool = False
     runtime: str = "process"
+    oci_runtime: str = ""
+    eviction: dict[str, str] = {}
+    pressure_seconds: float = 300.0
 
 
 def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,16 +90,33 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
         images = msgspec.convert(settings.images, tuple[ImageRule, ...])
     except msgspec.ValidationError as error:
         raise CommandError(f"node: {error}") from error
-    if arguments.runtime == "oci" and (why := missing_parts()):
+    if arguments.runtime == "oci" and (why := missing_parts(settings.oci_runtime)):
         raise CommandError(f"--runtime oci: {why}")
     name = arguments.node_name or socket.gethostname().lower().replace("_", "-").strip("-.") or "local"
     return LocalNode(
         name=name,
+        eviction=_thresholds(settings.eviction),
+        pressure_seconds=settings.pressure_seconds,
         images=(*images, *_installed_images()),
         is_writable=settings.writable,
         taint=arguments.taint_local_node,
         runtime=arguments.runtime,
+        oci_runtime=settings.oci_runtime,
     )
+
+
+def _thresholds(wanted: dict[str, str]) -> dict[str, str]:
+    """What must be left of what, with the usual for what is not said."""
+    from quarterdeck.cluster.agent.eviction import DEFAULT_THRESHOLDS, SIGNALS, is_threshold
+
+    for signal, text in wanted.items():
+        if signal not in SIGNALS:
+            raise CommandError(f"node: eviction: {signal} is not one of {', '.join(SIGNALS)}")
+        if not is_threshold(text):
+            raise CommandError(
+                f'node: eviction: {signal}: {text!r} is neither a quantity ("100Mi") nor a share ("5%")'
+            )
+    return {**DEFAULT_THRESHOLDS, **wanted}
 
 
 def _installed_images() -> list[ImageRule]:

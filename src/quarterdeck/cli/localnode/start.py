@@ -80,7 +80,10 @@ def make_assignment(
         is_writable=wanted.is_writable,
         taint=wanted.taint,
         runtime=wanted.runtime,
+        oci_program=wanted.oci_runtime,
         image_store=str(default_store()),
+        eviction=wanted.eviction,
+        pressure_seconds=wanted.pressure_seconds,
     )
     return NodeAssignment(
         kubeconfig=str(kubeconfig),

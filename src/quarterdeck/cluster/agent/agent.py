@@ -16,15 +16,18 @@ import msgspec
 
 from quarterdeck.api import GroupVersionKind, Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
-from quarterdeck.client import Client
+from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.container import Containers
+from quarterdeck.cluster.agent.eviction import DEFAULT_THRESHOLDS, SIGNALS, PodUse, Shortage, rejection
 from quarterdeck.cluster.agent.folder import PodFolder, pod_folders
 from quarterdeck.cluster.agent.image import ImageRule
 from quarterdeck.cluster.agent.launch import Machine
+from quarterdeck.cluster.agent.machine import read_supplies
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.network.fabric import Fabric
 from quarterdeck.cluster.agent.oci.runtime import OciRuntime, find_program
+from quarterdeck.cluster.agent.pressure import NodePressure, pod_uses
 from quarterdeck.cluster.agent.process import ProcessRuntime
 from quarterdeck.cluster.agent.registration import NodeRegistration
 from quarterdeck.cluster.agent.runtime import PodRuntime
@@ -74,8 +77,14 @@ class AgentSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only pods that tolerate ``quarterdeck.dev/local`` come here."""
     runtime: str = ProcessRuntime.name
     """The runtime of pods that name none."""
+    oci_program: str = ""
+    """The program behind the runtime ``oci``; ``crun`` or ``runc``, whichever is there, unless it is said."""
     image_store: str = ""
     """Where imported images are."""
+    eviction: dict[str, str] = msgspec.field(default_factory=lambda: dict(DEFAULT_THRESHOLDS))
+    """What must be left of memory, disk and processes, by signal (``eviction.SIGNALS``)."""
+    pressure_seconds: float = 300.0
+    """How long the node says that something is short after it no longer is."""
 
 
 class NodeAgent(Reconciler[Pod]):
@@ -98,7 +107,7 @@ class NodeAgent(Reconciler[Pod]):
         self._runtimes: Final[dict[str, PodRuntime]] = {process.name: process}
         self._paths: Final = {process.name: ServicePath(process, self.dialer)}
         if fabric is not None:
-            oci = OciRuntime(find_program(), store, fabric)
+            oci = OciRuntime(find_program(settings.oci_program), store, fabric)
             self._runtimes[oci.name] = oci
             self._paths[oci.name] = ServicePath(oci, self.dialer, fabric, settings.server)
         self._cgroups: Final = Cgroups(f"{zlib.crc32(settings.directory.encode()):08x}")
@@ -112,6 +121,17 @@ class NodeAgent(Reconciler[Pod]):
             recorder=recorder,
             options=ManagerOptions(watch_loop=False, graceful_shutdown_timeout=_STOP_SECONDS),
         )
+        self.usage: Final = UsageWatch(self._shims)
+        self.pressure: Final = NodePressure(
+            settings.eviction,
+            settings.pressure_seconds,
+            read=lambda: read_supplies(self._directory),
+            uses=lambda resource: pod_uses(resource, list(self._workers.values()), self.usage),
+            evict=self._evict,
+            is_over=lambda pod: (
+                (worker := self._workers.get(pod.metadata.uid)) is None or not worker.is_active
+            ),
+        )
         self.registration: Final = NodeRegistration(
             client,
             settings.name,
@@ -120,6 +140,7 @@ class NodeAgent(Reconciler[Pod]):
             runtimes=(settings.runtime, *(each for each in self._runtimes if each != settings.runtime)),
             taint=settings.taint,
             images=store.images,
+            pressure=self.pressure,
         )
         self._tools: Final = NodeTools(
             directory=self._directory,
@@ -127,6 +148,7 @@ class NodeAgent(Reconciler[Pod]):
             containers=self.containers,
             dialer=self.dialer,
             cgroups=self._cgroups,
+            images=store,
             recorder=self.manager.recorder(NAME),
             spawn=self._spawn,
             allocatable=self.registration.allocatable,
@@ -138,7 +160,6 @@ class NodeAgent(Reconciler[Pod]):
         self.manager.add(_names_controller(self._follow_names))
         self.manager.add(self.registration)
         self.manager.add(_Orphans(self))
-        self.usage: Final = UsageWatch(self._shims)
         self.manager.add(self.usage)
 
     @property
@@ -233,11 +254,14 @@ class NodeAgent(Reconciler[Pod]):
         pod = ctx.obj
         worker = self._workers.get(pod.metadata.uid)
         if worker is None:
+            if await self._is_refused(pod, ctx):
+                return None
             runtime = await self._runtime_of(pod)
             if runtime is None:
                 return Requeue(after=_NO_RUNTIME_SECONDS)
             worker = self._take_on(pod, runtime, ctx.key)
         status, after = await worker.sync(pod)
+        await self._follow_ports(worker)
         patch = status_patch(pod, status)
         if patch is not None:
             try:
@@ -257,6 +281,38 @@ class NodeAgent(Reconciler[Pod]):
         worker = PodWorker(self._tools, runtime, pod, address, lambda: self._controller.queue.add(key))
         self._workers[pod.metadata.uid] = worker
         return worker
+
+    async def _follow_ports(self, changed: PodWorker) -> None:
+        """Listen for the host ports of the pods that run, after a change of one that has some."""
+        containers = changed.pod.spec.containers
+        if any(port.host_port for container in containers for port in container.ports):
+            runtime = changed.runtime.name
+            same = [
+                each for each in self._workers.values() if each.runtime.name == runtime and each.is_active
+            ]
+            await self._paths[runtime].follow_pods([(each.pod, each.ip) for each in same])
+
+    def _evict(self, use: PodUse, shortage: Shortage, text: str) -> bool:
+        worker = self._workers.get(use.pod.metadata.uid)
+        if worker is None or not worker.evict(text):
+            return False
+        note = f"Attempting to reclaim {SIGNALS[shortage.signal].resource}"
+        node = self.registration.node
+        if node is not None:
+            self._tools.recorder.event(node, "Warning", "EvictionThresholdMet", "EvictionThresholdMet", note)
+        return True
+
+    async def _is_refused(self, pod: Pod, ctx: Context[Pod]) -> bool:
+        """Whether a pod that is new here would make worse what the node is short of; it has failed then."""
+        text = rejection(pod, self.pressure.conditions)
+        folder = PodFolder(self._directory, pod.metadata.uid)
+        if not text or pod.status.phase != "Pending" or await asyncio.to_thread(folder.record) is not None:
+            return False
+        self._tools.recorder.event(pod, "Warning", "Evicted", "Evicted", text)
+        patch = MergePatch({"status": {"phase": "Failed", "reason": "Evicted", "message": text}})
+        with suppress(NotFound):
+            await ctx.client.status.patch(pod, patch)
+        return True
 
     async def _runtime_of(self, pod: Pod) -> PodRuntime | None:
         """How to run a pod; None, and an event, if there is no such way here."""
@@ -285,6 +341,7 @@ class NodeAgent(Reconciler[Pod]):
         await worker.remove()
         self._workers.pop(worker.uid, None)
         self._addresses.pop(worker.uid, None)
+        await self._follow_ports(worker)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """A pod is gone from the API: whatever still runs of it is ended."""

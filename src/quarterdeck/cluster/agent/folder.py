@@ -210,16 +210,6 @@ def _last_words(path: Path, record: RunRecord, ended: Exit) -> str:
     return last_lines(path, _FALLBACK_LINES, _FALLBACK_BYTES)
 
 
-def folder_size(path: Path) -> int:
-    """Bytes on disk of everything in a folder; what goes away meanwhile is not counted."""
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            with suppress(OSError):
-                total += os.lstat(os.path.join(folder, name)).st_blocks * 512
-    return total
-
-
 def remove_tree(path: Path) -> None:
     """Remove a folder, whatever rights its contents have."""
 

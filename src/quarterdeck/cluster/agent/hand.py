@@ -71,6 +71,8 @@ class ContainerHand:
         self._descriptor = -1
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._ended: dict[int, Run] = {}
+        self._end_seen = (-1, 0.0)
+        """Number of the newest run that has ended, and when that was by the steady clock."""
         self._told_backoff = -1
 
     def look(self) -> ContainerView:
@@ -84,7 +86,15 @@ class ContainerHand:
             is_ready=self._is_ready,
             has_started=self._has_started,
             trouble=self.trouble,
+            rested=self._rested(run) if run is not None and run.is_ended else 0.0,
         )
+
+    def _rested(self, run: Run) -> float:
+        """Seconds since a run ended. The time of day counts once, for ends of before this agent."""
+        now = time.monotonic()
+        if self._end_seen[0] != run.number:
+            self._end_seen = (run.number, now - max(0.0, time.time() - run.finished))
+        return now - self._end_seen[1]
 
     def _read(self, number: int) -> Run | None:
         known = self._ended.get(number)

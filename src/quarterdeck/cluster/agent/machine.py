@@ -13,17 +13,14 @@ from typing import Final
 import msgspec
 
 from quarterdeck.api import Quantity
+from quarterdeck.cluster.agent.eviction import Supply
 
-__all__ = ["MachineFacts", "Pressure", "read_facts", "read_pressure"]
+__all__ = ["MachineFacts", "read_facts", "read_supplies"]
 
 _MIB: Final = 1024 * 1024
 _MAX_PODS: Final = 250
 _RESERVED_MEMORY: Final = 256 * _MIB
 _RESERVED_CPU: Final = 100
-_LEAST_MEMORY: Final = 100 * _MIB
-_LEAST_DISK: Final = 0.05
-_LEAST_INODES: Final = 0.05
-_LEAST_PIDS: Final = 0.05
 
 
 class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,14 +33,6 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
     os_image: str
     machine_id: str
     boot_id: str
-
-
-class Pressure(msgspec.Struct, frozen=True):
-    """What runs out."""
-
-    memory: bool = False
-    disk: bool = False
-    pids: bool = False
 
 
 def read_facts(directory: Path) -> MachineFacts:
@@ -79,18 +68,19 @@ def read_facts(directory: Path) -> MachineFacts:
     )
 
 
-def read_pressure(directory: Path) -> Pressure:
-    """What is about to run out."""
-    disk = os.statvfs(directory)
-    has_disk = disk.f_bavail > disk.f_blocks * _LEAST_DISK
-    has_inodes = not disk.f_files or disk.f_favail > disk.f_files * _LEAST_INODES
+def read_supplies(directory: Path) -> dict[str, Supply]:
+    """What is left of what can run short, by signal; ``directory`` is on the disk that pods use."""
+    memory, disk = _memory(), os.statvfs(directory)
     most = int(_text("/proc/sys/kernel/pid_max") or "32768")
     used = int((_text("/proc/loadavg") or "0 0 0 0/0 0").split()[3].partition("/")[2] or "0")
-    return Pressure(
-        memory=_memory()["MemAvailable"] < _LEAST_MEMORY,
-        disk=not (has_disk and has_inodes),
-        pids=used > most * (1 - _LEAST_PIDS),
-    )
+    found = {
+        "memory.available": Supply(memory["MemAvailable"], memory["MemTotal"]),
+        "nodefs.available": Supply(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize),
+        "pid.available": Supply(most - used, most),
+    }
+    if disk.f_files:  # some file systems do not count
+        found["nodefs.inodesFree"] = Supply(disk.f_favail, disk.f_files)
+    return found
 
 
 def _memory() -> dict[str, int]:

@@ -39,10 +39,15 @@ def container_binds(
     made.append(Bind(source=str(run / MESSAGE), target=container.termination_message_path or _MESSAGE_PATH))
     taken = {mount.mount_path.rstrip("/") for mount in container.volume_mounts}
     made = [each for each in made if each.target not in taken]
+    images = {volume.name for volume in pod.spec.volumes if volume.image}
     # Outer paths first: a mount inside another must come after it.
     for mount in sorted(container.volume_mounts, key=lambda each: each.mount_path.count("/")):
         source = _source(mount, container, volumes, environment)
-        made.append(Bind(source=str(source), target=mount.mount_path, read_only=mount.read_only is True))
+        is_image = mount.name in images
+        if not source.exists():
+            _make(source, mount, is_image=is_image)
+        is_read_only = mount.read_only is True or is_image
+        made.append(Bind(source=str(source), target=mount.mount_path, read_only=is_read_only))
     return made
 
 
@@ -69,7 +74,14 @@ def _source(
         raise ContainerConfigError(
             f'failed to prepare subPath for volumeMount "{mount.name}" of container "{container.name}"'
         )
-    if not path.exists():
-        path.mkdir(parents=True, mode=0o777)
-        path.chmod(0o777)
     return Path(real)
+
+
+def _make(source: Path, mount: VolumeMount, *, is_image: bool) -> None:
+    """A folder for a sub-path that is not there yet; images are others', too, and stay as they are."""
+    if is_image:
+        raise ContainerConfigError(
+            f'subPath "{mount.sub_path or mount.sub_path_expr}" is not in the image of volume "{mount.name}"'
+        )
+    source.mkdir(parents=True, mode=0o777)
+    source.chmod(0o777)

@@ -32,6 +32,8 @@ class Outcome(msgspec.Struct, frozen=True):
     phase: str
     reason: str = ""
     message: str = ""
+    is_disruption: bool = False
+    """Whether it is no fault of the pod's: the node is short of something."""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,16 +88,16 @@ def make_plan(pod: Pod, sight: PodSight) -> Plan:
         run = sight.of(container).run
         if run is None:
             trouble = sight.of(container).trouble
-            if trouble is None or sight.now >= trouble.retry_at:
+            if trouble is None or sight.steady >= trouble.retry_at:
                 starts.append(Restart(container, 0, 0))
             else:
-                waits.append(trouble.retry_at - sight.now)
+                waits.append(trouble.retry_at - sight.steady)
         elif not run.started and not run.is_ended:
             # Whoever began it was interrupted; beginning it again does no harm.
             starts.append(Restart(container, run.number, run.attempt))
         elif run.is_ended and restart_of(pod, container, run, is_init=is_init):
             attempt = next_attempt(run.attempt, run.ran)
-            left = run.finished + restart_delay(attempt) - sight.now
+            left = restart_delay(attempt) - sight.of(container).rested
             if left <= 0:
                 starts.append(Restart(container, run.number + 1, attempt))
             else:

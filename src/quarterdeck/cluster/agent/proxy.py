@@ -129,10 +129,16 @@ class ServiceProxy:
         self._turn: Final[dict[Place, int]] = {}
         self._kept: Final[dict[tuple[Place, str], Place]] = {}
         self._refused: Final[set[Place]] = set()
+        self._updating: Final = asyncio.Lock()
+        """Held while listening begins: Services and pods change at once, and the last word counts."""
         self._connections: Final[set[asyncio.Task[None]]] = set()
 
     async def update(self, wanted: Mapping[Place, Backends]) -> None:
-        """Serve these Services, and no others."""
+        """Listen at these places, and no others."""
+        async with self._updating:
+            await self._update(wanted)
+
+    async def _update(self, wanted: Mapping[Place, Backends]) -> None:
         self._backends = wanted
         for place in [each for each in self._listening if each not in wanted]:
             self._listening.pop(place).close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,8 @@ from quarterdeck.api.k8s.node import (
 from quarterdeck.api.k8s.placement import Taint
 from quarterdeck.client import Client, MergePatch, StrategicMergePatch
 from quarterdeck.cluster.agent import names
-from quarterdeck.cluster.agent.machine import MachineFacts, Pressure, read_facts, read_pressure
+from quarterdeck.cluster.agent.machine import MachineFacts, read_facts
+from quarterdeck.cluster.agent.pressure import NodePressure
 from quarterdeck.cluster.image.store import StoredImage
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
 from quarterdeck.runtime.log.field import get_logger
@@ -41,7 +42,7 @@ _log: Final = get_logger(__name__)
 def node_status(
     name: str,
     facts: MachineFacts,
-    pressure: Pressure,
+    pressure: Collection[str],
     runtimes: tuple[str, ...],
     known: NodeStatus,
     now: Time,
@@ -49,13 +50,13 @@ def node_status(
     host: str = "127.0.0.1",
     images: Sequence[StoredImage] = (),
 ) -> NodeStatus:
-    """What a Node says of a machine that is well. Pure."""
+    """What a Node says of its machine; ``pressure`` are the conditions that are true. Pure."""
     troubles = (
-        ("MemoryPressure", pressure.memory, "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory",
+        ("MemoryPressure", "KubeletHasInsufficientMemory", "KubeletHasSufficientMemory",
          "kubelet has insufficient memory available", "kubelet has sufficient memory available"),
-        ("DiskPressure", pressure.disk, "KubeletHasDiskPressure", "KubeletHasNoDiskPressure",
+        ("DiskPressure", "KubeletHasDiskPressure", "KubeletHasNoDiskPressure",
          "kubelet has disk pressure", "kubelet has no disk pressure"),
-        ("PIDPressure", pressure.pids, "KubeletHasInsufficientPID", "KubeletHasSufficientPID",
+        ("PIDPressure", "KubeletHasInsufficientPID", "KubeletHasSufficientPID",
          "kubelet has insufficient PID available", "kubelet has sufficient PID available"),
     )  # fmt: skip
     before = {each.type: each for each in known.conditions}
@@ -73,8 +74,10 @@ def node_status(
         )
 
     conditions = [
-        condition(type, "True" if bad else "False", worse if bad else better, bad_text if bad else good_text)
-        for type, bad, worse, better, bad_text, good_text in troubles
+        condition(type, "True", worse, bad_text)
+        if type in pressure
+        else condition(type, "False", better, good_text)
+        for type, worse, better, bad_text, good_text in troubles
     ]
     conditions.append(condition("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
     by_size = sorted(images, key=lambda each: -each.size)
@@ -126,6 +129,7 @@ class NodeRegistration:
         runtimes: tuple[str, ...],
         taint: bool,
         images: Callable[[], Sequence[StoredImage]],
+        pressure: NodePressure,
     ) -> None:
         """``runtimes`` begins with that of pods that name none; ``images`` is called in a thread."""
         self._client: Final = client
@@ -136,8 +140,9 @@ class NodeRegistration:
         self._host: Final = host
         self._read_images: Final = images
         self._images: Sequence[StoredImage] = ()
+        self._pressure: Final = pressure
         self._facts: MachineFacts | None = None
-        self._node: Node | None = None
+        self.node: Node | None = None
         self._told: object = None
         self._told_at = 0.0
         self.is_registered = False
@@ -153,15 +158,16 @@ class NodeRegistration:
                 await self._beat()
             except (ApiError, TransportError) as error:
                 _log.warning("the node could not tell that it is alive", error=error)
-                self._node = None
+                self.node = None
             await asyncio.sleep(_RENEW_SECONDS if self.is_registered else 1.0)
 
     async def _beat(self) -> None:
         self._facts = await asyncio.to_thread(read_facts, self._directory)
-        pressure = await asyncio.to_thread(read_pressure, self._directory)
-        node = self._node
+        await self._pressure.look()
+        pressure = self._pressure.conditions
+        node = self.node
         if node is None:
-            node = self._node = await self._register()
+            node = self.node = await self._register()
         self._images = await asyncio.to_thread(self._read_images)
         news = (self._facts, pressure, self._images)
         if news != self._told or time.monotonic() - self._told_at > _STATUS_SECONDS:
@@ -187,7 +193,7 @@ class NodeRegistration:
             node = await self._client.get(Node, self._name)
             return await self._client.patch(node, MergePatch({"metadata": {"labels": labels}}))
 
-    async def _tell(self, pressure: Pressure) -> None:
+    async def _tell(self, pressure: Collection[str]) -> None:
         assert self._facts is not None
         current = await self._client.get(Node, self._name)
         now = Time.of_timestamp(time.time())

@@ -6,12 +6,20 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from quarterdeck.api.k8s import EndpointSlice, Service
+from quarterdeck.api.k8s import EndpointSlice, Pod, Service
+from quarterdeck.cluster.agent.hostport import host_ports
 from quarterdeck.cluster.agent.hosts import namespace_names
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.network.dns import DnsServer, Zone
 from quarterdeck.cluster.agent.network.fabric import Fabric
-from quarterdeck.cluster.agent.proxy import Place, ServiceProxy, backends, listen_here, listening
+from quarterdeck.cluster.agent.proxy import (
+    Backends,
+    Place,
+    ServiceProxy,
+    backends,
+    listen_here,
+    listening,
+)
 from quarterdeck.cluster.agent.runtime import PodRuntime
 
 __all__ = ["ServicePath"]
@@ -32,6 +40,8 @@ class ServicePath:
         self._dns: Final = DnsServer() if fabric is not None else None
         self._is_answering = False
         self._proxy: Final = ServiceProxy(dialer, self._listen if fabric is not None else listen_here)
+        self._services: dict[Place, Backends] = {}
+        self._ports: dict[Place, Backends] = {}
         self.names: Sequence[tuple[str, str, str]] = ()
         """Address, name and namespace of what can be found by name."""
 
@@ -46,9 +56,17 @@ class ServicePath:
                 self._is_answering = True
                 await self._dns.start(self._fabric.socket, self._runtime.host)
         node = self._runtime.host if self._fabric is not None else ""
-        await self._proxy.update(
-            backends(services, slices, self._runtime.service_address, server=self._server, node=node)
+        self._services = backends(
+            services, slices, self._runtime.service_address, server=self._server, node=node
         )
+        await self._proxy.update({**self._ports, **self._services})
+
+    async def follow_pods(self, pods: Iterable[tuple[Pod, str]]) -> None:
+        """Host ports may have changed; the pods that run, with their addresses."""
+        ports = host_ports(pods, self._runtime.host)
+        if ports != self._ports:
+            self._ports = ports
+            await self._proxy.update({**self._ports, **self._services})
 
     async def close(self) -> None:
         """Listen to nobody any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from quarterdeck.api import UNSET, Time
 from quarterdeck.api.k8s import Pod, PodStatus
@@ -24,6 +25,7 @@ from quarterdeck.cluster.node.podstatus import conditions
 
 __all__ = ["MESSAGE_LIMIT", "backoff_message", "make_status"]
 
+_DISRUPTION: Final = "DisruptionTarget"
 MESSAGE_LIMIT = 12 * 1024
 """Bytes of last words that all containers of a pod have together."""
 
@@ -63,7 +65,19 @@ def make_status(
         reason=(ending.reason if ending is not None else pod.status.reason),
         message=(ending.message if ending is not None else pod.status.message),
     )
-    return status.evolve(conditions=tuple(_conditions(pod, sight, phase, inits, mains, now)))
+    made = _conditions(pod, sight, phase, inits, mains, now)
+    if ending is not None and ending.is_disruption:
+        made = [each for each in made if each.type != _DISRUPTION]
+        made.append(
+            PodCondition(
+                type=_DISRUPTION,
+                status="True",
+                reason="TerminationByKubelet",
+                message=ending.message,
+                last_transition_time=now,
+            )
+        )
+    return status.evolve(conditions=tuple(made))
 
 
 def _conditions(
@@ -127,7 +141,7 @@ class _Writer:
         else:
             ready = is_running and view.is_ready and not (self._sight.is_stopping and is_running)
             started = is_running and view.has_started
-        resources = container.resources
+        resources = view.resources if view.resources is not None else container.resources
         return ContainerStatus(
             name=container.name,
             state=state,

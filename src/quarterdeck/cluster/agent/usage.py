@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -33,6 +34,7 @@ class Sample(NamedTuple):
 
     cpu: float
     memory: int
+    processes: int = 0
 
 
 def total_below(processes: Mapping[int, Process], first: int) -> Sample:
@@ -40,13 +42,14 @@ def total_below(processes: Mapping[int, Process], first: int) -> Sample:
     children: dict[int, list[int]] = {}
     for number, process in processes.items():
         children.setdefault(process.parent, []).append(number)
-    cpu, memory, open_ends = 0.0, 0, list(children.get(first, ()))
+    cpu, memory, count, open_ends = 0.0, 0, 0, list(children.get(first, ()))
     while open_ends:
         number = open_ends.pop()
         cpu += processes[number].cpu
         memory += processes[number].memory
+        count += 1
         open_ends += children.get(number, ())
-    return Sample(cpu, memory)
+    return Sample(cpu, memory, count)
 
 
 def rates(
@@ -85,16 +88,22 @@ class UsageWatch:
     def __init__(self, shims: Callable[[], Iterable[tuple[Container, int]]]) -> None:
         """``shims`` gives the containers that run, each with the process beside it; called in a thread."""
         self._shims: Final = shims
-        self._samples: dict[Container, Sample] = {}
+        self.samples: dict[Container, Sample] = {}
         self._at = 0.0
+        self._measuring: Final = threading.Lock()
         self.found: dict[Container, tuple[int, int]] = {}
         """Thousandths of a processor and bytes that each container uses."""
 
     async def run(self) -> None:
         """Measure until cancelled."""
         while True:
-            await asyncio.to_thread(self._measure)
+            await asyncio.to_thread(self.measure)
             await asyncio.sleep(_PERIOD)
+
+    def measure(self) -> None:
+        """Measure now. Blocking."""
+        with self._measuring:  # whoever decides by it does not wait for the next round
+            self._measure()
 
     def _measure(self) -> None:
         shims = list(self._shims())
@@ -105,6 +114,10 @@ class UsageWatch:
         for container, shim in shims:
             inits = [number for number, each in processes.items() if each.parent == shim]
             parts = [total_below(processes, init) for init in inits]
-            samples[container] = Sample(sum(each.cpu for each in parts), sum(each.memory for each in parts))
-        self.found = rates(self._samples, samples, now - self._at)
-        self._samples, self._at = samples, now
+            samples[container] = Sample(
+                sum(each.cpu for each in parts),
+                sum(each.memory for each in parts),
+                sum(each.processes for each in parts),
+            )
+        self.found = rates(self.samples, samples, now - self._at)
+        self.samples, self._at = samples, now

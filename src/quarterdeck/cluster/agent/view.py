@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from quarterdeck.api.k8s import Container, Pod
-from quarterdeck.api.k8s.pod import EphemeralContainer
+from quarterdeck.api.k8s.pod import EphemeralContainer, ResourceRequirements
 
 __all__ = ["AnyContainer", "ContainerView", "PodSight", "Run", "Trouble", "container_id", "is_sidecar"]
 
@@ -21,7 +21,7 @@ class Trouble(msgspec.Struct, frozen=True):
     reason: str
     message: str = ""
     retry_at: float = 0.0
-    """When to try again, in seconds since 1970."""
+    """When to try again, by the steady clock."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,6 +74,10 @@ class ContainerView(msgspec.Struct, frozen=True, kw_only=True):
     """What the startup probe says; true where there is none."""
     trouble: Trouble | None = None
     """Why it has not been started, or not again."""
+    resources: ResourceRequirements | None = None
+    """What it has, if that is known; otherwise what it should have."""
+    rested: float = 0.0
+    """Seconds since the newest run ended, whatever became of the machine's time of day meanwhile."""
 
 
 class PodSight(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +85,9 @@ class PodSight(msgspec.Struct, frozen=True, kw_only=True):
 
     containers: Mapping[str, ContainerView]
     now: float
+    """Seconds since 1970, for what is told."""
+    steady: float
+    """Seconds of a clock that is never set, for what is waited for."""
     has_network: bool = False
     """Whether address, folders and volumes are there."""
     is_stopping: bool = False

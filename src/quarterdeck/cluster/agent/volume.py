@@ -7,6 +7,7 @@ import os
 import stat
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ from quarterdeck.cluster.agent.payload import (
     keyed_payload,
     write_payload,
 )
+from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import NotFound
 
 __all__ = ["PodVolumes"]
@@ -54,13 +56,21 @@ class PodVolumes:
     """The volumes of one pod."""
 
     def __init__(
-        self, client: Client, pod: Pod, folder: PodFolder, allocatable: Callable[[], Mapping[str, Quantity]]
+        self,
+        client: Client,
+        pod: Pod,
+        folder: PodFolder,
+        allocatable: Callable[[], Mapping[str, Quantity]],
+        store: ImageStore,
     ) -> None:
         self._client: Final = client
         self._folder: Final = folder
         self._allocatable: Final = allocatable
         self._tokens: Final[dict[tuple[str, str], tuple[str, float]]] = {}
         self._paths: Final[dict[str, Path]] = {}
+        self._store: Final = store
+        self._held: Final = ExitStack()
+        """Images that must not be removed."""
         self._pod = pod
 
     def path(self, name: str) -> Path:
@@ -84,7 +94,8 @@ class PodVolumes:
                 await self._make(volume)
 
     async def remove(self) -> None:
-        """Take away what is not in the pod's folder."""
+        """Take away what is not in the pod's folder, and let go of images."""
+        self._held.close()
         await asyncio.to_thread(remove_tree, self._memory_folder)
 
     @property
@@ -108,7 +119,22 @@ class PodVolumes:
             return await self._claimed(volume.persistent_volume_claim.claim_name)
         if volume.ephemeral:
             return await self._claimed(f"{self._pod.metadata.name}-{volume.name}")
+        if volume.image:
+            return await asyncio.to_thread(self._image, volume.name, volume.image.reference)
         raise VolumeError(f"volumes of kind {_kind_of(volume)} are not possible on a local node")
+
+    def _image(self, name: str, reference: str) -> Path:
+        """The files of an image, which all that use it share, so nobody writes to them. Blocking."""
+        if name in self._paths:
+            return self._paths[name]
+        found = self._store.find(reference)
+        if found is None:
+            raise VolumeError(
+                f'image "{reference}" is not there: nothing is pulled to a local node; '
+                "import it from a file with `quarterdeck image import`"
+            )
+        self._held.enter_context(self._store.held(found))
+        return self._store.root(found)
 
     def _owner(self) -> tuple[int, int] | None:
         """Who gets the files of a pod that runs as somebody else; only root can give them away."""

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+import msgspec
+
 from quarterdeck.api import Quantity, Time, value_or
-from quarterdeck.api.k8s import ConfigMap, Pod, PodStatus, Secret, Service
+from quarterdeck.api.k8s import Pod, PodStatus, Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent import gpu
 from quarterdeck.cluster.agent.cgroup import Cgroups
@@ -25,14 +27,12 @@ from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
 from quarterdeck.cluster.agent.envfile import read_variables
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
-    References,
     container_environment,
     service_environment,
 )
 from quarterdeck.cluster.agent.folder import (
     PodFolder,
     PodRecord,
-    folder_size,
     pod_folders,
     remove_tree,
     write_whole,
@@ -40,15 +40,19 @@ from quarterdeck.cluster.agent.folder import (
 from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
 from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
 from quarterdeck.cluster.agent.launch import UnknownImage
+from quarterdeck.cluster.agent.limit import ContainerLimits
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
+from quarterdeck.cluster.agent.reference import read_references
 from quarterdeck.cluster.agent.runtime import PodRuntime, Wanted
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.status import make_status
-from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Trouble, is_sidecar
+from quarterdeck.cluster.agent.storage import is_limited, storage_problem
+from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
 from quarterdeck.cluster.agent.volume import PodVolumes
-from quarterdeck.errors import ApiError, NotFound, TransportError
+from quarterdeck.cluster.image.store import ImageStore
+from quarterdeck.errors import ApiError, TransportError
 from quarterdeck.runtime.contract import Recorder
 
 __all__ = ["NodeTools", "PodWorker", "end_folder"]
@@ -59,6 +63,7 @@ _REFRESH_SECONDS: Final = 45.0
 _SIZE_SECONDS: Final = 10.0
 _SOON: Final = 0.2
 _DEFAULT_GRACE: Final = 30
+_EVICTION_GRACE: Final = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +75,7 @@ class NodeTools:
     containers: Containers
     dialer: Dialer
     cgroups: Cgroups
+    images: ImageStore
     recorder: Recorder
     spawn: Spawn
     allocatable: Callable[[], Mapping[str, Quantity]]
@@ -91,19 +97,18 @@ class PodWorker:
         self.ip: Final = ip
         self.uid: Final = pod.metadata.uid
         self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
-        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable)
+        self._volumes: Final = PodVolumes(tools.client, pod, self.folder, tools.allocatable, tools.images)
         self._hands: Final[dict[str, ContainerHand]] = {}
         self._is_set_up = False
         self._set_up_failures = 0
         self._failures: Final[dict[str, int]] = {}
+        self._limits: Final = ContainerLimits(tools.cgroups, pod.metadata.uid, self._tell)
         self._ending: Outcome | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._stop_deadline = math.inf
         self._refresh_at = 0.0
         self._next_set_up = 0.0
-        self._told_limits = False
         self._next_size_check = 0.0
-        self._loop: Final = asyncio.get_running_loop()
         self.pod = pod
 
     @property
@@ -114,7 +119,7 @@ class PodWorker:
     async def sync(self, pod: Pod) -> tuple[PodStatus, float]:
         """Do what is due; the status that the pod should have, and the seconds until something is due."""
         self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
-        now = time.time()
+        now, steady = time.time(), time.monotonic()
         if pod.metadata.is_deleting:
             return await self._sync_stopping(now)
         if pod.status.phase in ("Succeeded", "Failed"):
@@ -126,12 +131,12 @@ class PodWorker:
             self._ending = Outcome("Failed", "DeadlineExceeded", text)
         if self._ending is not None:
             return await self._sync_stopping(now)
-        size_check = await self._check_sizes(now)
+        size_check = await self._check_sizes(steady)
         if self._ending is not None:
             return await self._sync_stopping(now)
-        if not self._is_set_up and not await self._set_up(now):
+        if not self._is_set_up and not await self._set_up(steady):
             sight = await self._look(now)
-            return self._status(sight), min(left, max(0.1, self._next_set_up - now))
+            return self._status(sight), min(left, max(0.1, self._next_set_up - steady))
         sight = await self._look(now)
         plan = make_plan(self.pod, sight)
         if plan.outcome is not None:
@@ -142,26 +147,32 @@ class PodWorker:
         if plan.start:
             sight = await self._look(now)
         self._follow(sight, plan)
-        return self._status(sight), min(after, await self._refresh(now))
+        if await self._limits.follow(self._everything(), sight, self._restart_resized):
+            sight = await self._look(now)
+        return self._status(sight), min(after, await self._refresh(steady))
 
     async def _check_sizes(self, now: float) -> float:
-        """End a pod that has put more into a volume than it may; seconds until the next look."""
-        limited = [
-            (each.name, each.empty_dir.size_limit)
-            for each in self.pod.spec.volumes
-            if each.empty_dir and each.empty_dir.size_limit
-        ]
-        if not limited or not self._is_set_up:
+        """End a pod that has more on disk than it may; seconds until the next look."""
+        if not self._is_set_up or not is_limited(self.pod):
             return math.inf
         if now >= self._next_size_check:
             self._next_size_check = now + _SIZE_SECONDS
-            for name, limit in limited:
-                used = await asyncio.to_thread(folder_size, self._volumes.path(name))
-                if limit and used > limit.value:
-                    text = f'Usage of EmptyDir volume "{name}" exceeds the limit "{limit}". '
-                    self._tell("Warning", "Evicted", text)
-                    self._ending = Outcome("Failed", "Evicted", text)
+            problem = await asyncio.to_thread(storage_problem, self.pod, self.folder, self._volumes.path)
+            if problem:
+                self._begin_eviction(problem)
         return self._next_size_check - now
+
+    def _begin_eviction(self, text: str, *, is_disruption: bool = False) -> None:
+        self._tell("Warning", "Evicted", text)
+        self._ending = Outcome("Failed", "Evicted", text, is_disruption=is_disruption)
+
+    def evict(self, text: str) -> bool:
+        """Begin to end the pod because the node is short of something; whether it was not ending already."""
+        if self._ending is not None or self.pod.metadata.is_deleting or not self.is_active:
+            return False
+        self._begin_eviction(text, is_disruption=True)
+        self._wake()
+        return True
 
     def _status(self, sight: PodSight) -> PodStatus:
         runtime = self.runtime
@@ -201,15 +212,21 @@ class PodWorker:
         containers = self._everything()
 
         def read() -> dict[str, ContainerView]:
-            return {each.name: self._hand(each.name).look() for each in containers}
+            return {each.name: self._seen(each.name) for each in containers}
 
         is_stopping = self._ending is not None or self.pod.metadata.is_deleting
         return PodSight(
             containers=await asyncio.to_thread(read),
             now=now,
+            steady=time.monotonic(),
             has_network=self._is_set_up,
             is_stopping=is_stopping,
         )
+
+    def _seen(self, name: str) -> ContainerView:
+        view = self._hand(name).look()
+        resources = self._limits.of(name, view.run)
+        return msgspec.structs.replace(view, resources=resources) if resources is not None else view
 
     def _follow(self, sight: PodSight, plan: Plan) -> None:
         for container in self._everything():
@@ -302,7 +319,7 @@ class PodWorker:
             )
 
             def make_with_limits(run: Path) -> Launch:
-                return self.runtime.launch(wanted, run, self._limit(container, restart.number))
+                return self.runtime.launch(wanted, run, self._limits.give(container, restart.number))
 
             image_id = await asyncio.to_thread(self.runtime.image_id, container.image)
             # Once for nothing: a run that cannot be made must not count as one.
@@ -323,23 +340,16 @@ class PodWorker:
         self._failures.pop(container.name, None)
         return math.inf
 
-    def _limit(self, container: AnyContainer, number: int) -> list[str]:
-        """Control groups for a run. Blocking."""
-        cgroups, limits = self._tools.cgroups, container.resources.limits
-        prefix = f"{self.uid}-{container.name}-"
-        cgroups.remove(prefix)
-        made = cgroups.make(f"{prefix}{number}", limits)
-        unmet = [name for name in ("cpu", "memory") if name in limits]
-        if cgroups.missing and unmet and not self._told_limits:
-            self._told_limits = True
-            note = f"limits of {' and '.join(unmet)} are not enforced: {cgroups.missing}"
-            self._loop.call_soon_threadsafe(self._tell, "Warning", "LimitsNotEnforced", note)
-        return made
+    def _restart_resized(self, container: AnyContainer, run: Run) -> None:
+        grace = float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE))
+        message = f"Container {container.name} resize requires restart"
+        stop = self._hand(container.name).stop(self.pod, container, run, grace, message)
+        self._tools.spawn(stop, f"resize {container.name}")
 
     def _fail(self, hand: ContainerHand, reason: str, message: str) -> float:
         count = self._failures[hand.name] = self._failures.get(hand.name, 0) + 1
         delay = _retry_after(count)
-        hand.trouble = Trouble(reason, message, time.time() + delay)
+        hand.trouble = Trouble(reason, message, time.monotonic() + delay)
         return delay
 
     async def _environment(self, container: AnyContainer) -> dict[str, str]:
@@ -350,7 +360,7 @@ class PodWorker:
         return container_environment(
             pod,
             container,
-            await self._references(container),
+            await read_references(self._tools.client, pod.metadata.namespace, container),
             service_environment(services, addresses) | await asyncio.to_thread(self._gpus, container),
             self._tools.allocatable(),
             await asyncio.to_thread(self._file_keys, container),
@@ -380,37 +390,6 @@ class PodWorker:
                 made[reference.volume_name, reference.path, reference.key] = found.get(reference.key)
         return made
 
-    async def _references(self, container: AnyContainer) -> References:
-        """The objects that a container's variables name."""
-        config_maps: set[str] = set()
-        secrets: set[str] = set()
-        for source in container.env_from:
-            if source.config_map_ref:
-                config_maps.add(source.config_map_ref.name)
-            if source.secret_ref:
-                secrets.add(source.secret_ref.name)
-        for variable in container.env:
-            origin = variable.value_from
-            if origin and origin.config_map_key_ref:
-                config_maps.add(origin.config_map_key_ref.name)
-            if origin and origin.secret_key_ref:
-                secrets.add(origin.secret_key_ref.name)
-        namespace, client = self.pod.metadata.namespace, self._tools.client
-        maps: dict[str, Mapping[str, str] | None] = {}
-        for name in config_maps:
-            try:
-                maps[name] = dict((await client.get(ConfigMap, name, namespace)).data)
-            except NotFound:
-                maps[name] = None
-        hidden: dict[str, Mapping[str, str] | None] = {}
-        for name in secrets:
-            try:
-                data = (await client.get(Secret, name, namespace)).data
-                hidden[name] = {key: value.decode(errors="surrogateescape") for key, value in data.items()}
-            except NotFound:
-                hidden[name] = None
-        return References(maps, hidden)
-
     async def _sync_finished(self, sight: PodSight) -> tuple[PodStatus, float]:
         """The pod's work is done: end what still runs beside it."""
         if sight.all_ended(self._everything()):
@@ -428,11 +407,20 @@ class PodWorker:
         else:
             self._release()
             await asyncio.to_thread(gpu.give_back, self.folder)
+            if self._is_evicted:  # the disk may be what there was too little of; logs stay
+                await asyncio.to_thread(remove_tree, self.folder.path / "volumes")
+                await self._volumes.remove()
         return self._status(sight), math.inf
+
+    @property
+    def _is_evicted(self) -> bool:
+        return self._ending is not None and self._ending.reason == "Evicted"
 
     def _grace(self, now: float) -> float:
         usual = float(value_or(self.pod.spec.termination_grace_period_seconds, _DEFAULT_GRACE))
         metadata = self.pod.metadata
+        if self._is_evicted:
+            usual = _EVICTION_GRACE
         if not metadata.is_deleting:
             return usual
         grace = float(value_or(metadata.deletion_grace_period_seconds, usual))

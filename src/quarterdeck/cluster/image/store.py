@@ -94,6 +94,13 @@ class ImageStore:
         """The folder with an image's files."""
         return self.path / "root" / _hex(image)
 
+    @contextmanager
+    def held(self, image: StoredImage) -> Iterator[None]:
+        """Keep an image's files from being removed."""
+        with (self.path / "root" / f"{_hex(image)}.lock").open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+            yield
+
     def import_file(self, path: Path, platform: Platform, names: Sequence[str] = ()) -> list[StoredImage]:
         """Take in the images of a file; ``names`` take the place of its own, if it holds one image.
 

@@ -112,6 +112,11 @@ class EventBroadcaster:
         """The recorder of a controller; with ``reasons`` every other reason is a mistake."""
         return EventRecorder(self, controller, reasons)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether less than half of the queue is taken."""
+        return len(self._queue) * 2 < self._size
+
     def now(self) -> float:
         """The date in seconds since 1970."""
         return self._clock.time()

@@ -37,6 +37,11 @@ class EventRecorder:
             frozenset(str(member.value) for member in reasons) if reasons is not None else None
         )
 
+    @property
+    def has_room(self) -> bool:
+        """Whether there is room to spare; the last half is for those who cannot wait."""
+        return self._broadcaster.has_room
+
     def event(
         self,
         regarding: Writable,

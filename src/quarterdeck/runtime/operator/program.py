@@ -269,6 +269,10 @@ class Program:
         checks = self.manager.checks
         if reason := checks.unsynced() or checks.blocked():
             return reason
+        # Filled caches are not all: IPAM also lists a million Subnets from the server before it allocates.
+        each = [controller.statistics() for controller in self.manager.controllers]
+        if self.manager.is_leading and (late := [one.name for one in each if not one.is_synced]):
+            return f"controllers that have not seen everything yet: {', '.join(late)}"
         if isinstance(self._certificates, SelfSigned) and not self.webhooks.is_empty:
             return "" if self._certificates.is_published else "the webhooks are not registered"
         return ""

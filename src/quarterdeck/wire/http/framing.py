@@ -12,7 +12,14 @@ __all__ = ["Stamp", "frame", "has_body", "render_head", "render_refusal", "unfra
 Stamp: TypeAlias = Callable[[Response], bytes]
 """Header lines that a server puts into every answer, each with its line end."""
 
-_REASONS: Final = {status.value: status.phrase for status in HTTPStatus} | {413: "Request Entity Too Large"}
+# What Go calls these; what Python does depends on its version.
+_REASONS: Final = {status.value: status.phrase for status in HTTPStatus} | {
+    413: "Request Entity Too Large",
+    414: "Request URI Too Long",
+    416: "Requested Range Not Satisfiable",
+    418: "I'm a teapot",
+    422: "Unprocessable Entity",
+}
 _STATUS_LINES: Final = {code: f"HTTP/1.1 {code} {reason}\r\n".encode() for code, reason in _REASONS.items()}
 _BODILESS: Final = frozenset({101, 204, 304})
 

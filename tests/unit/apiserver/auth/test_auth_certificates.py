@@ -25,6 +25,7 @@ from quarterdeck.apiserver.auth.certificates import (
 )
 from quarterdeck.apiserver.auth.kubeconfig import build_kubeconfig, write_kubeconfig
 from quarterdeck.apiserver.auth.user import UserInfo
+from quarterdeck.apiserver.state.bootstrap import kubernetes_service
 
 NOW = datetime.datetime.now(datetime.UTC).replace(microsecond=0)
 YEAR = datetime.timedelta(days=365)
@@ -169,11 +170,18 @@ def test_a_renewed_authority_keeps_what_it_issued(tmp_path: Path) -> None:
 
 def test_a_new_server_name_needs_a_new_certificate(tmp_path: Path) -> None:
     first = open_credentials(tmp_path, now=NOW)
-    more = open_credentials(tmp_path, now=NOW, names=[*certificates.SERVER_NAMES, "box.example", "10.0.0.1"])
+    more = open_credentials(tmp_path, now=NOW, names=[*certificates.SERVER_NAMES, "box.example", "10.9.0.1"])
     assert more.server.certificate != first.server.certificate
     names = more.server.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert "box.example" in names.get_values_for_type(x509.DNSName)
     assert open_credentials(tmp_path, now=NOW).server.certificate == more.server.certificate
+
+
+def test_the_server_is_trusted_at_the_address_of_its_own_service() -> None:
+    server = open_credentials(None, now=NOW).server.certificate
+    names = server.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    [address] = kubernetes_service(6443)["spec"]["clusterIPs"]
+    assert address in {str(each) for each in names.get_values_for_type(x509.IPAddress)}
 
 
 def test_certificates_of_a_replaced_authority_are_replaced(tmp_path: Path) -> None:

@@ -271,6 +271,7 @@ def test_a_failing_disk_stops_writes_and_keeps_reads(monkeypatch: pytest.MonkeyP
         assert bucket.get("a", "x") is not None
         with pytest.raises(Exception, match="storage failed"):
             await store.put(bucket, "a", "z", value("z"), expected=0)
+        await store.close()
 
     run(scenario())
 

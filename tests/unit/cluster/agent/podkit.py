@@ -48,10 +48,9 @@ def ended(
 
 
 def sight(now: float = NOW, **runs: Run | ContainerView | None) -> PodSight:
-    views = {
-        name: each
-        if isinstance(each, ContainerView)
-        else ContainerView(run=each, is_ready=True, has_started=True)
-        for name, each in runs.items()
-    }
-    return PodSight(containers=views, now=now, has_network=True)
+    def view(run: Run | None) -> ContainerView:
+        rested = now - run.finished if run is not None and run.is_ended else 0.0
+        return ContainerView(run=run, is_ready=True, has_started=True, rested=rested)
+
+    views = {name: each if isinstance(each, ContainerView) else view(each) for name, each in runs.items()}
+    return PodSight(containers=views, now=now, steady=now, has_network=True)

@@ -226,7 +226,7 @@ def test_usage_is_that_of_everything_below_a_process() -> None:
         3: Process(2, 2.0, 200),
         4: Process(9, 5.0, 500),
     }
-    assert total_below(processes, 1) == Sample(3.0, 300)
+    assert total_below(processes, 1) == Sample(3.0, 300, processes=2)
     container = ("n", "p", "c")
     before, after = {container: Sample(1.0, 50)}, {container: Sample(3.0, 300)}
     assert rates(before, after, 10.0) == {container: (200, 300)}

@@ -6,6 +6,7 @@ A file says which process it is; it counts as ours only if its start time fits.
 from __future__ import annotations
 
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -23,6 +24,7 @@ __all__ = ["Holder", "end_holder", "find_holder", "in_namespace", "start_holder"
 
 T = TypeVar("T")
 _FOR_EVER: Final = ("sleep", "2147483647")
+_END_SECONDS: Final = 5.0
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +80,12 @@ def end_holder(file: Path) -> None:
     holder = find_holder(file)
     if holder is not None:
         with suppress(ProcessLookupError):
-            os.kill(holder.pid, signal.SIGKILL)
+            descriptor = os.pidfd_open(holder.pid)
+            try:
+                signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+                select.select([descriptor], [], [], _END_SECONDS)
+            finally:
+                os.close(descriptor)
         with suppress(ChildProcessError):  # it may be an earlier agent's
             os.waitpid(holder.pid, 0)
     file.unlink(missing_ok=True)

@@ -35,14 +35,15 @@ _LINK_LIMIT: Final = 40
 _log: Final = get_logger(__name__)
 
 
-def find_program() -> str:
-    """Where the OCI runtime of this machine is; empty if there is none. Blocking."""
-    return next(filter(None, (shutil.which(name) for name in _PROGRAMS)), "")
+def find_program(wanted: str = "") -> str:
+    """Where the OCI runtime is, the ``wanted`` one if that is said; empty if it is not there. Blocking."""
+    names = (wanted,) if wanted else _PROGRAMS
+    return next(filter(None, (shutil.which(name) for name in names)), "")
 
 
-def start_fabric(directory: Path) -> Fabric | None:
+def start_fabric(directory: Path, wanted: str = "") -> Fabric | None:
     """The network for the pods of a node; None where this runtime cannot be. Blocking."""
-    if missing_parts():
+    if missing_parts(wanted):
         return None
     fabric = Fabric(directory)
     try:
@@ -53,12 +54,12 @@ def start_fabric(directory: Path) -> Fabric | None:
     return fabric
 
 
-def missing_parts() -> str:
+def missing_parts(wanted: str = "") -> str:
     """Why containers cannot be run this way here; empty where they can. Blocking."""
     if os.geteuid() != 0:
         return "the runtime oci needs root: networks and mounts are root's to make"
-    if not find_program():
-        return f"neither {' nor '.join(_PROGRAMS)} is on the PATH"
+    if not find_program(wanted):
+        return f"{wanted} is not there" if wanted else f"neither {' nor '.join(_PROGRAMS)} is on the PATH"
     return ""
 
 

@@ -39,6 +39,7 @@ from quarterdeck.cluster.agent.shim.order import (
     write_record,
 )
 from quarterdeck.cluster.agent.shim.output import LogWriter
+from quarterdeck.cluster.agent.shim.root import remove_root
 
 __all__ = ["run"]
 
@@ -428,6 +429,8 @@ class _Shim:
         )
         if self._launch.bundle is not None:
             remove_bundle(self._folder, self._launch)
+        elif "mount" in self._launch.namespaces:  # in the container's own; here nothing is mounted
+            remove_root(self._folder)
         write_record(self._folder, EXIT, record)
         with suppress(OSError):
             os.unlink(attach.SOCKET)

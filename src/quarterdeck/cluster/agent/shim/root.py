@@ -9,6 +9,7 @@ container's in which everything of the original is mounted again.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,19 +18,21 @@ from typing import Final
 from quarterdeck.cluster.agent.shim.linux import MS_BIND, MS_PRIVATE, MS_REC, make_read_only, mount, pivot_to
 from quarterdeck.cluster.agent.shim.order import Bind, Launch
 
-__all__ = ["enter_root"]
+__all__ = ["enter_root", "remove_root"]
 
 _OWN: Final = ("tmp",)
 """Top-level folders that each container has for itself."""
 _LIVE: Final = ("dev", "proc")
 """Those that are not made read-only: what can be written there is not the disk."""
 _LINK_LIMIT: Final = 40
+_ROOT: Final = "root"
+_OPENED: Final = "opened"
 
 
 def enter_root(folder: Path, launch: Launch) -> None:
     """Make the container's root in ``folder`` the root of this mount namespace."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
-    root = _Root(folder / "root", folder / "opened")
+    root = _Root(folder / _ROOT, folder / _OPENED)
     root.take_over(launch.root, is_writable=launch.is_writable)
     if "pid" in launch.namespaces:
         root.own_processes()
@@ -44,6 +47,12 @@ def enter_root(folder: Path, launch: Launch) -> None:
     if launch.is_root_read_only:
         make_read_only(str(root.path), recursive=False)
     pivot_to(str(root.path))
+
+
+def remove_root(folder: Path) -> None:
+    """Take away what a container wrote to ``/`` and ``/tmp``: it has ended, and its mounts with it."""
+    for name in (_ROOT, _OPENED):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 class _Root:

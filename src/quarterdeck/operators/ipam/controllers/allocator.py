@@ -40,6 +40,7 @@ from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.reconcile.context import Context, DeleteContext
 
 from .adoption import adopt, drop_extras, give_up
+from .announcement import Announcements
 from .claimstatus import ClaimStatusWriter
 from .creation import SubnetMaker, Taken, Unsettled
 from .loading import TermSource
@@ -63,7 +64,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         self, shared: SharedState, recorder: Recorder, strict: StrictReservations | None = None
     ) -> None:
         self._shared: Final = shared
-        self._recorder: Final = recorder
+        self.announcements: Final = Announcements(recorder, shared.rush)
         self._strict: Final = strict
         self._maker: Final = SubnetMaker(shared.metrics)
         self._writer: Final = ClaimStatusWriter()
@@ -106,7 +107,9 @@ class CidrAllocator(Reconciler[SubnetClaim]):
             return Requeue(after=UNSETTLED, reason="unsettled")
         self._shared.leave(ctx.key)
         if await self._writer.write(ctx, outcome):
-            self._tell(ctx, "Normal", "SubnetAllocated", f"Successfully allocated Subnet {outcome.cidr}")
+            self.announcements.tell(
+                claim, "Normal", "SubnetAllocated", f"Successfully allocated Subnet {outcome.cidr}"
+            )
         if self._strict is not None and await self._strict.tidy(ctx.client, ctx.key):
             return Requeue(after=UNSETTLED, reason="reservation")
         return None
@@ -126,14 +129,11 @@ class CidrAllocator(Reconciler[SubnetClaim]):
         is_news = await self._writer.write(ctx, outcome)
         event = refusal.event(pool.name)
         if is_news and event is not None:
-            self._tell(ctx, "Warning", *event)
+            self.announcements.tell(ctx.obj, "Warning", *event)
 
     def _wanted_size(self, spec: SubnetClaimSpec, pool: Key) -> int:
         state = self._shared.table.state(pool)
         return spec.block_size or (state.facts.usual_size if state is not None and state.facts else 24)
-
-    def _tell(self, ctx: Context[SubnetClaim], kind: Any, reason: str, note: str) -> None:
-        self._recorder.event(ctx.obj, kind, reason, "Allocate", note)
 
     async def _decide(self, ctx: Context[SubnetClaim], spec: SubnetClaimSpec, pool: Key) -> Outcome:
         cidr = ctx.obj.status.allocated_cidr
@@ -229,7 +229,7 @@ class CidrAllocator(Reconciler[SubnetClaim]):
                 continue
             if request.network not in (None, member.network) or request.size != member.network.prefix:
                 text = f"ClusterID {spec.cluster_id} already has {member.network} of this pool"
-                self._tell(ctx, "Warning", "ExistingAllocation", text)
+                self.announcements.tell(ctx.obj, "Warning", "ExistingAllocation", text)
             await adopt(ctx, self._shared, member)
             return Outcome(names.BOUND, str(member.network))
         return None
@@ -344,6 +344,7 @@ def claim_controller(
         .watches(SubnetClaim, to=PhaseCounter(shared))
         .source(TermSource(shared, client))
         .source(shared.claims)
+        .source(reconciler.announcements)
         .indexes(SubnetClaim, POOL_REF)
         .indexes(Subnet, OWNER)
         .rbac(Rule(groups=(names.GROUP,), resources=("subnets",), verbs=verbs))

@@ -14,10 +14,14 @@ from collections.abc import Iterable
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
+
 from quarterdeck.api import UNSET, Key, Time, to_dict
+from quarterdeck.api.codec import decode
 from quarterdeck.client import Backoff, Client, MergePatch, merge_patch
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError
 from quarterdeck.operators.ipam import names
+from quarterdeck.operators.ipam.logic.facts import version_number
 from quarterdeck.operators.ipam.metrics import IpamMetrics
 from quarterdeck.operators.ipam.types import Subnet, SubnetStatus
 from quarterdeck.runtime.controller.builder import Builder
@@ -112,15 +116,30 @@ def _with_phase(status: SubnetStatus, phase: str, now: Time) -> SubnetStatus:
     return status.evolve(phase=phase, allocated_at=now if first else status.allocated_at or UNSET)
 
 
+class _SettledStatus(msgspec.Struct, frozen=True, rename="camel"):
+    phase: str = ""
+    allocated_at: str = ""
+
+
+class _Settled(msgspec.Struct):
+    """What tells whether a Subnet has its status: a fifth of the work of reading all of it."""
+
+    status: _SettledStatus = _SettledStatus()
+
+
 def unsettled(shared: SharedState) -> Predicate:
     """Of the Subnets that a start finds, maybe a million, those whose status is not what it should be."""
 
     def is_unsettled(event: ObjectEvent[Any]) -> bool:
         if not event.is_initial:
             return True
-        status: SubnetStatus = event.object.status
+        entry = event.entry
+        member = shared.table.member(entry.uid)
+        if member is None or member.version != version_number(entry.resource_version):
+            member = shared.take_event(event)  # the PoolStatus controller has not, or has no longer, this one
+        status = decode(entry.raw, _Settled).status
         is_whole = status.phase != names.ALLOCATED or bool(status.allocated_at)
-        return not is_whole or status.phase != shared.table.phase(shared.take_event(event))
+        return not is_whole or status.phase != shared.table.phase(member)
 
     return Predicate("unsettled", create=is_unsettled)
 

@@ -1,0 +1,55 @@
+"""A node that is short of something: which it says, whom it takes, and who has to go.
+
+What must be left of the memory is set to all of it, so that there is always too little.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .nodekit import KUBECTL, Space, local_cluster
+from .test_pod_life import condition
+
+SHORT = {"node": {"eviction": {"memory.available": "100%"}, "pressure_seconds": 5}}
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="there is no kubectl on PATH")
+
+
+def asking(memory: str) -> dict[str, Any]:
+    return {"resources": {"requests": {"memory": memory}}}
+
+
+def test_a_node_that_is_short_of_memory_ends_who_has_too_much(tmp_path: Path) -> None:
+    with local_cluster(tmp_path, config=SHORT) as cluster, cluster.space("short") as space:
+        node = json.loads(cluster.kubectl("get", "node", "box", "-o", "json"))
+        assert condition(node, "MemoryPressure") == "True"
+        assert condition(node, "DiskPressure") == "False"
+        greedy = "import time; x = bytearray(64 << 20); time.sleep(1000)"
+        command = {"command": ["python3", "-c", greedy]}
+        space.pod("greedy", container={**asking("1Mi"), **command}, nodeName="box")
+        space.pod("modest", "sleep 1000", container=asking("64Mi"), nodeName="box")
+        space.pod("more", "sleep 1000", nodeName="box")
+        refused = space.phase("more", "Failed")["status"]
+        assert refused["reason"] == "Evicted"
+        assert refused["message"].strip() == "Pod was rejected: The node had condition: [MemoryPressure]."
+        told_first = _evicted_first(space)
+        assert told_first["metadata"]["name"] == "greedy"
+        assert told_first["status"]["reason"] == "Evicted"
+        assert "Container main was using" in told_first["status"]["message"]
+        assert condition(told_first, "DisruptionTarget") == "True"
+
+
+def _evicted_first(space: Space) -> dict[str, Any]:
+    """The pod that was the first to go; the other may follow, as there is never enough."""
+    space.until("greedy", lambda pod: pod["status"]["phase"] == "Failed")
+    pods = json.loads(space.kubectl("get", "pods", "-o", "json"))["items"]
+    ended = [each for each in pods if condition(each, "DisruptionTarget") == "True"]
+
+    def when(pod: dict[str, Any]) -> str:
+        conditions = pod["status"]["conditions"]
+        return str(next(c["lastTransitionTime"] for c in conditions if c["type"] == "DisruptionTarget"))
+
+    return min(ended, key=when)
