@@ -37,9 +37,16 @@ demo: $(RUNS) ## run the main job on the embedded server (ARGS=--once ends by it
 up: $(RUNS) ## embedded server, controllers and operators, by one command
 	@$(COMPILED) $(BIN)/quarterdeck up $(ARGS)
 
+# once in a new clone: each of the workers would compile everything at the same time
+$(VENV)/compiled/.collected: $(STAMP)
+	@echo "compiling"
+	@$(COMPILED) sh -c '$(BIN)/python -m pytest --collect-only tests/unit >/dev/null & \
+		$(BIN)/python -m pytest --collect-only --ignore tests/unit tests >/dev/null; wait'
+	@touch $@
+
 # files in the order of their folders: those with few, long tests come first and do not wait for each other;
 # many of them wait for processes, so that two cores serve four workers
-test: $(STAMP) ## all tests
+test: $(VENV)/compiled/.collected ## all tests
 	@$(COMPILED) $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 properties: $(STAMP) ## the scheduler's properties over ten thousand random clusters

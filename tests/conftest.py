@@ -28,6 +28,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    gc.set_threshold(50_000, 20, 100)  # as in the programs that are tested: quarterdeck.cli.collector
 
 
 @pytest.fixture(scope="session")

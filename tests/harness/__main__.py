@@ -2,6 +2,9 @@
 
 import sys
 
+from quarterdeck.cli.collector import relax_collector
+
 from .command import main
 
+relax_collector()
 sys.exit(main())

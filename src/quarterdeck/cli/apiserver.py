@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from .announcement import announced
 from .argument import USUAL_PORT, port_number
-from .collector import relax_collector
 from .error import CommandError
 
 if TYPE_CHECKING:
@@ -89,7 +88,6 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver.document import nesting
 
     nesting.make_room()
-    relax_collector()
     return uvloop.run(serve(arguments))
 
 

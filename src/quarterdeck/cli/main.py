@@ -38,6 +38,7 @@ from . import (
     up,
 )
 from .argument import LineParser
+from .collector import relax_collector
 from .localnode import command as node
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
@@ -66,6 +67,8 @@ _OWN: Final = (
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; returns the exit code."""
+    if argv is None:  # it is the program, not a part of one
+        relax_collector()
     words = sys.argv[1:] if argv is None else argv
     arguments = _parser(words).parse_args(words)
     try:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .argument import add_log_level, port_number
-from .collector import relax_collector
 from .error import CommandError
 from .manifests import NAME, service_name
 from .operators import add_operator_arguments, chosen_operators, operator_settings
@@ -70,7 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     from quarterdeck.runtime.log import configure
 
     configure(level=arguments.log_level)
-    relax_collector()
     return uvloop.run(_run(arguments))
 
 

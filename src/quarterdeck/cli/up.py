@@ -12,7 +12,6 @@ from .announcement import announced
 from .apiserver import add_server_arguments, server_options, stop_signal
 from .argument import add_log_level
 from .cluster import running_cluster
-from .collector import relax_collector
 from .dashboarddoor import dashboard_door
 from .detached import start_detached
 from .instance import USUAL_NAME, free_name
@@ -76,7 +75,6 @@ def run(arguments: argparse.Namespace) -> int:
         )
     configure(level=arguments.log_level)
     nesting.make_room()
-    relax_collector()
     return uvloop.run(_up(arguments))
 
 

@@ -260,3 +260,16 @@ async def test_a_cluster_is_read_and_kinds_that_it_lacks_are_passed_over() -> No
 def test_an_unknown_name_is_refused_with_those_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "nonsense"]) == 1
     assert "nothing is called nonsense; there are cluster, grove, ipam" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_invariant_looks_at_the_kinds_that_it_names(name: str) -> None:
+    looked: set[type[Resource]] = set()
+
+    class Watched(Objects):
+        def of(self, kind: type[R]) -> list[R]:
+            looked.add(kind)
+            return super().of(kind)
+
+    assert ALL[name].broken(Watched({})) == []
+    assert looked == set(ALL[name].kinds)

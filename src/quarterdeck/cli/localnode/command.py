@@ -38,7 +38,6 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from quarterdeck.cli.collector import relax_collector
     from quarterdeck.cli.instance import find
     from quarterdeck.cli.operators import node_config
     from quarterdeck.runtime.log import configure
@@ -50,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
             f"{instance.name} keeps its keys to itself: start it with --data-dir, or with --local-node"
         )
     configure(level=arguments.log_level)
-    relax_collector()
     # One node a folder; the second node of a machine has a folder by its name.
     with held_directory(Path(instance.data_dir) / "nodes" / wanted.name) as directory:
         return uvloop.run(_run(arguments, instance, wanted, directory))

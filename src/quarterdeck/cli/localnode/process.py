@@ -24,13 +24,15 @@ _LIMIT = 16 * 1024 * 1024
 def main() -> int:
     import uvloop
 
+    from quarterdeck.cli.collector import relax_collector
+
+    relax_collector()
     # Ctrl-C reaches the whole process group; the server decides when the node stops.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     return uvloop.run(_run())
 
 
 async def _run() -> int:
-    from quarterdeck.cli.collector import relax_collector
     from quarterdeck.runtime.log import configure
 
     loop = asyncio.get_running_loop()
@@ -41,7 +43,6 @@ async def _run() -> int:
         return 3
     assignment = msgspec.json.decode(line, type=NodeAssignment)
     configure(level=assignment.log_level)
-    relax_collector()
     stopping = asyncio.Event()
     was_told = False
 

@@ -316,3 +316,15 @@ def test_an_audit_finds_what_the_ledger_has_wrong() -> None:
         each.uid: each.listed for each in differences(book_of(table), listed, version=9)
     }
     assert found == {"a": listed[0], "b": listed[1], "ghost": None}
+
+
+def test_a_subnet_has_the_phase_that_its_pool_gives_it() -> None:
+    table = PoolTable()
+    inside, outside = member("in", RANGE), member("out", parse("10.9.0.0/28"))
+    assert table.phase(None) == "Failed"
+    table.put_subnet(inside.uid, inside)
+    assert table.phase(inside) == "Failed", "there is no such pool"
+    table.put_pool(POOL, facts())
+    table.put_subnet(outside.uid, outside)
+    assert table.phase(inside) == "Allocated"
+    assert table.phase(outside) == "Failed"

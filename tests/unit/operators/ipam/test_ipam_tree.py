@@ -43,6 +43,13 @@ def test_a_map_shows_shares_and_child_pools() -> None:
     assert lines[1] == "|  ##-+..oo  8 × /27"
 
 
+def test_a_map_has_no_more_signs_than_there_are_addresses_and_as_many_as_fit() -> None:
+    small = view("p", "10.0.0.0/30", "10.0.0.0/32", "10.0.0.3/32")
+    assert list(draw([small], width=8, symbols=ASCII))[1] == "   #..#  4 × /32"
+    large = view("p", "10.0.0.0/24", "10.0.0.0/25")
+    assert list(draw([large], width=20, symbols=ASCII))[1] == "   ########........  16 × /28"
+
+
 def test_partly_used_is_never_drawn_as_free_or_full() -> None:
     nearly = view("p", "10.0.0.0/24", *(f"10.0.0.{n}/32" for n in range(255)))
     assert next(iter(list(draw([nearly], width=1, symbols=ASCII))[1:])).strip().startswith("x")
