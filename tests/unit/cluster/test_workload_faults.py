@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -17,9 +18,10 @@ from quarterdeck.cluster.workload import Workloads
 from quarterdeck.operators.jobset.controllers import jobset_controller
 from quarterdeck.operators.jobset.logic.defaults import with_defaults
 from quarterdeck.operators.jobset.types import JobSet
-from quarterdeck.testing import FaultPlan, TestCluster, eventually
+from quarterdeck.testing import DelayEvents, FaultPlan, TestCluster, eventually
 
-from .workloadkit import NAMESPACE, job, pods_of, read_job
+from .clusterkit import gone
+from .workloadkit import NAMESPACE, behaving, job, pod, pods_of, read_job
 
 pytestmark = pytest.mark.cluster(crds=[JobSet])
 
@@ -109,3 +111,26 @@ async def test_a_jobset_restarts_and_completes_in_spite_of_faults(cluster: TestC
     assert done is not None
     assert (done.status.terminal_state, done.status.restarts) == ("Completed", 1)
     assert len((await client.list(Job, namespace=NAMESPACE)).items) == 3
+
+
+async def in_phase(client: Client, phase: str) -> Pod | None:
+    found = await client.get(Pod, "p", NAMESPACE)
+    return found if found.status.phase == phase else None
+
+
+async def test_a_pod_that_is_deleted_as_it_ends_goes(cluster: TestCluster) -> None:
+    client = cluster.client
+    late = DelayEvents((2.0, 2.0), resources=frozenset({"pods"}))
+    manager = cluster.manager(plan=FaultPlan(1, late))
+    add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=1)))
+    await cluster.start(manager)
+    await asyncio.sleep(5)
+    await client.create(pod("p", restartPolicy="Never", annotations=behaving(run_seconds=5)))
+    await eventually(lambda: in_phase(client, "Running"))
+    # The kubelet hears of it only after it has written that the pod has ended.
+    await asyncio.sleep(4.5)
+    await client.delete(Pod, "p", NAMESPACE)
+    ended = await eventually(lambda: in_phase(client, "Succeeded"))
+    assert ended is not None
+    assert ended.metadata.is_deleting
+    await gone(client, Pod, "p", NAMESPACE)

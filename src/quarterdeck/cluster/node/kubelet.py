@@ -176,7 +176,9 @@ class Kubelet(Reconciler[Pod]):
             after = following.after if following.status is None else 0.0
             if after == 0:
                 self._look_again(ctx.key)
-        memory.settled = ctx.obj.metadata.resource_version if after == math.inf else ""
+        # A deletion that came while the status was written is part of the answer, and still to be seen to.
+        is_settled = after == math.inf and not ctx.obj.metadata.is_deleting
+        memory.settled = ctx.obj.metadata.resource_version if is_settled else ""
         return Requeue(after=after) if 0 < after < math.inf else None
 
     def _look_again(self, key: Key) -> None:
@@ -231,7 +233,7 @@ class Kubelet(Reconciler[Pod]):
             memory.is_writing = False
             written = ctx.obj.metadata
             was_deleted = written.is_deleting and not pod.metadata.is_deleting
-            if memory.unheard and (was_deleted or memory.unheard != written.resource_version):
+            if was_deleted or memory.unheard not in ("", written.resource_version):
                 self._look_again(ctx.key)
         if status.phase in _ENDED:
             self._room.release(ctx.key)
