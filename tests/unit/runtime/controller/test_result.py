@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from quarterdeck.api import Key, ObjectMeta
+from quarterdeck.api import Condition, Key, ObjectMeta
 from quarterdeck.runtime.controller.result import until_condition, until_gone
-from tests.unit.runtime.runtimewidget import Widget
+from tests.unit.runtime.runtimewidget import Widget, WidgetStatus
 
 
 def widget(uid: str) -> Widget:
@@ -21,3 +21,16 @@ def test_an_object_is_gone_when_it_is_absent_or_another_one_has_its_name() -> No
 
 def test_a_condition_of_an_object_that_is_absent_is_not_there_yet() -> None:
     assert until_condition(Widget, "a", "ns", "Ready").test(None) is False
+
+
+def test_a_condition_is_met_by_its_own_type_and_status() -> None:
+    wanted = until_condition(Widget, "a", "ns", "Ready", "False")
+
+    def seen(type: str, status: str) -> Widget:
+        condition = Condition(type=type, status=status, reason="R", message="")
+        return Widget(status=WidgetStatus(conditions=(condition,)))
+
+    assert wanted.test(seen("Ready", "False")) is True
+    assert wanted.test(seen("Ready", "True")) is False
+    assert wanted.test(seen("Synced", "False")) is False
+    assert wanted.test(Widget()) is False

@@ -411,6 +411,9 @@ def test_fast_slow_counts_attempts_and_max_takes_the_longer() -> None:
     assert both.when("a") == 1
     jittered: JitteredLimiter[str] = JitteredLimiter(FastSlowLimiter(1, 1, 1), 1.0, rng=random.Random(1))
     assert 1 <= jittered.when("a") <= 2
+    share = random.Random(1).random()
+    exact: JitteredLimiter[str] = JitteredLimiter(FastSlowLimiter(4, 4, 1), 0.5, rng=random.Random(1))
+    assert exact.when("a") == pytest.approx(4 * (1 + share / 2))
 
 
 ACTIONS = st.lists(
