@@ -242,7 +242,7 @@ async def _rate(client: Client, count: int, make: Any, prefix: str) -> float:
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks trainer", description=__doc__)
     parser.add_argument("--only", choices=("render", "jobs", "operator"))
-    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--jobs", type=int, default=600)
     parser.add_argument("--peer", default="", metavar="COMMAND")
     options, _ = parser.parse_known_args(arguments)
     good = True
