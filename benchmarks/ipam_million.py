@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sqlite3
 import subprocess
 import sys
@@ -41,6 +40,8 @@ from quarterdeck.operators.ipam.types import (
     SubnetPoolSpec,
     SubnetSpec,
 )
+
+from . import wire
 
 READY_AIM, BOUND_AIM = 90.0, 1.0
 START_LIMIT = 1800.0
@@ -73,10 +74,7 @@ class Cluster:
 
 
 def _cost(pid: int) -> str:
-    words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    ticks = int(words[11]) + int(words[12])
-    pages = int(words[21])
-    return f"{ticks / os.sysconf('SC_CLK_TCK'):.1f} s CPU {pages * os.sysconf('SC_PAGE_SIZE') / 1e6:,.0f} MB"
+    return f"{wire.cpu_seconds([pid]):.1f} s CPU {wire.resident_bytes([pid]) / 1e6:,.0f} MB"
 
 
 @contextmanager

@@ -23,8 +23,6 @@ from . import wire
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from kube.server import RealServer
 
-_TICK = os.sysconf("SC_CLK_TCK")
-_PAGE = os.sysconf("SC_PAGE_SIZE")
 _UNLIMITED = ("--kube-api-qps=5000", "--kube-api-burst=5000")
 """By default its own programs hold themselves back to some twenty requests a second."""
 _READY_SECONDS = 120
@@ -40,16 +38,11 @@ class Cluster(NamedTuple):
 
     def cpu(self) -> float:
         """CPU seconds of its processes so far."""
-        return sum(_cpu(pid) for pid in self.pids)
+        return wire.cpu_seconds(list(self.pids))
 
     def resident(self) -> int:
         """Bytes of memory that its processes have."""
-        return sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE for pid in self.pids)
-
-
-def _cpu(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+        return wire.resident_bytes(list(self.pids))
 
 
 def find_kwok() -> str | None:

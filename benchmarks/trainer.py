@@ -47,6 +47,8 @@ from quarterdeck.operators.trainer.types import (
 )
 from quarterdeck.runtime.operator.install import install_definitions
 
+from . import wire
+
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tools"))
 from kube.server import RealServer, is_built
 
@@ -185,10 +187,10 @@ def _alone(count: int, peer: str) -> float:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
             asyncio.run(_work(server.kubeconfig, "warm", 5))
-            before = _cpu_of(process.pid)
+            before = wire.cpu_seconds([process.pid])
             asyncio.run(_work(server.kubeconfig, "job", count))
             time.sleep(2.0)  # what is still to be done about them
-            return (_cpu_of(process.pid) - before) / count
+            return (wire.cpu_seconds([process.pid]) - before) / count
         finally:
             process.terminate()
             process.wait()
@@ -213,12 +215,6 @@ async def _work(kubeconfig: Path, prefix: str, count: int) -> None:
             await _rate(client, count, _stored, prefix)
     finally:
         await client.aclose()
-
-
-def _cpu_of(pid: int) -> float:
-    """Seconds of CPU that a process has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _free_port() -> int:
