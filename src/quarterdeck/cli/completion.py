@@ -16,7 +16,9 @@ SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("completion", help="completion for your shell", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "completion", help="print a completion script for your shell", description=DESCRIPTION
+    )
     parser.add_argument("shell", choices=SHELLS)
     parser.set_defaults(run=run)
 
