@@ -29,7 +29,9 @@ moment it is ready until it ends, and any stock client works with it; `quarterde
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "apiserver", help="the embedded API server alone (what envtest is for Go)", description=DESCRIPTION
+        "apiserver",
+        help="run the embedded API server alone (what envtest is for Go)",
+        description=DESCRIPTION,
     )
     add_server_arguments(parser)
     parser.add_argument(
@@ -38,7 +40,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--salvage",
         action="store_true",
-        help="keep what can be read of a damaged --data-dir, say what was saved and what is lost, and end",
+        help="keep what can be read of a damaged --data-dir, say what was saved and what is lost, and exit",
     )
     parser.set_defaults(run=run)
 
@@ -62,19 +64,19 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         help="what an acknowledged write survives with --data-dir: power loss (full), a killed process "
         "(normal), nothing (memory); default: %(default)s",
     )
-    for option, effect in (("enable", "on as well"), ("disable", "off")):
+    for option in ("enable", "disable"):
         parser.add_argument(
             f"--{option}-admission-plugins",
             action="append",
             default=[],
             metavar="NAMES",
-            help=f"admission plugins to have {effect}, as kube-apiserver names them, by commas",
+            help=f"admission plugins to {option}, by kube-apiserver's names, separated by commas",
         )
     parser.add_argument(
         "--admission-control-config-file",
         type=Path,
         metavar="FILE",
-        help="an AdmissionConfiguration as kube-apiserver's; of the plugins here, PodSecurity has one",
+        help="an AdmissionConfiguration, as for kube-apiserver; only PodSecurity reads it",
     )
     parser.add_argument(
         "--allow-all", action="store_true", help="development: let every authenticated user do everything"
