@@ -257,15 +257,21 @@ async def test_adding_while_running_starts_at_once_and_while_stopping_fails(api:
     assert refused == ["can't accept new runnable as stop procedure is already engaged"]
 
 
-async def test_a_signal_ends_with_code_0_and_a_failure_with_code_1(api: WidgetCluster) -> None:
+async def test_a_signal_ends_with_code_0(api: WidgetCluster) -> None:
     manager = manager_on(api.link)
+    assert not manager.is_started
     task = asyncio.ensure_future(manager.run())
     await until(lambda: manager.is_leading)
+    assert manager.is_started
     os.kill(os.getpid(), signal.SIGTERM)
     assert await task == 0
-    failing = manager_on(api.cluster.link())
-    failing.add(Traced("bad", [], error=ConfigError("boom")))
-    assert await failing.run() == 1
+
+
+@pytest.mark.parametrize("error", [ConfigError("boom"), ValueError("boom")])
+async def test_a_failure_ends_with_code_1_whatever_failed(api: WidgetCluster, error: Exception) -> None:
+    manager = manager_on(api.link)
+    manager.add(Traced("bad", [], error=error))
+    assert await manager.run() == 1
 
 
 async def test_second_signal_ends_the_process_at_once() -> None:
