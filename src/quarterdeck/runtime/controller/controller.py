@@ -12,6 +12,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
+import msgspec
+
 from quarterdeck.api import Key, Resource
 from quarterdeck.client import AnyKind, Client, field_owner
 from quarterdeck.errors import QuarterdeckError
@@ -40,9 +42,10 @@ from quarterdeck.runtime.queue.workqueue import (
     WorkQueue,
 )
 from quarterdeck.runtime.reconcile.application import AppliedMemory
-from quarterdeck.runtime.reconcile.context import Context, ContextServices, ContextWrites, current_key
+from quarterdeck.runtime.reconcile.context import Context, ContextWrites, current_key
 from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
 from quarterdeck.runtime.reconcile.recording import recording_client
+from quarterdeck.runtime.reconcile.services import ContextServices
 
 __all__ = [
     "Controller",
@@ -334,7 +337,7 @@ class Controller(Generic[T]):
         self._renew()
         for name, tools in clusters.items():
             # The contexts of the new term record into the new tracker.
-            self._clusters[name] = tools.with_tracker(self._tracker)
+            self._clusters[name] = msgspec.structs.replace(tools, tracker=self._tracker)
 
     async def wait_synced(self) -> None:
         """Wait until all sources have enqueued the present state."""

@@ -45,13 +45,13 @@ from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.queue.workqueue import WorkQueue
 from quarterdeck.runtime.reconcile.context import (
     Context,
-    ContextServices,
     DeleteContext,
     in_context,
     working_on,
 )
 from quarterdeck.runtime.reconcile.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
 from quarterdeck.runtime.reconcile.recording import NotLeading
+from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.trace import Span, Tracer
 
 __all__ = ["ReconcileTimeout", "Worker"]
