@@ -265,6 +265,7 @@ async def test_a_signal_ends_with_code_0(api: WidgetCluster) -> None:
     assert manager.is_started
     os.kill(os.getpid(), signal.SIGTERM)
     assert await task == 0
+    assert not manager.is_leading
 
 
 @pytest.mark.parametrize("error", [ConfigError("boom"), ValueError("boom")])
