@@ -366,13 +366,19 @@ async def test_plain_dictionaries_are_converted_and_checked_too() -> None:
     assert converted["spec"] == {"cidr": "x"}
     message = await failure(review(V1, pool(OLD)), Conversion(hub, Spoke(spoke, renaming, renaming)))
     assert "the converter changed metadata.name: 'a' != 'another'" in message
-    for change, named in (
-        ({"kind": "Gang"}, "example.io/v1 Gang"),
-        ({"apiVersion": OLD}, "example.io/v1alpha1 Pool"),
-    ):
-        other = Conversion(hub, Spoke(spoke, lambda document, c=change: {**to_hub(document), **c}, renaming))
-        message = await failure(review(V1, pool(OLD)), other)
-        assert f"the converter returned {named} instead of example.io/v1 Pool" in message
+
+
+@pytest.mark.parametrize(
+    ("head", "named"),
+    [({"kind": "Gang"}, "example.io/v1 Gang"), ({"apiVersion": OLD}, "example.io/v1alpha1 Pool")],
+)
+async def test_kind_and_version_of_a_plain_dictionary_are_checked(head: dict[str, str], named: str) -> None:
+    def to_hub(document: dict[str, Any]) -> dict[str, Any]:
+        return {**document, "apiVersion": V1, **head}
+
+    hub, spoke = (GroupVersionKind("example.io", version, "Pool") for version in ("v1", "v1alpha1"))
+    message = await failure(review(V1, pool(OLD)), Conversion(hub, Spoke(spoke, to_hub, to_hub)))
+    assert f"the converter returned {named} instead of example.io/v1 Pool" in message
 
 
 def test_versions_must_belong_together() -> None:
