@@ -150,11 +150,6 @@ class Controller(Generic[T]):
         return tuple(handle.source for handle in self._handles)
 
     @property
-    def finalizers(self) -> tuple[str, ...]:
-        """Names of the finalizers it declares."""
-        return tuple(self._finalizers)
-
-    @property
     def queue(self) -> WorkQueue[Key]:
         """The work queue; there is one once the controller belongs to a manager."""
         if self._queue is None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import DynamicObject, PartialObjectMetadata
+from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.client import metadata_of
 from quarterdeck.errors import CacheError, NotCached, NotFound, NotSynced
 from quarterdeck.runtime.cache import (
@@ -23,6 +24,7 @@ from quarterdeck.runtime.cache import (
     owner_uid,
     rewrite,
 )
+from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
 from quarterdeck.testing import DelayEvents, FaultPlan, Refuse
 from tests.unit.runtime.cachekit import Recorder, running, until
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
@@ -79,9 +81,8 @@ async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer()
 async def test_the_first_of_a_list_is_its_first_object_or_none() -> None:
     async with colored_widgets("b1", "a1") as api, running(api.link) as cache:
         cache.informer(Widget)
-        first = (await cache.list(Widget, namespace="ns")).first()
-        assert first is not None
-        assert first.spec.color in ("a1", "b1")
+        found = await cache.list(Widget, namespace="ns")
+        assert found.first() == next(iter(found))
         assert (await cache.list(Widget, namespace="elsewhere")).first() is None
 
 
@@ -295,6 +296,14 @@ async def test_field_selector_on_the_namespace_becomes_a_namespaced_request() ->
             await cache.get(Widget, "a1", "other")
     assert api.link.log[0].target.namespace == "ns"
     assert api.link.log[0].query["fieldSelector"] == "metadata.name=a1"
+
+
+def test_how_much_is_remembered_decoded_is_said_by_kind_then_by_cache() -> None:
+    assert CacheOptions().remembered(WIDGET) == DEFAULT_REMEMBERED_BYTES
+    assert CacheOptions(remembered_bytes=5).remembered(WIDGET) == 5
+    nothing = KindOptions(remembered_bytes=0)
+    assert CacheOptions(remembered_bytes=5, by_kind={Widget: nothing}).remembered(WIDGET) == 0
+    assert CacheOptions(remembered_bytes=5, by_kind={Pod: KindOptions()}).remembered(WIDGET) == 5
 
 
 def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:

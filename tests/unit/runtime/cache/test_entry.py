@@ -87,6 +87,12 @@ def test_managed_fields_are_cut_wherever_they_stand(order: list[str]) -> None:
     assert EntryFactory(transforms=[strip_managed_fields]).make(entry.raw).raw == entry.raw
 
 
+def test_cutting_managed_fields_leaves_every_other_byte_as_it_came() -> None:
+    raw = b'{"metadata": {"name":"a",  "managedFields":[{"manager":"m"}],"uid":"u" }, "spec":{ "x" : 1}}'
+    entry = EntryFactory(transforms=[strip_managed_fields]).make(raw)
+    assert entry.raw == b'{"metadata": {"name":"a",  "uid":"u" }, "spec":{ "x" : 1}}'
+
+
 def test_text_that_looks_like_managed_fields_is_left_alone() -> None:
     entry = EntryFactory(transforms=[strip_managed_fields]).make(encode(DOC))
     expected = {key: value for key, value in METADATA.items() if key != "managedFields"}

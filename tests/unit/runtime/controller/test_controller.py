@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api import Key, ObjectMeta
+from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.errors import ConfigError, Conflict, Terminal
 from quarterdeck.errors import Requeue as RequeueError
@@ -22,7 +23,7 @@ from quarterdeck.runtime.controller.result import Requeue, Result, Wait, until_c
 from quarterdeck.runtime.manager.manager import ManagerOptions
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.reconcile.context import Context
-from quarterdeck.testing import VirtualLoop, eventually
+from quarterdeck.testing import TestCluster, VirtualLoop, eventually
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import WidgetCluster
@@ -301,6 +302,12 @@ def test_builder_refuses_what_does_not_fit() -> None:
     assert Builder(Widget).named("other").build(script).name == "other"
 
 
+async def _requeue_or_refuse(ctx: Context[ConfigMap]) -> Result | None:
+    if ctx.obj.metadata.name == "bad":
+        raise Terminal("bad")
+    return Requeue(7)
+
+
 async def _cleanup(ctx: Context[Any]) -> None:
     return None
 
@@ -313,6 +320,19 @@ async def test_controller_cannot_be_added_twice_and_names_are_unique(api: Widget
         manager.add(Builder(Widget).build(Script()))
     with pytest.raises(RuntimeError, match="controller was started more than once"):
         manager_on(api.link).add(controller)
+
+
+async def test_one_reconcile_past_the_queue_gives_its_result_and_error_through(
+    cluster: TestCluster,
+) -> None:
+    controller = Builder(ConfigMap).build(_requeue_or_refuse)
+    with pytest.raises(RuntimeError, match="configmap belongs to no manager yet"):
+        await controller.reconcile_once(Key("default", "a"))
+    await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+    await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="bad", namespace="default")))
+    assert await cluster.reconcile_once(controller, Key("default", "a")) == Requeue(7)
+    with pytest.raises(Terminal, match="bad"):
+        await cluster.reconcile_once(Builder(ConfigMap).build(_requeue_or_refuse), Key("default", "bad"))
 
 
 async def test_controller_without_a_kind_gets_keys_only(api: WidgetCluster) -> None:

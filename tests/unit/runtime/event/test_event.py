@@ -217,6 +217,7 @@ async def test_a_full_queue_drops_and_counts_and_never_blocks() -> None:
         events_ = broadcaster(client_of(server), metrics=metrics, queue_size=1000)
         recorder = events_.recorder("c")
         for index in range(1100):
+            assert recorder.has_room == (index < 500), "the last half is for those who cannot wait"
             recorder.event(gang(f"g-{index}"), "Normal", "Made", "Make", "")
         assert metrics.events_dropped.value == 100
         async with events_:

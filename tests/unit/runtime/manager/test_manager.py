@@ -10,6 +10,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from quarterdeck.api import Key, ObjectMeta
@@ -482,6 +483,14 @@ async def test_statistics_and_idle_tell_the_state_of_the_queues(api: WidgetClust
         statistics = manager.statistics()
         assert statistics.controllers[0].name == "widget"
         assert statistics.caches[""].objects == 1
+        assert statistics.is_idle()
+        (informer,) = statistics.caches[""].informers
+        for trouble in ({"queued": 1}, {"handling": 1}):
+            busy = msgspec.structs.replace(informer, **trouble)
+            cache = msgspec.structs.replace(statistics.caches[""], informers=(busy,))
+            assert not msgspec.structs.replace(statistics, caches={"": cache}).is_idle()
+        working = msgspec.structs.replace(statistics.controllers[0], active=1)
+        assert not msgspec.structs.replace(statistics, controllers=(working,)).is_idle()
         controller.queue.add(Key("ns", "a"), after=60)
         assert manager.is_idle()
         assert manager.is_idle(until=asyncio.get_running_loop().time() + 30)

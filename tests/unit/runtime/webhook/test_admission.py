@@ -149,6 +149,22 @@ async def test_several_checks_stop_at_the_first_denial_sync_or_async() -> None:
     assert ran == ["one", "two", "one", "two"]
 
 
+async def test_all_checks_are_asked_in_turn_whether_they_wait_or_not() -> None:
+    ran: list[str] = []
+
+    async def waiting(admission: Admission, gang: Gang) -> None:
+        ran.append("waiting")
+
+    def plain(admission: Admission, gang: Gang) -> None:
+        ran.append("plain")
+
+    update = review(document(), old=document(), operation="UPDATE")
+    for body in (review(document()), update):
+        answer = await ask(Validator(Gang, waiting, plain, waiting, plain), body)
+        assert answer["response"]["allowed"]
+    assert ran == ["waiting", "plain"] * 4
+
+
 async def test_an_undecodable_or_foreign_object_is_400() -> None:
     validator = Validator(Gang, accept)
     wrong_type = await ask(validator, review(document(queue=7)))
