@@ -11,6 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quarterdeck.errors import reason_of
+
 from .announcement import announced
 from .argument import USUAL_PORT, port_number
 from .error import CommandError
@@ -101,7 +103,7 @@ def salvage(arguments: argparse.Namespace) -> int:
     try:
         report = salvage_directory(arguments.data_dir)
     except (StorageError, OSError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(_told(error)) from error
     for line in report.lines():
         print(line)
     return 0
@@ -165,6 +167,11 @@ def stop_signal() -> asyncio.Event:
     return stopping
 
 
+def _told(error: Exception) -> str:
+    named = isinstance(error, OSError) and error.filename
+    return f"{named}: {reason_of(error)}" if named else reason_of(error)
+
+
 async def serve(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ApiServer, StorageError
 
@@ -173,7 +180,7 @@ async def serve(arguments: argparse.Namespace) -> int:
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(_told(error)) from error
     try:
         async with announced(server, name=arguments.name, kubeconfig=arguments.kubeconfig) as lines:
             print(lines, flush=True)

@@ -35,8 +35,7 @@ class _Arguments(argparse.ArgumentParser):
     """Exits with 1 where arguments are wrong: 2 is the configuration."""
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
+        self.exit(1, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def parse_known_args(  # type: ignore[override]  # the namespace is always one of argparse
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
