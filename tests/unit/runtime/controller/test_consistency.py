@@ -155,6 +155,20 @@ async def test_own_writes_are_seen_within_the_same_run(api: WidgetCluster) -> No
     assert seen == ["1", "NotFound"]
 
 
+async def test_a_write_that_is_only_tried_out_is_not_seen(api: WidgetCluster) -> None:
+    await api.fill("a")
+    seen: list[str] = []
+
+    async def try_out(ctx: Context[Widget]) -> None:
+        changed = ctx.obj.evolve(spec=WidgetSpec(color="tried"))
+        assert (await ctx.client.update(changed, dry_run=True)).spec.color == "tried"
+        seen.append((await ctx.get(Widget, "a", "ns")).spec.color)
+
+    async with serving(manager_on(api.link), Builder(Widget).build(Script(try_out))):
+        await until(lambda: seen)
+    assert "tried" not in seen
+
+
 async def test_name_conflict_forces_a_live_read(api: WidgetCluster) -> None:
     await api.fill("a")
     found: list[str] = []
