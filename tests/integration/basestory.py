@@ -27,7 +27,7 @@ from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 
 from .clusterstory import claim, make, pod, raw, reaches, story, told, until, volume, volume_reaches
-from .setstory import LABELS, plain, template
+from .setkit import LABELS, plain, template
 from .storybook import Record
 
 __all__ = ["story"]

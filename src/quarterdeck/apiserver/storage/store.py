@@ -22,14 +22,13 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from quarterdeck.errors import QuarterdeckError
-
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, body_at
-from .error import StorageError, StorageFull, is_passing
+from .error import Compacted, StorageError, StorageFull, WriteConflict, is_passing
 from .log import Durability, Log, NoLog
 from .past import Past, state_before
 from .row import DELETE, PUT, Row
+from .write import Write
 
 T = TypeVar("T")
 _log = logging.getLogger("quarterdeck.apiserver.storage")
@@ -48,61 +47,6 @@ PASTS = 8
 RETRY_SECONDS = 1.0
 #: expected revision of a write that does not care what is stored
 ANY = -1
-
-
-class WriteConflict(QuarterdeckError):
-    """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
-
-    def __init__(self, current: Entry | None) -> None:
-        super().__init__("stored revision differs")
-        self.current = current
-
-
-class Compacted(QuarterdeckError):
-    """History at that revision is gone; `oldest` is the oldest one kept."""
-
-    def __init__(self, oldest: int) -> None:
-        super().__init__(f"compacted up to {oldest}")
-        self.oldest = oldest
-
-
-class _Write:
-    __slots__ = (
-        "bucket",
-        "expected",
-        "fields",
-        "future",
-        "is_delete",
-        "labels",
-        "mark",
-        "name",
-        "namespace",
-        "value",
-    )
-
-    def __init__(
-        self,
-        bucket: Bucket,
-        namespace: str,
-        name: str,
-        expected: int,
-        value: bytes,
-        labels: Mapping[str, str] | None,
-        fields: Mapping[str, str] | None,
-        mark: object,
-        is_delete: bool,
-        future: asyncio.Future[Entry],
-    ) -> None:
-        self.bucket = bucket
-        self.namespace = namespace
-        self.name = name
-        self.expected = expected
-        self.value = value
-        self.labels = labels
-        self.fields = fields
-        self.mark = mark
-        self.is_delete = is_delete
-        self.future = future
 
 
 class _Sample(NamedTuple):
@@ -129,7 +73,7 @@ class Store:
         #: values on disk of buckets nobody has opened yet (a CRD's objects before the CRD is served)
         self._unclaimed: dict[str, list[Row]] = {}
         self.rev = self._log.last_rev
-        self._queue: list[_Write] = []
+        self._queue: list[Write] = []
         self._scheduled = False
         self._committing: asyncio.Future[None] | None = None
         self._failure: StorageError | None = None
@@ -228,7 +172,7 @@ class Store:
             future.set_exception(self._refusal())
             return future
         self._queue.append(
-            _Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
+            Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
         )
         if not self._scheduled and self._committing is None:
             self._scheduled = True

@@ -22,7 +22,7 @@ from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
 from quarterdeck.runtime.cache.entry import Transform
 from quarterdeck.runtime.cache.transform import strip_managed_fields
 
-__all__ = ["ALL_NAMESPACES", "CacheOptions", "KindOptions", "Settings", "ShardSettings"]
+__all__ = ["ALL_NAMESPACES", "CacheOptions", "KindOptions", "Settings", "ShardSettings", "by_namespace"]
 
 ALL_NAMESPACES: Final = ""
 """Key for "all namespaces but those listed"."""
@@ -77,11 +77,11 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
         """What to list and watch for a kind: one entry per namespace, or one for everything."""
         kind = self._kind(gvk)
         spaces = kind.namespaces if kind.namespaces is not UNSET else self.namespaces
-        own = _by_namespace(kind.namespaces)
-        shared = _by_namespace(self.namespaces)
-        if not is_namespaced or spaces is UNSET or not _by_namespace(spaces):
+        own = by_namespace(kind.namespaces)
+        shared = by_namespace(self.namespaces)
+        if not is_namespaced or spaces is UNSET or not by_namespace(spaces):
             return [_shard("", (kind, self))]
-        names = tuple(_by_namespace(spaces))
+        names = tuple(by_namespace(spaces))
         listed = tuple(name for name in names if name != ALL_NAMESPACES)
         shards = []
         for name in names:
@@ -130,9 +130,10 @@ class ShardSettings(msgspec.Struct, frozen=True, kw_only=True):
 _NO_OPTIONS: Final = KindOptions()
 
 
-def _by_namespace(
+def by_namespace(
     namespaces: Mapping[str, Settings] | Sequence[str] | UnsetType,
 ) -> Mapping[str, Settings]:
+    """The namespaces that are named, each with its settings; none if that is not limited."""
     if isinstance(namespaces, UnsetType):
         return {}
     if isinstance(namespaces, Mapping):

@@ -62,7 +62,7 @@ class Correlator:
             event = event.evolve(
                 metadata=event.metadata.evolve(name=known.name),
                 first_timestamp=known.first_timestamp,
-                count=known.count + 1,
+                count=known.times + 1,
             )
         count = value_or(event.count, 0)
         self._written.put(key, _Written(event.metadata.name, event.first_timestamp, count))
@@ -116,8 +116,8 @@ class _Written(NamedTuple):
     """What is needed of an event to write its repetition."""
 
     name: str
-    first_timestamp: Time | None
-    count: int
+    first_timestamp: Time | msgspec.UnsetType | None
+    times: int
 
 
 class _Group:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -85,6 +87,12 @@ def test_managed_fields_are_cut_wherever_they_stand(order: list[str]) -> None:
     assert EntryFactory(transforms=[strip_managed_fields]).make(entry.raw).raw == entry.raw
 
 
+def test_cutting_managed_fields_leaves_every_other_byte_as_it_came() -> None:
+    raw = b'{"metadata": {"name":"a",  "managedFields":[{"manager":"m"}],"uid":"u" }, "spec":{ "x" : 1}}'
+    entry = EntryFactory(transforms=[strip_managed_fields]).make(raw)
+    assert entry.raw == b'{"metadata": {"name":"a",  "uid":"u" }, "spec":{ "x" : 1}}'
+
+
 def test_text_that_looks_like_managed_fields_is_left_alone() -> None:
     entry = EntryFactory(transforms=[strip_managed_fields]).make(encode(DOC))
     expected = {key: value for key, value in METADATA.items() if key != "managedFields"}
@@ -119,6 +127,12 @@ def test_keep_only_keeps_identity_and_the_named_paths() -> None:
     assert entry.labels == {"app": "x"}
 
 
+def test_keep_only_keeps_an_object_whole_that_is_shaped_otherwise() -> None:
+    odd = encode({**DOC, "spec": {"containers": "none of them", "nodeName": "n"}})
+    entry = EntryFactory(transforms=[keep_only(["spec.containers[*].image"])]).make(odd)
+    assert decode(entry.raw)["spec"] == {"containers": "none of them", "nodeName": "n"}
+
+
 def test_rewrite_may_change_the_header() -> None:
     def relabel(doc: dict[str, object]) -> dict[str, object]:
         return {**doc, "metadata": {"name": "a", "labels": {"new": "label"}}}
@@ -151,6 +165,11 @@ def test_fields_are_read_as_index_values() -> None:
     }
     assert reader.read(encode(doc)) == (("5",), ("true",), ("x", "y"), ("m",), (), (), ("text",))
     assert reader.read(b'{"spec":7}') == ((),) * 7
+
+
+def test_what_is_read_for_indexes_is_none_of_the_garbage_collectors_work() -> None:
+    reader = FieldReader(["spec.nodeName"])
+    assert not gc.is_tracked(reader.decode(encode(DOC)))
 
 
 def test_index_fields_come_with_the_entry_even_if_a_field_has_another_type() -> None:

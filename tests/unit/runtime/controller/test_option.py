@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import RFC_4122, UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -57,6 +58,7 @@ def widget(name: str, color: str = "") -> Widget:
         ("0 0 13 * 5", "2030-01-01 00:00", "2030-01-04 00:00"),
         ("5 4 * * 7", "2030-01-01 00:00", "2030-01-06 04:05"),
         ("0 0 29 2 *", "2030-01-01 00:00", "2032-02-29 00:00"),
+        ("0 0 29 2 *", "2096-03-01 00:00", "2104-02-29 00:00"),
         ("0 0 1 JAN,jul ?", "2030-01-01 00:00", "2030-07-01 00:00"),
         ("10-20/5 8 * * *", "2030-01-01 08:15", "2030-01-01 08:20"),
         ("50/5 * * * *", "2030-01-01 08:51", "2030-01-01 08:55"),
@@ -272,6 +274,10 @@ async def test_the_span_of_a_reconcile_says_whose_it_is_and_how_long_the_key_wai
         *("reconcileID", "attempt", "priority", "queueWait"),
     }
     assert (first["controller"], first["k8s.kind"], first["priority"]) == ("widget", "Widget", LOW_PRIORITY)
+    ids = [UUID(each["reconcileID"]) for each in (first, second)]
+    assert [str(each) for each in ids] == [first["reconcileID"], second["reconcileID"]], "as Go writes them"
+    assert {(each.version, each.variant) for each in ids} == {(4, RFC_4122)}
+    assert ids[0] != ids[1]
     assert first["queueWait"] < 1
     assert second["queueWait"] - first["queueWait"] == pytest.approx(2)
 
