@@ -15,7 +15,10 @@ from sys import intern
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
+
 from quarterdeck.api import Key
+from quarterdeck.api.codec import decode
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.errors import Requeue as ComeBack
@@ -367,6 +370,16 @@ _SUBNET_LOST: Final = Predicate(
 )
 
 
+class _PhaseStatus(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Phase(msgspec.Struct):
+    """What is counted; a claim's last state is read for nothing else."""
+
+    status: _PhaseStatus = _PhaseStatus()
+
+
 class PhaseCounter:
     """Counts claims by phase; enqueues nothing."""
 
@@ -378,7 +391,7 @@ class PhaseCounter:
         """No keys; the gauges are moved."""
         key = event.key
         before = self._phases.pop(key, None)
-        after = None if event.change is Change.DELETED else event.object.status.phase
+        after = None if event.change is Change.DELETED else decode(event.entry.raw, _Phase).status.phase
         if after is not None:
             self._phases[key] = intern(after)
         if before != after:
