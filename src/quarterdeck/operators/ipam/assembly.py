@@ -29,8 +29,11 @@ from .controllers import (
 )
 from .metrics import IpamMetrics
 from .settings import IpamSettings
-from .types import definitions
+from .types import Subnet, definitions
 from .webhooks import IpamGuard
+
+REMEMBERED: Final = 512 * 1024
+"""Packed bytes of Subnets that are kept decoded as well: some thousands, the last ones that changed."""
 
 
 class IpamOperator:
@@ -43,8 +46,8 @@ class IpamOperator:
         return definitions()
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
-        """All four kinds are cached as a whole."""
-        return {}
+        """All four kinds are cached as a whole; of Subnets there may be a million, read when they change."""
+        return {Subnet: KindOptions(is_packed=True, remembered_bytes=REMEMBERED)}
 
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
         """Add controllers, webhooks and the external trigger."""

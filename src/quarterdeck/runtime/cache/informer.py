@@ -260,6 +260,7 @@ class Informer:
                 api_version=self.gvk.api_version,
                 transforms=plan.transforms,
                 paths=self._paths,
+                is_packed=plan.is_packed,
             )
             self._factories.append(factory)
             self._plans[plan.namespace] = plan
@@ -344,9 +345,7 @@ class Informer:
             registration.expect(self._shards)
             for namespace, shard in self._shards.items():
                 if shard.has_synced:
-                    registration.push(
-                        [Delta(Change.ADDED, None, entry, True) for entry in shard.store.entries()]
-                    )
+                    registration.present(list(shard.store.entries()))
                     registration.mark(namespace)
         if self._group is not None:
             self._start_registration(registration, self._group)
@@ -371,6 +370,11 @@ class Informer:
         """Hand changes to every handler's buffer."""
         for registration in self._registrations:
             registration.push(deltas)
+
+    def present(self, entries: Sequence[Entry]) -> None:
+        """Tell every handler of objects that are there from the beginning."""
+        for registration in self._registrations:
+            registration.present(entries)
 
     def observe(self, observer: Callable[[Entry | None, Entry | None], None]) -> None:
         """Have every entry that leaves and enters a store told in the same moment; it must be quick."""
