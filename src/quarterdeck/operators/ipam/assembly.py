@@ -57,19 +57,21 @@ class IpamOperator:
         shared = SharedState(manager.cache, IpamMetrics(registry), settings)
         auditor = Auditor(shared, manager.api_reader, LoopClock())
         pool_status = pool_status_controller(shared, PoolStatusReconciler(shared, auditor))
+
+        def is_fed() -> bool:
+            return pool_status.statistics().is_synced
+
         strict = StrictReservations(shared, manager.cache) if settings.strict_allocation else None
         allocator = CidrAllocator(shared, manager.recorder(names.COMPONENT), strict)
         manager.add(pool_status)
         manager.add(subnet_controller(shared))
-        manager.add(claim_controller(shared, allocator, client=manager.api_reader))
+        manager.add(claim_controller(shared, allocator, client=manager.api_reader, is_fed=is_fed))
         manager.add(release_controller(shared))
         if settings.enable_pool_claim:
             manager.add(pool_claim_controller(shared))
         if settings.pod_ranges.namespace:
             manager.add(pod_range_controller(settings.pod_ranges))
-        guard = IpamGuard(
-            shared.table, is_filled=lambda: pool_status.statistics().is_synced, settings=settings
-        )
+        guard = IpamGuard(shared.table, is_filled=is_fed, settings=settings)
         trigger = Trigger(shared, is_leading=lambda: manager.is_leading)
         return OperatorWebhooks(
             configuration=names.WEBHOOK_CONFIGURATION,

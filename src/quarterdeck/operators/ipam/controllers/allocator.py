@@ -10,7 +10,7 @@ Refused claims wait: for their pool to appear or change, or for space, see ``log
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from sys import intern
 from time import perf_counter
 from typing import Any, Final
@@ -336,16 +336,19 @@ def _is_free(state: PoolState, network: Network) -> bool:
 
 
 def claim_controller(
-    shared: SharedState, reconciler: CidrAllocator, *, client: Client
+    shared: SharedState, reconciler: CidrAllocator, *, client: Client, is_fed: Callable[[], bool]
 ) -> Controller[SubnetClaim]:
-    """The controller, for ``manager.add``; it starts to work when the table is up to date."""
+    """The controller, for ``manager.add``; it starts to work when the table is up to date.
+
+    ``is_fed`` says whether the table has all that the cache has.
+    """
     verbs = ("create", "delete", "patch")
     builder = (
         Builder(name=names.CLAIM_CONTROLLER)
         .for_(SubnetClaim, predicates=[generation_changed])
         .owns(Subnet, match_every_owner=True, predicates=[_SUBNET_LOST])
         .watches(SubnetClaim, to=PhaseCounter(shared))
-        .source(TermSource(shared, client))
+        .source(TermSource(shared, client, is_fed))
         .source(shared.claims)
         .source(reconciler.announcements)
         .indexes(SubnetClaim, POOL_REF)
