@@ -254,6 +254,7 @@ class Informer:
                 kind=self.gvk.kind,
                 api_version=self.gvk.api_version,
                 transforms=plan.transforms,
+                is_packed=plan.is_packed,
             )
             self._indexes.follow(factory)
             self._plans[plan.namespace] = plan
@@ -338,9 +339,7 @@ class Informer:
             registration.expect(self._shards)
             for namespace, shard in self._shards.items():
                 if shard.has_synced:
-                    registration.push(
-                        [Delta(Change.ADDED, None, entry, True) for entry in shard.store.entries()]
-                    )
+                    registration.present(list(shard.store.entries()))
                     registration.mark(namespace)
         if self._group is not None:
             self._start_registration(registration, self._group)
@@ -365,6 +364,11 @@ class Informer:
         """Hand changes to every handler's buffer."""
         for registration in self._registrations:
             registration.push(deltas)
+
+    def present(self, entries: Sequence[Entry]) -> None:
+        """Tell every handler of objects that are there from the beginning."""
+        for registration in self._registrations:
+            registration.present(entries)
 
     def observe(self, observer: Callable[[Entry | None, Entry | None], None]) -> None:
         """Have every entry that leaves and enters a store told in the same moment; it must be quick."""

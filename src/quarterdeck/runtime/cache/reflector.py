@@ -282,7 +282,7 @@ class Reflector:
 
     async def _collect(self, feed: Feed) -> tuple[list[Entry], str]:
         """Read the initial events up to the bookmark that ends them."""
-        entries: dict[tuple[str, str], Entry] = {}
+        entries: dict[str, dict[str, Entry]] = {}
         silence = Silence(self._silence, lifetime=feed.lifetime, remind=self._warn_waiting)
         async with silence:
             async for lines in feed:
@@ -290,15 +290,15 @@ class Reflector:
                 version = await self._collect_lines(feed, lines, entries)
                 if version is not None:
                     feed.gather(0.0)
-                    return list(entries.values()), version
-                if len(entries) >= LONG_LIST:
+                    return [entry for space in entries.values() for entry in space.values()], version
+                if sum(map(len, entries.values())) >= LONG_LIST:
                     feed.gather(LIST_PACE)
         raise TransportError("the stream ended before the initial events did")
 
     async def _collect_lines(
-        self, feed: Feed, lines: list[bytes], entries: dict[tuple[str, str], Entry]
+        self, feed: Feed, lines: list[bytes], entries: dict[str, dict[str, Entry]]
     ) -> str | None:
-        """Take in a batch; returns the version if the last initial event was in it."""
+        """Take in a batch, by namespace and name; returns the version if the last initial event was in it."""
         turn = TimeSlice()
         for i, line in enumerate(lines):
             kind, raw = split_line(line)
@@ -312,9 +312,9 @@ class Reflector:
             else:
                 entry = self._make(raw)
                 if entry is not None and kind == "DELETED":
-                    entries.pop((entry.namespace, entry.name), None)
+                    entries.get(entry.namespace, {}).pop(entry.name, None)
                 elif entry is not None:
-                    entries[entry.namespace, entry.name] = entry
+                    entries.setdefault(entry.namespace, {})[entry.name] = entry
             if turn.is_over:
                 await turn.end()
         return None

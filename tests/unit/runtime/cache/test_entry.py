@@ -282,3 +282,26 @@ def test_a_copy_of_the_object_is_dropped_also_where_its_name_stands_twice() -> N
     stored = decode(entry.raw)
     assert stored["metadata"]["annotations"] == {"b": "c"}
     assert stored["spec"] == document["spec"]
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=8), st.text(max_size=40), max_size=6), max_size=6))
+def test_a_packed_entry_reads_as_it_came(specs: list[dict[str, str]]) -> None:
+    plain, packed = EntryFactory(), EntryFactory(is_packed=True)
+    for spec in specs:
+        raw = encode({**DOC, "spec": spec})
+        assert packed.make(raw).raw == plain.make(raw).raw == raw
+
+
+def test_packing_keeps_little_of_what_objects_have_in_common() -> None:
+    factory = EntryFactory(is_packed=True)
+    sizes = [len(factory.make(encode({**DOC, "spec": {"nodeName": f"n{i}"}})).body) for i in range(9)]
+    assert max(sizes) < len(encode(DOC)) // 5
+
+
+def test_owners_of_one_kind_share_its_names() -> None:
+    factory = EntryFactory()
+    one, other = (
+        factory.make(encode({"metadata": {"name": "a", "ownerReferences": [{"kind": "K", "uid": uid}]}}))
+        for uid in ("one", "other")
+    )
+    assert one.owner_references[0].kind is other.owner_references[0].kind
