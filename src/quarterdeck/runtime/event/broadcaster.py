@@ -328,7 +328,11 @@ def _repetition(event: AnyEvent, *, has_series: bool) -> dict[str, object]:
     """What changes on an event that happened again."""
     if isinstance(event, events.Event):
         return {"series": event.series}
-    changes = {"count": event.count, "lastTimestamp": event.last_timestamp, "message": event.message}
+    changes: dict[str, object] = {
+        "count": event.count,
+        "lastTimestamp": event.last_timestamp,
+        "message": event.message,
+    }
     if has_series and event.last_timestamp:
         seen = MicroTime.of_timestamp(event.last_timestamp.timestamp())
         changes["series"] = core.EventSeries(count=event.count, last_observed_time=seen)
