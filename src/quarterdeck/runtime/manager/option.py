@@ -61,9 +61,9 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Heavy computations at once."""
     record_events: bool = True
     """Write events to the cluster, unless the manager is given a recorder."""
-    event_api: Literal["events.k8s.io", "core"] = "events.k8s.io"
+    event_api: Literal["events.k8s.io", "core", "both"] = "events.k8s.io"
     """In which form: ``core`` fills the fields that kubectl sorts by and older tools read (source, count,
-    first and last time), at the price of a write for each repetition."""
+    first and last time), at the price of a write for each repetition; ``both`` is ``core`` with a series."""
     watch_loop: bool = True
     """Watch the event loop for blocking calls."""
     restart_on_lost_lease: bool = False

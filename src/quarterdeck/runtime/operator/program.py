@@ -116,8 +116,8 @@ class Program:
             leader_election=self.options.leader_election,
             webhooks=self.webhooks,
             metrics=self.metrics,
-            # the form that kubectl sorts by time, whoever wrote the operator
-            options=msgspec.structs.replace(self.options.manager, event_api="core"),
+            # kubectl sorts by the fields of the one form, upstream's operators write the other
+            options=msgspec.structs.replace(self.options.manager, event_api="both"),
         )
         self.registrations: Final = tuple(part for operator in operators for part in self._set_up(operator))
         self.webhooks.bind(self.manager.client, self._publish)

@@ -72,6 +72,20 @@ def test_the_next_time_of_a_schedule(schedule: str, moment: str, expected: str) 
     assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "moment", "expected"),
+    [
+        ("*/5 * * * *", "2030-01-01 00:00", "2029-12-31 23:55"),
+        ("0 6 * * 1", "2030-01-08 05:00", "2030-01-07 06:00"),
+        ("0 0 29 2 *", "2030-01-01 00:00", "2028-02-29 00:00"),
+        ("@hourly", "2030-01-01 08:00:01", "2030-01-01 08:00"),
+    ],
+)
+def test_the_last_time_of_a_schedule(schedule: str, moment: str, expected: str) -> None:
+    found = CronSchedule.parse(schedule).last_before(datetime.fromisoformat(moment).replace(tzinfo=UTC))
+    assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
 def test_clock_changes_skip_and_do_not_repeat() -> None:
     zone = ZoneInfo("Europe/Berlin")
     daily = CronSchedule.parse("30 2 * * *")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import ObjectMeta, value_or
+from quarterdeck.api import MicroTime, ObjectMeta, value_or
 from quarterdeck.api.k8s import Namespace, core, events
 from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.apiserver import ApiServer
@@ -188,6 +188,23 @@ async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
             await asyncio.sleep(1)
             [event] = await legacy(server)
             assert event.count == 4, "if it is gone it is created anew"
+
+
+async def test_events_of_both_forms_are_read_as_counts_and_as_series() -> None:
+    async with embedded() as server, broadcaster(client_of(server), api="both") as events_:
+        recorder = events_.recorder("c")
+        recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
+        await asyncio.sleep(10)
+        [first] = await written(server)
+        assert not first.series
+        recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
+        await asyncio.sleep(1)
+        [counted], [event] = await legacy(server), await written(server)
+        assert counted.count == 2
+        assert counted.last_timestamp
+        assert event.series
+        assert event.series.count == 2
+        assert event.series.last_observed_time == MicroTime.of_timestamp(counted.last_timestamp.timestamp())
 
 
 async def test_as_many_events_as_there_is_room_for_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
