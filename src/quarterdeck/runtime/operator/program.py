@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, Resource, UnsetType
+from quarterdeck.api import GroupVersionKind, Resource
 from quarterdeck.api.k8s import Deployment, Service
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, Forbidden, NotFound, QuarterdeckError
-from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, Settings
+from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, by_namespace
 from quarterdeck.runtime.certificate import (
     CertificateSource,
     EphemeralCertificates,
@@ -116,8 +116,8 @@ class Program:
             leader_election=self.options.leader_election,
             webhooks=self.webhooks,
             metrics=self.metrics,
-            # the form that kubectl sorts by time, whoever wrote the operator
-            options=msgspec.structs.replace(self.options.manager, event_api="core"),
+            # kubectl sorts by the fields of the one form, upstream's operators write the other
+            options=msgspec.structs.replace(self.options.manager, event_api="both"),
         )
         self.registrations: Final = tuple(part for operator in operators for part in self._set_up(operator))
         self.webhooks.bind(self.manager.client, self._publish)
@@ -359,22 +359,12 @@ def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVer
             known = merged.setdefault(kind, wanted)
             if known == wanted:
                 continue
-            ours, theirs = _namespaces(known), _namespaces(wanted)
+            ours, theirs = by_namespace(known.namespaces), by_namespace(wanted.namespaces)
             alike = all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
             if not ours or not theirs or not alike:
                 raise ConfigError(f"operator {operator.name} caches {kind.__name__} unlike another operator")
             merged[kind] = KindOptions(namespaces=dict(sorted({**ours, **theirs}.items())))
     return merged
-
-
-def _namespaces(options: KindOptions) -> dict[str, Settings]:
-    """The namespaces a kind is cached in, each with its settings; none if that is not limited."""
-    namespaces = options.namespaces
-    if isinstance(namespaces, UnsetType):
-        return {}
-    if isinstance(namespaces, Mapping):
-        return dict(namespaces)
-    return dict.fromkeys(namespaces, Settings())
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -18,7 +18,6 @@ from quarterdeck.api.k8s.resource import (
 )
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.validation import Rules, validate, warnings_of
-from quarterdeck.operators.grove.logic.validation.dependency import cycles
 from quarterdeck.operators.grove.types import (
     AutoScaling,
     ClaimTemplate,
@@ -584,23 +583,3 @@ def test_groups_of_mnnvl_stay_whatever_the_order_of_cliques(before: str, after: 
 def test_each_clique_is_warned_about_its_restart_policy() -> None:
     made = pcs(clique("a"), clique("b"))
     assert warnings_of(made.spec.template) == ["restartPolicy will be ignored, it will be set to Always"] * 2
-
-
-@pytest.mark.parametrize(
-    ("graph", "expected"),
-    [
-        ({"a": []}, []),
-        ({"a": ["a"]}, []),  # another rule
-        ({"a": ["b"], "b": ["c"], "c": ["a"]}, [{"a", "b", "c"}]),
-        ({"a": ["b"], "b": ["a"], "c": ["d"], "d": ["c"], "e": ["a", "c"]}, [{"a", "b"}, {"c", "d"}]),
-        ({"a": ["x"], "b": ["a"]}, []),
-    ],
-)
-def test_circles_are_found(graph: dict[str, list[str]], expected: list[set[str]]) -> None:
-    assert [set(each) for each in cycles(graph)] == expected
-
-
-def test_a_long_chain_is_no_circle_and_does_not_exhaust_the_stack() -> None:
-    chain = {f"c{i}": [f"c{i + 1}"] for i in range(5000)}
-    assert cycles(chain) == []
-    assert len(cycles({**chain, "c5000": ["c0"]})[0]) == 5001
