@@ -32,14 +32,14 @@ def look(crowds: Crowds, clock: Clock, *, changes: int, seconds: float) -> float
 
 def test_a_single_change_does_not_wait_for_others() -> None:
     clock = Clock()
-    crowds = Crowds(clock)
+    crowds = Crowds(clock, shortest=0.03)
     assert crowds.changed(SET) == 0.03
     assert look(crowds, clock, changes=2, seconds=5.0) == 0.03
 
 
 def test_a_set_in_a_crowd_is_left_alone_for_longer_the_longer_a_look_takes() -> None:
     clock = Clock()
-    crowds = Crowds(clock)
+    crowds = Crowds(clock, shortest=0.03)
     assert look(crowds, clock, changes=100, seconds=0.0) == 0.03
     assert look(crowds, clock, changes=100, seconds=0.02) == 0.4
     assert crowds.changed(SET) == 0.4
@@ -48,13 +48,13 @@ def test_a_set_in_a_crowd_is_left_alone_for_longer_the_longer_a_look_takes() -> 
 
 def test_a_set_is_looked_at_soon_again_when_the_crowd_is_gone() -> None:
     clock = Clock()
-    crowds = Crowds(clock)
+    crowds = Crowds(clock, shortest=0.03)
     look(crowds, clock, changes=100, seconds=0.02)
     assert look(crowds, clock, changes=1, seconds=0.02) == 0.03
 
 
 def test_a_look_that_fails_is_a_look() -> None:
-    crowds = Crowds(Clock())
+    crowds = Crowds(Clock(), shortest=0.03)
     for _ in range(100):
         crowds.changed(SET)
     try:

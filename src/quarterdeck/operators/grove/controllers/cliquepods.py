@@ -10,7 +10,7 @@ from quarterdeck.api.k8s import Pod, PriorityClass
 from quarterdeck.client import JsonPatch
 from quarterdeck.errors import Invalid, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.index import CLIQUES_OF_SET
+from quarterdeck.operators.grove.index import CLIQUES_OF_GANG
 from quarterdeck.operators.grove.logic import naming
 from quarterdeck.operators.grove.logic.claimplan import clique_claims, used_claims, with_claims
 from quarterdeck.operators.grove.logic.cliqueupdate import is_updating, next_step
@@ -198,7 +198,7 @@ class CliquePods:
         base = await _find_gang(ctx, base_name)
         if base is None:
             raise QuarterdeckError(f"base PodGang {base_name} does not exist")
-        cliques = ctx.index(PodClique, CLIQUES_OF_SET(labels.get(names.PART_OF, ""), ctx.key.namespace))
+        cliques = ctx.index(PodClique, CLIQUES_OF_GANG(base_name, ctx.key.namespace))
         try:
             is_scheduled = is_gang_scheduled(base, {pclq.metadata.name: pclq for pclq in cliques})
         except LookupError as error:

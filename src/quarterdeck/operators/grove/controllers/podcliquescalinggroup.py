@@ -33,8 +33,9 @@ from quarterdeck.runtime.reconcile.context import Context
 
 from .claims import sync_claims
 from .cliquewrite import upsert_clique
+from .crowd import Crowds
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
-from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_GONE, IS_MANAGED, SET_UPDATES, gathered_news
+from .predicate import CLIQUE_MATTERS_TO_GROUP, IS_GONE, IS_MANAGED, NEWS, SET_UPDATES
 from .setreplicas import termination_delay
 from .shared import Hashes, SharedState
 
@@ -48,6 +49,7 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
     """Makes the PodCliques of groups and reports about them."""
 
     def __init__(self, shared: SharedState, recorder: Recorder) -> None:
+        self.crowds: Final = Crowds(shared.clock.monotonic, shortest=NEWS)
         self._shared: Final = shared
         self._recorder: Final = recorder
 
@@ -62,12 +64,14 @@ class GroupReconciler(Reconciler[PodCliqueScalingGroup]):
         if pcs.metadata.is_deleting or not pcs.spec.template.cliques:
             return None
         sweep, hashes = Sweep(), self._shared.hashes(pcs)
-        await sweep.run(lambda: self._steps(ctx, pcs, hashes, sweep))
-        await self._report(ctx, pcs, sweep)
+        with self.crowds.look(ctx.key):
+            await sweep.run(lambda: self._steps(ctx, pcs, hashes, sweep))
+            await self._report(ctx, pcs, sweep)
         return sweep.end()
 
     async def released(self, ctx: Context[PodCliqueScalingGroup]) -> Result | None:
         """A group goes, and its PodCliques with it."""
+        self.crowds.forget(ctx.key)
         return None
 
     async def _steps(
@@ -228,7 +232,7 @@ def group_controller(shared: SharedState, recorder: Recorder) -> Controller[PodC
     return (
         Builder(name=names.GROUP_CONTROLLER)
         .for_(PodCliqueScalingGroup, predicates=[IS_MANAGED, generation_changed])
-        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP], delay=gathered_news)
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_GROUP], delay=reconciler.crowds.changed)
         .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
         .watches(PodCliqueSet, to=_groups_of_set, predicates=[SET_UPDATES])
         .indexes(PodClique, CONTROLLER)

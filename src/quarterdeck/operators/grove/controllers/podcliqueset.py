@@ -65,13 +65,16 @@ from .shared import Hashes, SharedState
 
 __all__ = ["set_controller"]
 
+_GATHERED: Final = 0.03
+"""Seconds: changes of children come in crowds, and each costs a pass."""
+
 
 class SetReconciler(Reconciler[PodCliqueSet]):
     """Makes the children of sets and reports about them."""
 
     def __init__(self, shared: SharedState) -> None:
         self._shared: Final = shared
-        self.crowds: Final = Crowds(shared.clock.monotonic)
+        self.crowds: Final = Crowds(shared.clock.monotonic, shortest=_GATHERED)
         self._plans: Final = SetPlans()
         self._settled: Final = SettledChildren()
         self._children: Final = SetChildren(self._settled)

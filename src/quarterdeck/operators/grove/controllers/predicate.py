@@ -24,6 +24,7 @@ __all__ = [
     "GROUP_MATTERS_TO_SET",
     "IS_GONE",
     "IS_MANAGED",
+    "NEWS",
     "POD_MATTERS",
     "SCHEDULED_CHANGED",
     "SET_MATTERS",
@@ -43,12 +44,13 @@ def _facts_changed(facts: Callable[[Any], object]) -> Callable[[ObjectEvent[Any]
 IS_MANAGED: Final = label_matches({names.MANAGED_BY: names.OPERATOR})
 """Made by this operator."""
 
-_NEWS: Final = 0.1
+NEWS: Final = 0.1
+"""Seconds for which changes are gathered that are told about, and little else."""
 
 
 def gathered_news(key: Key) -> float:
-    """Seconds for which changes are gathered that are told about, and little else."""
-    return _NEWS
+    """The same for every key."""
+    return NEWS
 
 
 IS_GONE: Final = Predicate("is_gone", create=_no, update=_no, generic=_no)
@@ -196,14 +198,14 @@ GANG_MATTERS_TO_CLIQUE: Final = Predicate(
 """A gang was initialized, or changed after it was."""
 
 
-def _scheduled(pclq: PodClique) -> object:
-    return pclq.status.scheduled_replicas
+def _is_scheduled(pclq: PodClique) -> object:
+    return pclq.status.scheduled_replicas >= min_available_of(pclq.spec.replicas, pclq.spec.min_available)
 
 
 SCHEDULED_CHANGED: Final = Predicate(
-    "scheduled_changed", create=_no, delete=_no, update=_facts_changed(_scheduled)
+    "scheduled_changed", create=_no, delete=_no, update=_facts_changed(_is_scheduled)
 )
-"""More or fewer pods of a PodClique have nodes."""
+"""The minimum of a PodClique has nodes, or no longer has."""
 
 GROUP_MATTERS_TO_CLIQUE: Final = Predicate(
     "group_matters_to_clique",

@@ -87,6 +87,8 @@ class SharedState:
 
     def synced(self, gang: PodGang) -> None:
         """The backend has taken the present spec of a gang over: its pods may go on."""
+        if not self._waits_for_backend(gang):
+            return
         self._synced[gang.metadata.uid] = gang.metadata.generation
         for group in gang.spec.podgroups:
             self.cliques.offer(Key(gang.metadata.namespace, group.name))
@@ -97,8 +99,10 @@ class SharedState:
 
     def is_synced(self, gang: PodGang) -> bool:
         """Whether pods of a gang need not wait for its backend."""
-        scheduler = gang.metadata.labels.get(names.SCHEDULER_NAME, "")
-        backend = self.backends.backends.get(scheduler)
-        if backend is None or not requires_synced_resources(backend):
+        if not self._waits_for_backend(gang):
             return True
         return self._synced.get(gang.metadata.uid) == gang.metadata.generation
+
+    def _waits_for_backend(self, gang: PodGang) -> bool:
+        backend = self.backends.backends.get(gang.metadata.labels.get(names.SCHEDULER_NAME, ""))
+        return backend is not None and requires_synced_resources(backend)
