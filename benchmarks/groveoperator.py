@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import shlex
 import subprocess
@@ -53,6 +54,7 @@ class Spent(NamedTuple):
 
 def bench_operator(sizes: list[int], make_set: Callable[[int, int], Json], peer: str) -> bool:
     """Sets of so many pods by our operator and, if there is one, by the peer."""
+    logging.getLogger("quarterdeck.client").setLevel(logging.ERROR)  # every set is warned about restartPolicy
     print("\nthe operator in a process of its own, on `quarterdeck up`: CPU of a pod by process")
     is_good = True
     for size in sizes:
