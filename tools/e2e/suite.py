@@ -23,6 +23,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -150,16 +151,22 @@ def run_containers(kubeconfig: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _run_one(kubeconfig: Path, name: str) -> tuple[str, str]:
-    """Its name, and why it failed; empty if it passed."""
+    """Its name, and why it failed; empty if it passed. Said at once: all of them take long."""
+    failure = _failure(kubeconfig, name)
+    print(f"{name}: {' '.join(failure.split())[:1000] or 'passed'}", file=sys.stderr, flush=True)
+    return name, failure
+
+
+def _failure(kubeconfig: Path, name: str) -> str:
     focus = f"--ginkgo.focus={re.escape(name)}$"
     try:
         with tempfile.TemporaryDirectory() as directory:
             report = _run(Path(directory), [focus], kubeconfig=kubeconfig, timeout=SPEC_TIMEOUT)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
-        return name, str(error)
+        return str(error)
     outcome = [(state, message) for each, state, message in _specs(report) if each == name]
     state, message = outcome[0] if outcome else ("was not run", "")
-    return name, "" if state == "passed" else message or state
+    return "" if state == "passed" else message or state
 
 
 def _run_all(kubeconfig: Path, shares: Sequence[Sequence[str]]) -> tuple[list[str], dict[str, str]]:
