@@ -152,6 +152,7 @@ class NodeAgent(Reconciler[Pod]):
             recorder=self.manager.recorder(NAME),
             spawn=self._spawn,
             allocatable=self.registration.allocatable,
+            memory=self.registration.memory,
             names=lambda runtime: self._paths[runtime.name].names,
             services=self._services,
         )

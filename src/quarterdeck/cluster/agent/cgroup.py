@@ -6,31 +6,37 @@ have, for root alone. Elsewhere there are no limits, and ``missing`` says why.
 
 from __future__ import annotations
 
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from quarterdeck.api import Quantity
+from quarterdeck.api.k8s.pod import ResourceRequirements
 
-__all__ = ["Cgroups", "limit_files"]
+__all__ = ["Cgroups", "cgroup_mounts", "limit_files"]
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _CONTROLLERS: Final = ("cpu", "memory", "pids")
 _PERIOD: Final = 100_000
+_SHARES: Final = (2, 262_144)
+"""The least and the most that the kernel takes."""
 _MOST_PROCESSES: Final = 4096
 """Processes of a container, so that one that forks without end harms itself."""
 
 
-def limit_files(limits: Mapping[str, Quantity], version: int) -> dict[str, dict[str, str]]:
+def limit_files(resources: ResourceRequirements, version: int) -> dict[str, dict[str, str]]:
     """What to write into which file, by controller. Pure."""
     made: dict[str, dict[str, str]] = {"pids": {"pids.max": str(_MOST_PROCESSES)}, "cpu": {}, "memory": {}}
-    cpu, memory = limits.get("cpu"), limits.get("memory")
+    cpu, memory = resources.limits.get("cpu"), resources.limits.get("memory")
+    shares = _shares(resources.requests.get("cpu") or cpu)
+    made["cpu"] = {"cpu.weight": str(_weight(shares))} if version == 2 else {"cpu.shares": str(shares)}
     if cpu is not None:
         quota = max(1000, cpu.milli_value * _PERIOD // 1000)
-        made["cpu"] = (
+        made["cpu"] |= (
             {"cpu.max": f"{quota} {_PERIOD}"}
             if version == 2
             else {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": str(quota)}
@@ -40,6 +46,27 @@ def limit_files(limits: Mapping[str, Quantity], version: int) -> dict[str, dict[
         made["memory"] = {name: str(memory.value)}
         if version == 2:
             made["memory"]["memory.swap.max"] = "0"
+    return made
+
+
+def _shares(cpu: Quantity | None) -> int:
+    """A container's share of busy processors beside the others, as version 1 counts it."""
+    least, most = _SHARES
+    return min(most, max(least, cpu.milli_value * 1024 // 1000)) if cpu is not None else least
+
+
+def _weight(shares: int) -> int:
+    """The same as version 2 counts it: the curve that OCI runtimes use, on which 1024 shares weigh 100."""
+    exponent = math.log2(shares)
+    return math.ceil(10 ** ((exponent * exponent + 125 * exponent) / 612 - 7 / 34))
+
+
+def cgroup_mounts(groups: Sequence[str]) -> dict[str, str]:
+    """Where a container sees its own groups: mount point -> folder. Pure."""
+    made = {}
+    for group in groups:
+        first = Path(group).relative_to(_ROOT).parts[0]
+        made[str(_ROOT / first if first in _CONTROLLERS else _ROOT)] = group
     return made
 
 
@@ -85,10 +112,10 @@ class Cgroups:
             return None
         return base
 
-    def make(self, container: str, limits: Mapping[str, Quantity]) -> list[str]:
-        """Groups for a container, with its limits; empty where there can be none."""
+    def make(self, container: str, resources: ResourceRequirements) -> list[str]:
+        """Groups for a container, with its limits and its weight; empty where there can be none."""
         made: list[str] = []
-        for controller, files in limit_files(limits, self._version).items():
+        for controller, files in limit_files(resources, self._version).items():
             base = self._bases.get("" if self._version == 2 else controller)
             if base is None:
                 continue

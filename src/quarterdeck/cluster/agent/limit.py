@@ -51,7 +51,7 @@ class ContainerLimits:
         """Control groups for a run that begins. Blocking."""
         prefix, limits = f"{self._uid}-{container.name}-", container.resources.limits
         self._cgroups.remove(prefix)
-        made = self._cgroups.make(f"{prefix}{number}", limits)
+        made = self._cgroups.make(f"{prefix}{number}", container.resources)
         self._given[container.name] = (number, container.resources)
         self._refused.pop(container.name, None)
         unmet = [name for name in _RESIZABLE if name in limits]
@@ -90,9 +90,9 @@ class ContainerLimits:
         return has_changed
 
     async def _change(self, container: AnyContainer, run: Run) -> bool:
-        name, limits = f"{self._uid}-{container.name}-{run.number}", container.resources.limits
+        name = f"{self._uid}-{container.name}-{run.number}"
         try:
-            await asyncio.to_thread(self._cgroups.make, name, limits)
+            await asyncio.to_thread(self._cgroups.make, name, container.resources)
         except OSError as error:  # such as less memory than it uses
             self._refused[container.name] = container.resources
             self._tell("Warning", "ResizeError", f"Error resizing container {container.name}: {error}")

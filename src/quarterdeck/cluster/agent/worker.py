@@ -42,6 +42,7 @@ from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver
 from quarterdeck.cluster.agent.launch import UnknownImage
 from quarterdeck.cluster.agent.limit import ContainerLimits
 from quarterdeck.cluster.agent.network.dial import Dialer
+from quarterdeck.cluster.agent.oom import oom_score
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
 from quarterdeck.cluster.agent.reference import read_references
@@ -79,6 +80,8 @@ class NodeTools:
     recorder: Recorder
     spawn: Spawn
     allocatable: Callable[[], Mapping[str, Quantity]]
+    memory: Callable[[], int]
+    """Bytes that the machine has."""
     names: Callable[[PodRuntime], Sequence[tuple[str, str, str]]]
     """Address, name and namespace of what can be found by name."""
     services: Callable[[str, PodRuntime], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]
@@ -316,6 +319,7 @@ class PodWorker:
                 folder=self.folder,
                 volumes={each.name: self._volumes.path(each.name) for each in self.pod.spec.volumes},
                 environment=environment,
+                oom_score=oom_score(self.pod, container, self._tools.memory()),
             )
 
             def make_with_limits(run: Path) -> Launch:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import Container, Pod
+from quarterdeck.api.k8s.pod import ResourceRequirements
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.limit import ContainerLimits, needs_restart
 from quarterdeck.cluster.agent.view import AnyContainer, Run
@@ -27,7 +26,8 @@ class FullGroups(Cgroups):
     def _find(self) -> tuple[int, dict[str, Any]]:
         return 0, {}
 
-    def make(self, container: str, limits: Mapping[str, Quantity]) -> list[str]:
+    def make(self, container: str, resources: ResourceRequirements) -> list[str]:
+        limits = resources.limits
         if "memory" in limits and limits["memory"].value < self.used:
             raise OSError(16, "Device or resource busy")
         self.written.append((container, {name: str(each) for name, each in limits.items()}))

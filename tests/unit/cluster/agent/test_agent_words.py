@@ -12,7 +12,6 @@ import pytest
 from quarterdeck.api import Quantity, decode
 from quarterdeck.api.k8s import EndpointSlice, Probe, Service
 from quarterdeck.api.k8s.pod import EnvVar
-from quarterdeck.cluster.agent.cgroup import limit_files
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
@@ -210,13 +209,6 @@ def test_files_of_a_volume_are_swapped_in_one_step(tmp_path: Path) -> None:
     assert (folder / "a").read_bytes() == b"new"
     assert not (folder / "deep").exists()
     assert len([each for each in folder.iterdir() if each.name.startswith("..2")]) == 1
-
-
-def test_limits_as_control_groups_have_them() -> None:
-    limits = {"cpu": Quantity("250m"), "memory": Quantity("64Mi")}
-    assert limit_files(limits, 2)["cpu"] == {"cpu.max": "25000 100000"}
-    assert limit_files(limits, 1)["memory"] == {"memory.limit_in_bytes": "67108864"}
-    assert limit_files({}, 2) == {"pids": {"pids.max": "4096"}, "cpu": {}, "memory": {}}
 
 
 def test_usage_is_that_of_everything_below_a_process() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.api.k8s import Pod, Service
+from quarterdeck.cluster.agent.cgroup import cgroup_mounts
 from quarterdeck.cluster.agent.environment import ContainerConfigError
 from quarterdeck.cluster.agent.folder import PodFolder
 from quarterdeck.cluster.agent.hosts import fqdn, hostname
@@ -119,6 +120,8 @@ class OciRuntime:
             passwd=_read_inside(root, "etc/passwd"),
             group=_read_inside(root, "etc/group"),
             cgroup=_cgroup_path(cgroups) if not self._is_crun else "",
+            groups=cgroup_mounts(cgroups),
+            oom_score=wanted.oom_score,
             available=self._available,
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         )
