@@ -6,6 +6,7 @@ have, for root alone. Elsewhere there are no limits, and ``missing`` says why.
 
 from __future__ import annotations
 
+import errno
 import math
 import os
 import time
@@ -24,6 +25,7 @@ _CONTROLLERS: Final = ("cpu", "memory", "pids")
 _PERIOD: Final = 100_000
 _SHARES: Final = (2, 262_144)
 """The least and the most that the kernel takes."""
+_MOST: Final = 1 << 63
 _MOST_PROCESSES: Final = 4096
 """Processes of a container, so that one that forks without end harms itself."""
 
@@ -128,6 +130,22 @@ class Cgroups:
                 made.append(str(folder))
         return made
 
+    def change(self, container: str, resources: ResourceRequirements) -> None:
+        """Give a container that runs other limits. Raises ``OSError`` if it uses more memory than it may.
+
+        The kernel of version 2 would take that limit, and end the container.
+        """
+        base = self._bases.get("" if self._version == 2 else "memory")
+        limit = resources.limits.get("memory")
+        if base is not None and limit is not None:
+            use = "memory.current" if self._version == 2 else "memory.usage_in_bytes"
+            before = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
+            used, most = (_number(base / container / name) for name in (use, before))
+            if used >= limit.value and most > limit.value:
+                text = f"attempting to set memory limit ({limit.value}) below current usage ({used})"
+                raise OSError(errno.EBUSY, text)
+        self.make(container, resources)
+
     def remove(self, prefix: str) -> None:
         """Remove the groups of ended containers whose names begin so."""
         for base in self._bases.values():
@@ -155,6 +173,15 @@ def _enable(folder: Path) -> None:
     wanted = [name for name in _CONTROLLERS if name not in enabled]
     if wanted:
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in wanted))
+
+
+def _number(path: Path) -> int:
+    """What a file says; more than any machine has where it says ``max``, and 0 where there is none."""
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return 0
+    return _MOST if text == "max" else int(text)
 
 
 def _lines(path: str) -> list[str]:

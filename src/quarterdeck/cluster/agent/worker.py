@@ -11,7 +11,7 @@ import asyncio
 import math
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -22,6 +22,7 @@ from quarterdeck.api import Quantity, Time, value_or
 from quarterdeck.api.k8s import Pod, PodStatus, Service
 from quarterdeck.client import Client
 from quarterdeck.cluster.agent import gpu
+from quarterdeck.cluster.agent.allocation import Allocations, write_given
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
 from quarterdeck.cluster.agent.envfile import read_variables
@@ -46,6 +47,7 @@ from quarterdeck.cluster.agent.oom import oom_score
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
 from quarterdeck.cluster.agent.reference import read_references
+from quarterdeck.cluster.agent.resize import PodResize
 from quarterdeck.cluster.agent.runtime import PodRuntime, Wanted
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.status import make_status
@@ -62,6 +64,7 @@ _RETRY: Final = (2.0, 60.0)
 """Seconds after which a container that could not be made is tried again: the first time, and at most."""
 _REFRESH_SECONDS: Final = 45.0
 _SIZE_SECONDS: Final = 10.0
+_RESIZE_SECONDS: Final = 10.0
 _SOON: Final = 0.2
 _DEFAULT_GRACE: Final = 30
 _EVICTION_GRACE: Final = 1.0
@@ -76,9 +79,12 @@ class NodeTools:
     containers: Containers
     dialer: Dialer
     cgroups: Cgroups
+    allocations: Allocations
     images: ImageStore
     recorder: Recorder
     spawn: Spawn
+    wake: Callable[[Iterable[str]], None]
+    """Has pods looked at again, by uid."""
     allocatable: Callable[[], Mapping[str, Quantity]]
     memory: Callable[[], int]
     """Bytes that the machine has."""
@@ -96,7 +102,7 @@ class PodWorker:
     ) -> None:
         self._tools: Final = tools
         self.runtime: Final = runtime
-        self._wake: Final = wake
+        self.wake: Final = wake
         self.ip: Final = ip
         self.uid: Final = pod.metadata.uid
         self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
@@ -106,6 +112,7 @@ class PodWorker:
         self._set_up_failures = 0
         self._failures: Final[dict[str, int]] = {}
         self._limits: Final = ContainerLimits(tools.cgroups, pod.metadata.uid, self._tell)
+        self._resize: Final = PodResize(tools.allocations, self.folder, self._tell, tools.wake)
         self._ending: Outcome | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._stop_deadline = math.inf
@@ -121,7 +128,9 @@ class PodWorker:
 
     async def sync(self, pod: Pod) -> tuple[PodStatus, float]:
         """Do what is due; the status that the pod should have, and the seconds until something is due."""
-        self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
+        is_over = pod.metadata.is_deleting or pod.status.phase in ("Succeeded", "Failed")
+        granted = pod if is_over else await self._resize.granted(pod)
+        self.pod = granted.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
         now, steady = time.time(), time.monotonic()
         if pod.metadata.is_deleting:
             return await self._sync_stopping(now)
@@ -150,8 +159,13 @@ class PodWorker:
         if plan.start:
             sight = await self._look(now)
         self._follow(sight, plan)
-        if await self._limits.follow(self._everything(), sight, self._restart_resized):
+        containers = self._everything()
+        if await self._limits.follow(containers, sight, self._restart_resized):
             sight = await self._look(now)
+        problem = self._limits.problem
+        self._resize.settle(self.pod, problem=problem, is_done=self._limits.is_settled(containers, sight))
+        if problem:
+            after = min(after, _RESIZE_SECONDS)
         return self._status(sight), min(after, await self._refresh(steady))
 
     async def _check_sizes(self, now: float) -> float:
@@ -174,13 +188,19 @@ class PodWorker:
         if self._ending is not None or self.pod.metadata.is_deleting or not self.is_active:
             return False
         self._begin_eviction(text, is_disruption=True)
-        self._wake()
+        self.wake()
         return True
 
     def _status(self, sight: PodSight) -> PodStatus:
         runtime = self.runtime
         return make_status(
-            self.pod, sight, ip=self.ip, host=runtime.host, runtime=runtime.name, ending=self._ending
+            self.pod,
+            sight,
+            ip=self.ip,
+            host=runtime.host,
+            runtime=runtime.name,
+            ending=self._ending,
+            resize=self._resize.conditions,
         )
 
     def _time_left(self, now: float) -> float:
@@ -202,7 +222,7 @@ class PodWorker:
                 self._tools.containers,
                 self._tools.dialer,
                 tell=self._tell,
-                wake=self._wake,
+                wake=self.wake,
                 spawn=self._tools.spawn,
             )
         return hand
@@ -257,6 +277,9 @@ class PodWorker:
             runtime=self.runtime.name,
         )
         await asyncio.to_thread(self.folder.set_up, record)
+        given = self._tools.allocations.of(self.uid)
+        if given is not None:
+            await asyncio.to_thread(write_given, self.folder, given)
         try:
             await asyncio.to_thread(self.runtime.set_up, pod, self.folder, self.ip)
         except OSError as error:
@@ -452,7 +475,7 @@ class PodWorker:
         for container in reversed(sidecars):
             left = max(0.0, grace - (time.monotonic() - begun))
             await self._stop_one(container, max(left, min(grace, 2.0)))
-        self._wake()
+        self.wake()
 
     async def _stop_one(self, container: AnyContainer, grace: float) -> None:
         hand = self._hand(container.name)

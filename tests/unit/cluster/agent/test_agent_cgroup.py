@@ -75,3 +75,22 @@ def test_groups_are_removed_and_the_files_of_others_left_alone(
     groups.remove("")
     assert [each.name for each in (tmp_path / "memory/quarterdeck-test").iterdir()] == ["memory.stat"]
     assert list((tmp_path / "pids/quarterdeck-test").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "used", "limit"),
+    [(1, "memory.usage_in_bytes", "memory.limit_in_bytes"), (2, "memory.current", "memory.max")],
+)
+def test_a_container_never_has_less_memory_than_it_uses(
+    version: int, used: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = tmp_path / "group"
+    (base / "c").mkdir(parents=True)
+    monkeypatch.setattr(cgroup.Cgroups, "_find", lambda _self: (version, {"": base, "memory": base}))
+    groups = cgroup.Cgroups("test")
+    (base / "c" / used).write_text(f"{48 << 20}\n")
+    (base / "c" / limit).write_text("max" if version == 2 else str(1 << 62))
+    with pytest.raises(OSError, match=r"attempting to set memory limit \(33554432\) below current usage"):
+        groups.change("c", resources(memory="32Mi"))
+    groups.change("c", resources(memory="64Mi"))
+    assert (base / "c" / limit).read_text() == str(64 << 20)
