@@ -17,7 +17,7 @@ import msgspec
 from quarterdeck.apiserver import status
 from quarterdeck.errors import TransportError
 from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response, relay
-from quarterdeck.wire.localnode import node_socket
+from quarterdeck.wire.localnode import NodeUsage, node_socket
 
 __all__ = ["NodeLink"]
 
@@ -69,20 +69,17 @@ class NodeLink:
             raise _unreachable(node, error) from error
         return Response(answer.status, content_type="text/plain", stream=PulledStream(_chunks(connection)))
 
-    async def usage(self, node: str) -> list[tuple[str, str, str, int, int]]:
-        """Namespace, pod, container, thousandths of a processor and bytes of everything that runs there.
-
-        Nothing for nodes that do not answer.
-        """
+    async def usage(self, node: str) -> NodeUsage | None:
+        """What the machine and everything that runs there uses; None for nodes that do not answer."""
         if not self.reaches(node):
-            return []
+            return None
         try:
             connection = await self._connect(node)
             answer = await connection.exchange(b"GET /stats HTTP/1.1\r\nHost: node\r\n\r\n", _USAGE_SECONDS)
         except (status.StatusError, TransportError):
-            return []
+            return None
         connection.abort()
-        return msgspec.json.decode(answer.body, type=list[tuple[str, str, str, int, int]])
+        return msgspec.json.decode(answer.body, type=NodeUsage)
 
     async def pass_on(self, node: str, parts: tuple[str, ...], rest: str, request: Request) -> Response:
         """A client's request to a pod; ``rest`` is the path there, as the client wrote it."""

@@ -33,6 +33,7 @@ from quarterdeck.cluster.agent.stream.websocket import (
 )
 from quarterdeck.errors import StreamClosed
 from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, text
+from quarterdeck.wire.localnode import NodeUsage
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.agent import NodeAgent
@@ -83,9 +84,10 @@ class NodeServer:
         return text(404, "404 page not found\n")
 
     def _stats(self) -> Response:
-        """Thousandths of a processor and bytes, for each container that runs."""
-        rows = [[*container, *used] for container, used in self._agent.usage.found.items()]
-        return Response(200, msgspec.json.encode(rows))
+        """Thousandths of a processor and bytes, of the machine and of each container that runs."""
+        usage = self._agent.usage
+        rows = tuple((*container, *used) for container, used in usage.found.items())
+        return Response(200, msgspec.json.encode(NodeUsage(*usage.machine, rows)))
 
     async def _proxy(self, request: Request, namespace: str, name: str, door: tuple[str, str]) -> Response:
         """A request for a pod, passed on."""

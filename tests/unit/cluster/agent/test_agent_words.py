@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +31,7 @@ from quarterdeck.cluster.agent.proxy import Backends, backends, loopback_address
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
-from quarterdeck.cluster.agent.usage import Process, Sample, rates, total_below
+from quarterdeck.cluster.agent.usage import Process, Sample, machine_sample, rates, total_below
 
 from .podkit import pod
 
@@ -209,6 +210,12 @@ def test_files_of_a_volume_are_swapped_in_one_step(tmp_path: Path) -> None:
     assert (folder / "a").read_bytes() == b"new"
     assert not (folder / "deep").exists()
     assert len([each for each in folder.iterdir() if each.name.startswith("..2")]) == 1
+
+
+def test_a_machine_uses_what_is_neither_idle_nor_available() -> None:
+    line = "cpu  300 50 100 9000 700 20 30 10 0 0"
+    used = machine_sample(line, {"MemTotal": 1000, "MemAvailable": 400, "MemFree": 100})
+    assert used == Sample((300 + 50 + 100 + 20 + 30 + 10) / os.sysconf("SC_CLK_TCK"), 600)
 
 
 def test_usage_is_that_of_everything_below_a_process() -> None:
