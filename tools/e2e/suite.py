@@ -12,8 +12,8 @@ to pass.
 
 The specs of ``run_containers`` are those that need containers that run, on ``quarterdeck up --local-node
 --runtime oci``; ``containers.json`` lists them with their outcome. They need root, crun or runc, and imported
-images: agnhost, built from Kubernetes' own sources, and a busybox; ``missing_images`` says which names are
-not there.
+images: agnhost and nonewprivs, built from Kubernetes' own sources, and a busybox; ``missing_images`` says
+which names are not there.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ IMAGES: Final = (
     "registry.k8s.io/e2e-test-images/agnhost:2.63.0",
     "registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
     "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0",
+    "registry.k8s.io/e2e-test-images/nonewprivs:1.4",
     "registry.k8s.io/pause:3.10.2",
 )
 SPEC_TIMEOUT: Final = 300.0

@@ -7,6 +7,8 @@ stored says where to connect to: who may write a Node must not choose whom the s
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -109,6 +111,33 @@ class NodeLink:
         except OSError as error:
             raise _unreachable(node, error) from error
         return connection
+
+    async def dial(self, node: str, namespace: str, pod: str, port: int) -> socket.socket:
+        """A connection to a port of a pod, through its node: as if the pod were at the other end.
+
+        Raises OSError. Whom it is opened to has to wait until it is spoken to: a client's TLS does that.
+        """
+        assert self.folder is not None
+        loop = asyncio.get_running_loop()
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.setblocking(False)
+        try:
+            await loop.sock_connect(made, str(node_socket(self.folder, node)))
+            path = "/".join(quote(part, safe="") for part in (namespace, pod, str(port)))
+            head = f"GET /dial/{path} HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+            await loop.sock_sendall(made, head.encode())
+            answer = b""
+            while b"\r\n\r\n" not in answer:
+                data = await loop.sock_recv(made, _HEAD_LIMIT)
+                if not data:
+                    raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused")
+                answer += data
+            if _parse_head(answer)[0] != 101:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused")
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     async def upgrade(self, node: str, parts: tuple[str, ...], request: Request) -> Response:
         """Let a client speak with a node in another protocol, byte by byte."""

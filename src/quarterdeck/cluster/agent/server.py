@@ -6,6 +6,7 @@ decided there; here everything is answered.
     GET      /containerLogs/<namespace>/<pod>/<container>    options as ``pods/log`` has them
     any      /proxy/<namespace>/<pod>/<scheme>/<port>/…      a request for the pod
     GET/POST /exec/…  /attach/…  /portForward/<namespace>/<pod>
+    GET      /dial/<namespace>/<pod>/<port>                  a connection to the pod, byte by byte
     GET      /stats                                          what pods use
 """
 
@@ -32,7 +33,7 @@ from quarterdeck.cluster.agent.stream.websocket import (
     is_websocket,
 )
 from quarterdeck.errors import StreamClosed
-from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, text
+from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, relay, text
 from quarterdeck.wire.localnode import NodeUsage
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ __all__ = ["NodeServer"]
 
 _TEXT_PROTOCOLS: Final = ("binary.k8s.io",)
 _BODY_LIMIT: Final = 16 * 1024 * 1024
+_DIAL_SECONDS: Final = 10.0
 
 
 class NodeServer:
@@ -79,6 +81,8 @@ class NodeServer:
                 return self._forward(request, namespace, name)
             case ["proxy", namespace, name, scheme, port, *_]:
                 return self._proxy(request, namespace, name, (scheme, port))
+            case ["dial", namespace, name, port]:
+                return self._dial(namespace, name, port)
             case ["stats"]:
                 return self._stats()
         return text(404, "404 page not found\n")
@@ -96,6 +100,22 @@ class NodeServer:
             return text(404, f'pod "{name}" not found\n')
         rest = "/" + request.raw_path.split("/", 6)[6]
         return await pass_on(self._agent.dialer, request, worker.pod, door, worker.ip, rest)
+
+    async def _dial(self, namespace: str, name: str, port: str) -> Response:
+        """A connection to a pod, for the API server's webhooks."""
+        worker = self._worker(namespace, name)
+        if worker is None or not port.isdigit():
+            return text(404, f'pod "{name}" not found\n')
+        try:
+            async with asyncio.timeout(_DIAL_SECONDS):
+                reader, writer = await self._agent.dialer.open(worker.ip, int(port))
+        except (OSError, TimeoutError) as error:
+            return text(503, f"{error}\n")
+
+        async def talk(stream: RawStream) -> None:
+            await relay(stream, reader, writer)
+
+        return Response(101, headers=[("Connection", "Upgrade"), ("Upgrade", "tcp")], takeover=talk)
 
     def _worker(self, namespace: str, name: str) -> PodWorker | None:
         for worker in self._agent.workers.values():

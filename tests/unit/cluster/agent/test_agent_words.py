@@ -13,6 +13,7 @@ import pytest
 from quarterdeck.api import Quantity, decode
 from quarterdeck.api.k8s import EndpointSlice, Probe, Service
 from quarterdeck.api.k8s.pod import EnvVar
+from quarterdeck.cluster.agent import log
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
@@ -174,6 +175,25 @@ async def test_a_log_that_has_been_put_aside_is_read_from_the_beginning(tmp_path
     assert text.splitlines() == [f"line {number}" for number in range(100)]
     tail = b"".join([piece async for piece in read_log(tmp_path, LogOptions(tail=50))]).decode()
     assert tail.splitlines() == [f"line {number}" for number in range(50, 100)]
+
+
+@pytest.mark.parametrize(("follow", "shown"), [(False, ["one"]), (True, ["one", "two"])])
+async def test_a_line_that_is_written_while_the_tail_is_read_comes_once_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follow: bool, shown: list[str]
+) -> None:
+    writer = LogWriter(tmp_path / "log", max_bytes=2000, max_files=5)
+    writer.write(b"stdout", b"one\n")
+    find_tail = log._tail
+
+    def find_late(*words: object) -> list[bytes]:
+        writer.write(b"stdout", b"two\n")
+        writer.close()
+        (tmp_path / "exit.json").write_text("{}")
+        return find_tail(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(log, "_tail", find_late)
+    pieces = [piece async for piece in read_log(tmp_path, LogOptions(tail=1, follow=follow))]
+    assert b"".join(pieces).decode().splitlines() == shown
 
 
 def test_old_files_of_a_log_go(tmp_path: Path) -> None:
