@@ -204,7 +204,10 @@ class _Writer:
             return ContainerState(waiting=waiting), ended
         delay = restart_delay(next_attempt(run.attempt, run.ran))
         if delay <= 0:
-            return ended, before
+            if not run.error:
+                return ended, before
+            waiting = ContainerStateWaiting(reason="RunContainerError", message=run.error)
+            return ContainerState(waiting=waiting), ended
         text = backoff_message(self._pod, container.name, delay)
         return ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff", message=text)), ended
 

@@ -54,9 +54,11 @@ from quarterdeck.cluster.agent.status import make_status
 from quarterdeck.cluster.agent.storage import is_limited, storage_problem
 from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
 from quarterdeck.cluster.agent.volume import PodVolumes
+from quarterdeck.cluster.image.name import name_problem
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import ApiError, TransportError
 from quarterdeck.runtime.contract import Recorder
+from quarterdeck.wire.gostyle import quote
 
 __all__ = ["NodeTools", "PodWorker", "end_folder"]
 
@@ -334,6 +336,12 @@ class PodWorker:
         """Begin a run; seconds until it should be looked at again."""
         container = restart.container
         hand = self._hand(container.name)
+        if why := name_problem(container.image):
+            name = quote(container.image)
+            text = f"Failed to apply default image tag {name}: couldn't parse image name {name}: {why}"
+            self._tell("Warning", "InspectFailed", text, container.name)
+            self._tell("Warning", "Failed", "Error: InvalidImageName", container.name)
+            return self._fail(hand, "InvalidImageName", text)
         try:
             environment = await self._environment(container)
             wanted = Wanted(
