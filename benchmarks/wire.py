@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import ssl
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -194,13 +194,17 @@ class Lines(asyncio.Protocol):
                 self._on_line(line)
 
 
+_CPU_CLOCK = 2
+"""CPUCLOCK_SCHED: what the scheduler counted."""
+
+
 def cpu_seconds(pids: list[int]) -> float:
-    """User and system time of processes so far."""
-    ticks = 0
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+    """User and system time of processes so far, to the microsecond.
+
+    /proc counts ticks of 10 ms, which says nothing about a single answer. Linux has a clock for every
+    process, whose number is made of the process's.
+    """
+    return sum(time.clock_gettime(~pid << 3 | _CPU_CLOCK) for pid in pids)
 
 
 def resident_bytes(pids: list[int]) -> int:

@@ -100,6 +100,7 @@ __all__ = [
     "UnsupportedMediaType",
     "ignore_already_exists",
     "ignore_not_found",
+    "reason_of",
 ]
 
 
@@ -409,6 +410,11 @@ class Requeue(ReconcileError):
         super().__init__(reason or f"requeue after {after}s")
         self.after: Final = after
         self.reason: Final = reason
+
+
+def reason_of(error: BaseException) -> str:
+    """What an error says to people: the operating system's words without its number and a path."""
+    return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def ignore_not_found() -> AbstractContextManager[None]:

@@ -13,7 +13,7 @@ import asyncio
 import errno
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -218,9 +218,7 @@ class ApiServer:
     async def _compact_regularly(self) -> None:
         while True:
             has_failed = self.store.compaction_failure is not None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD):
-                    await self.store.has_grown.wait()
+            await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
             await self.store.compact()
 
     def _assemble(self) -> None:

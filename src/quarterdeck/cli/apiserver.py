@@ -11,6 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from quarterdeck.errors import reason_of
+
 from .announcement import announced
 from .argument import USUAL_PORT, port_number
 from .error import CommandError
@@ -27,7 +29,9 @@ moment it is ready until it ends, and any stock client works with it; `quarterde
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "apiserver", help="the embedded API server alone (what envtest is for Go)", description=DESCRIPTION
+        "apiserver",
+        help="run the embedded API server alone (what envtest is for Go)",
+        description=DESCRIPTION,
     )
     add_server_arguments(parser)
     parser.add_argument(
@@ -36,7 +40,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--salvage",
         action="store_true",
-        help="keep what can be read of a damaged --data-dir, say what was saved and what is lost, and end",
+        help="keep what can be read of a damaged --data-dir, say what was saved and what is lost, and exit",
     )
     parser.set_defaults(run=run)
 
@@ -60,19 +64,19 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         help="what an acknowledged write survives with --data-dir: power loss (full), a killed process "
         "(normal), nothing (memory); default: %(default)s",
     )
-    for option, effect in (("enable", "on as well"), ("disable", "off")):
+    for option in ("enable", "disable"):
         parser.add_argument(
             f"--{option}-admission-plugins",
             action="append",
             default=[],
             metavar="NAMES",
-            help=f"admission plugins to have {effect}, as kube-apiserver names them, by commas",
+            help=f"admission plugins to {option}, by kube-apiserver's names, separated by commas",
         )
     parser.add_argument(
         "--admission-control-config-file",
         type=Path,
         metavar="FILE",
-        help="an AdmissionConfiguration as kube-apiserver's; of the plugins here, PodSecurity has one",
+        help="an AdmissionConfiguration, as for kube-apiserver; only PodSecurity reads it",
     )
     parser.add_argument(
         "--allow-all", action="store_true", help="development: let every authenticated user do everything"
@@ -101,7 +105,7 @@ def salvage(arguments: argparse.Namespace) -> int:
     try:
         report = salvage_directory(arguments.data_dir)
     except (StorageError, OSError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(_told(error)) from error
     for line in report.lines():
         print(line)
     return 0
@@ -165,6 +169,11 @@ def stop_signal() -> asyncio.Event:
     return stopping
 
 
+def _told(error: Exception) -> str:
+    named = isinstance(error, OSError) and error.filename
+    return f"{named}: {reason_of(error)}" if named else reason_of(error)
+
+
 async def serve(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver import ApiServer, StorageError
 
@@ -173,7 +182,7 @@ async def serve(arguments: argparse.Namespace) -> int:
     try:
         await server.start()
     except (StorageError, OSError, ValueError) as error:
-        raise CommandError(str(error)) from error
+        raise CommandError(_told(error)) from error
     try:
         async with announced(server, name=arguments.name, kubeconfig=arguments.kubeconfig) as lines:
             print(lines, flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Final, NoReturn
 
 __all__ = ["USUAL_PORT", "LineParser", "add_log_level", "free_port", "log_level", "port_number"]
@@ -19,6 +20,15 @@ class LineParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         print(f"{self.prog}: {message} (see {self.prog} --help)", file=sys.stderr)
         sys.exit(2)
+
+    def parse_known_args(  # type: ignore[override]  # the namespace is always one of argparse
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Refuses what it does not know: else the parser above would, which has another help text."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
 
 
 def port_number(text: str) -> int:

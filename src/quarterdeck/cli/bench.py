@@ -14,8 +14,8 @@ from .error import CommandError
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
         "bench",
-        help="the benchmarks, each against its peer in the same run",
-        description="Run benchmarks of a source tree; what follows is passed on: bench apiserver --quick",
+        help="run the benchmarks, each against its peer",
+        description="Run the benchmarks of a source tree, with their own options: bench apiserver --quick",
     )
     parser.add_argument("rest", nargs=argparse.REMAINDER, metavar="NAME [OPTION...]")
     parser.set_defaults(run=run)

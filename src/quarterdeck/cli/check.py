@@ -21,27 +21,30 @@ _PAGE: Final = 1000
 _LOOKS: Final = 3
 _STORAGE: Final = "storage"
 DESCRIPTION = """\
-Read a cluster and say what is broken in it, object by object, and what to do. Nothing is written. What may be
-broken for a moment while controllers work is reported only if it still is when it is looked at again.
-Exits with 1 if anything is broken.
+Check the invariants of a cluster, and say which objects break them and what to do. Nothing is written. An
+invariant that may be broken for a moment while controllers work is checked twice, and reported only if it is
+still broken. Exits with 1 if anything is broken.
 
-`check storage` tries what the API server promises of its lists and watches, on every resource there is. It
-reads everything three times, and runs only if it is named.
+`check storage` tests what the API server promises about its lists and watches, on every resource. It reads
+everything three times, and runs only if you name it.
 """
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("check", help="what should hold, and what does not", description=DESCRIPTION)
+    parser = commands.add_parser("check", help="check the invariants of a cluster", description=DESCRIPTION)
     parser.add_argument(
-        "names", nargs="*", metavar="NAME", help="only these, or all of an owner: ipam; or storage"
+        "names",
+        nargs="*",
+        metavar="NAME",
+        help="only this invariant (ipam/no-overlap), or all of a group (ipam), or storage",
     )
-    parser.add_argument("--list", action="store_true", help="say what would be checked")
+    parser.add_argument("--list", action="store_true", help="list the invariants")
     parser.add_argument(
         "--settle",
         type=float,
         default=5.0,
         metavar="SECONDS",
-        help="between two looks at what is broken (default: %(default)s)",
+        help="between the two checks of a broken invariant (default: %(default)s)",
     )
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")

@@ -9,14 +9,16 @@ from typing import Any
 from .error import CommandError
 
 DESCRIPTION = """\
-Print a completion script: for bash, `eval "$(quarterdeck completion bash)"` in ~/.bashrc; for zsh, write it
-to a file named _quarterdeck in a folder of $fpath.
+Print a completion script. For bash and zsh: `source <(quarterdeck completion bash)` (or zsh) in ~/.bashrc or
+~/.zshrc. For fish: `quarterdeck completion fish | source` in ~/.config/fish/config.fish.
 """
-SHELLS = ("bash", "zsh", "tcsh")
+SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("completion", help="completion for your shell", description=DESCRIPTION)
+    parser = commands.add_parser(
+        "completion", help="print a completion script for your shell", description=DESCRIPTION
+    )
     parser.add_argument("shell", choices=SHELLS)
     parser.set_defaults(run=run)
 
@@ -28,5 +30,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from .main import whole_parser
 
-    print(shtab.complete(whole_parser(), shell=arguments.shell))
+    print(_sourced(shtab.complete(whole_parser(), shell=arguments.shell)))
     return 0
+
+
+def _sourced(script: str) -> str:
+    """Let zsh register the completion when it sources the script; shtab expects `eval` or $fpath only."""
+    return script.replace("$zsh_eval_context[-1] == eval ", "$zsh_eval_context[-1] == (eval|file) ")

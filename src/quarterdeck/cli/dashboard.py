@@ -14,15 +14,13 @@ from .error import CommandError
 DESCRIPTION = """\
 Serve a page that shows a cluster live: GPUs by gang, queues, what waits and why, trainings, inference
 services, address pools, node groups, events. It reads with your own credentials, listens on this machine
-alone, and lets those in who have the token in the address that is printed. It changes nothing.
+only, and is open only to whoever has the token in the address that is printed. It changes nothing.
 """
 USUAL_PORT: Final = 7070
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser(
-        "dashboard", help="the cluster as a page in the browser", description=DESCRIPTION
-    )
+    parser = commands.add_parser("dashboard", help="show a cluster in the browser", description=DESCRIPTION)
     add_cluster_arguments(parser)
     parser.add_argument(
         "--port",

@@ -29,19 +29,19 @@ _SETTLED = 3
 _PATIENCE = 30.0
 _STORY = "concert"
 DESCRIPTION = """\
-Start the embedded server with the operators, tell the story of the folder `concert` step by step (if all
-operators run that it needs), then apply the examples of each operator and show what comes of them. The folder
-of an operator's examples has its name; manifests in its folder `refused` show what users are told who ask for
-the impossible.
+Start the embedded server with the operators, run the story in the folder `concert` step by step (if all the
+operators that it needs are running), then apply the examples of each operator and show the result. Each
+operator has a folder of examples with its name. The manifests in its subfolder `refused` are invalid; the
+demo shows the error messages that they get.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "demo", help="a cluster with the examples applied, and a view of them", description=DESCRIPTION
+        "demo", help="run a cluster with the examples, and show what they do", description=DESCRIPTION
     )
-    parser.add_argument("--once", action="store_true", help="show the view once it has settled, and end")
-    parser.add_argument("--examples", type=Path, help="folder with a folder for each operator")
+    parser.add_argument("--once", action="store_true", help="show the result once, and exit")
+    parser.add_argument("--examples", type=Path, help="folder that has a subfolder for each operator")
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="FILE", help="add the context to this file (default: as kubectl's)"
     )

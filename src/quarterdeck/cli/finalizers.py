@@ -22,7 +22,7 @@ with --yes, removes it from them: whatever the controller would have cleaned up 
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("finalizers", help="let go of objects nobody will finalize")
+    parser = commands.add_parser("finalizers", help="release objects whose controller is gone")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     purge = actions.add_parser(
         "purge", help="remove a finalizer that nobody serves any more", description=DESCRIPTION
@@ -33,7 +33,9 @@ def add_command(commands: Any) -> None:
     )
     purge.add_argument("-n", "--namespace", default="", help="only in this namespace (default: all)")
     purge.add_argument("--all", action="store_true", help="also objects that are not being deleted")
-    purge.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    purge.add_argument(
+        "--yes", action="store_true", help="do it; without this option, only say what would be done"
+    )
     purge.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
     purge.add_argument("--context", default="", help="context of the kubeconfig")
     purge.set_defaults(run=run)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from quarterdeck.cluster.image.store import ImageStore
 
 DESCRIPTION = """\
-Images that pods of the local node can run with the runtime oci. They come from files alone: an OCI layout (a
+Images that pods of the local node can run with the runtime oci. They come from files only: an OCI layout (a
 folder or an archive), or what `docker save` and `podman save` write. Nothing is pulled.
 """
 
@@ -24,14 +24,19 @@ def add_command(commands: Any) -> None:
         "image", help="images for the local node: import, list, remove", description=DESCRIPTION
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    take = actions.add_parser("import", help="take in the images of a file", description="Import images.")
+    take = actions.add_parser("import", help="import the images of a file", description="Import images.")
     take.add_argument("file", type=Path, help="an OCI layout (folder or tar), or an archive of docker save")
     take.add_argument(
-        "--name", action="append", default=[], help="call it so instead of as the file does (may be repeated)"
+        "--name",
+        action="append",
+        default=[],
+        help="name of the image, instead of the one in the file (may be repeated)",
     )
     take.add_argument("--platform", default="", metavar="OS/ARCH", help="default: this machine's")
-    show = actions.add_parser("list", help="what there is", description="List images.")
-    remove = actions.add_parser("remove", help="forget a name, or an image", description="Remove images.")
+    show = actions.add_parser("list", help="list the images", description="List images.")
+    remove = actions.add_parser(
+        "remove", help="remove an image, or one of its names", description="Remove images."
+    )
     remove.add_argument("images", nargs="+", metavar="IMAGE", help="a name, or an id from the list")
     for action, act in ((take, _import), (show, _list), (remove, _remove)):
         action.add_argument(

@@ -23,23 +23,23 @@ PARTS = ("crds", "rbac", "webhooks", "deployment")
 PORTS = {"webhooks": 9443, "metrics": 8080, "probes": 8081}
 METRICS_ADDRESS = f":{PORTS['metrics']}"
 DESCRIPTION = """\
-Print the objects that run the operators in a cluster: definitions, namespace, permissions (derived from what
-the controllers declare, no more), webhook Service and the Deployment. The webhook configurations are
-registered by the running program, which knows the certificate; `--only webhooks` prints them for those whose
+Print the objects that run the operators in a cluster: CRDs, namespace, permissions (only those that the
+controllers declare), webhook Service and the Deployment. The running program registers the webhook
+configurations, because it knows the certificate; `--only webhooks` prints them for clusters whose
 certificates come from elsewhere.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "manifests", help="definitions, permissions and Deployment as YAML", description=DESCRIPTION
+        "manifests", help="print CRDs, permissions and Deployment as YAML", description=DESCRIPTION
     )
     add_operator_arguments(parser)
     parser.add_argument("--namespace", default="quarterdeck-system", help="default: %(default)s")
     parser.add_argument(
         "--name",
         default=NAME,
-        help="of the installation: its Deployment, Service, roles and Lease (default: %(default)s)",
+        help="of the installation, for its Deployment, Service, roles and Lease (default: %(default)s)",
     )
     parser.add_argument("--image", default="quarterdeck:latest", help="image of the Deployment")
     parser.add_argument("--replicas", type=int, default=2, help="default: %(default)s")

@@ -33,7 +33,7 @@ _ENTRY_POINTS = "quarterdeck.operators"
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("new", help="the files of an operator project, a kind, a webhook")
+    parser = commands.add_parser("new", help="write the files of an operator project, a kind, a webhook")
     things = parser.add_subparsers(title="what", metavar="WHAT", required=True)
     project = things.add_parser("project", help="package, tests, manifests, task file, container file")
     project.add_argument("name", metavar="NAME", help="letters, digits and dashes; a folder of that name")

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
     from quarterdeck.cluster.node.profile import NodeSettings
 
 DESCRIPTION = """\
-Simulated nodes are Node objects with the label quarterdeck.dev/simulated=true. One that fails says nothing
-any more, and its pods stand still: after 50 seconds it is NotReady, and its pods go elsewhere when they have
-tolerated that for as long as they do (five minutes, unless they say otherwise).
+Simulated nodes are Node objects with the label quarterdeck.dev/simulated=true. One that fails no longer
+reports, and its pods stop changing. After 50 seconds it is NotReady, and its pods are evicted when their
+toleration has run out (after five minutes, unless they say otherwise).
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "nodes", help="let simulated nodes fail, restore, add, remove", description=DESCRIPTION
+        "nodes", help="make simulated nodes fail, or restore, add and remove them", description=DESCRIPTION
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, act, text in (
-        ("fail", _fail, "their machines go down"),
-        ("restore", _restore, "their machines are up again"),
-        ("remove", _remove, "delete them"),
+        ("fail", _fail, "make nodes fail, as if their machines were down"),
+        ("restore", _restore, "bring failed nodes back"),
+        ("remove", _remove, "delete nodes"),
     ):
         action = actions.add_parser(name, help=text, description=f"Simulated nodes: {text}.")
         action.add_argument("nodes", nargs="+", metavar="NODE")
         _finish(action, act)
-    add = actions.add_parser("add", help="make more", description="Make more simulated nodes.")
-    add.add_argument("count", nargs="?", type=int, default=0, metavar="N", help="nodes that are alike")
+    add = actions.add_parser("add", help="add nodes", description="Add simulated nodes.")
+    add.add_argument("count", nargs="?", type=int, default=0, metavar="N", help="how many equal nodes")
     add.add_argument("--prefix", default="node-", help="what their names begin with (default: node-)")
     add.add_argument("--node-profile", type=Path, metavar="FILE", help="pools of nodes, zones and racks")
     add_capacity_argument(add)

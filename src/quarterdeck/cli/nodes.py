@@ -70,9 +70,9 @@ def node_pools(path: Path | None) -> tuple[NodePool, ...]:
     import yaml
 
     from quarterdeck.cluster.node.profile import read_profile
-    from quarterdeck.errors import ConfigError
+    from quarterdeck.errors import ConfigError, reason_of
 
     try:
         return read_profile(yaml.safe_load(path.read_text()))
     except (OSError, yaml.YAMLError, ConfigError) as error:
-        raise CommandError(f"--node-profile {path}: {error}") from error
+        raise CommandError(f"--node-profile {path}: {reason_of(error)}") from error

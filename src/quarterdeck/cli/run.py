@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Run the operators against an existing cluster, with leader election, webhooks, metrics and probes. The
 cluster is that of --kubeconfig, of $KUBECONFIG, or the one this pod runs in. `quarterdeck manifests` prints
-what the cluster needs beforehand; --install applies the definitions from here instead.
+what the cluster needs first; with --install this command applies the CRDs itself.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "run", help="the operators against an existing cluster", description=DESCRIPTION
+        "run", help="run the operators against an existing cluster", description=DESCRIPTION
     )
     parser.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
     parser.add_argument("--context", default="", help="context of the kubeconfig")
@@ -35,12 +35,14 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--name",
         default=NAME,
-        help="of the installation: its Lease, its webhook Service (default: %(default)s)",
+        help="of the installation, for its Lease and webhook Service (default: %(default)s)",
     )
     add_webhook_arguments(parser)
     parser.add_argument("--metrics-address", default="127.0.0.1:8080", help="0 = off (default: %(default)s)")
     parser.add_argument("--health-address", default="127.0.0.1:8081", help="0 = off (default: %(default)s)")
-    parser.add_argument("--no-leader-election", action="store_true", help="run although others may run")
+    parser.add_argument(
+        "--no-leader-election", action="store_true", help="do not elect a leader; only for a single replica"
+    )
     add_log_level(parser, "INFO")
     parser.set_defaults(run=run)
 
@@ -59,7 +61,7 @@ def add_webhook_arguments(parser: argparse.ArgumentParser) -> None:
         "--webhook-certificates",
         default="",
         metavar="DIRECTORY",
-        help="tls.crt and tls.key made by others (default: self-signed, kept in a Secret and renewed)",
+        help="folder with your tls.crt and tls.key (default: self-signed, kept in a Secret and renewed)",
     )
 
 

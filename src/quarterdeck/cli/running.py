@@ -17,16 +17,18 @@ _STOP_SECONDS = 60.0
 
 def add_command(commands: Any) -> None:
     for name, run, text in (
-        ("status", _status, "the clusters that run on this machine"),
+        ("status", _status, "list the clusters that run on this machine"),
         ("down", _down, "stop a cluster that runs on this machine"),
-        ("logs", _logs, "the log of a cluster that was started with --detach"),
+        ("logs", _logs, "show the log of a cluster that was started with --detach"),
         ("kubeconfig", _kubeconfig, "print the kubeconfig of a cluster that runs on this machine"),
     ):
-        parser = commands.add_parser(name, help=text, description=f"Show or control: {text}.")
+        parser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
         if name != "status":
-            parser.add_argument("name", nargs="?", default="", help="needed if several run")
+            parser.add_argument("name", nargs="?", default="", help="of the cluster; needed if several run")
         if name == "logs":
-            parser.add_argument("-f", "--follow", action="store_true", help="go on until the cluster ends")
+            parser.add_argument(
+                "-f", "--follow", action="store_true", help="show new lines until the cluster ends"
+            )
         parser.set_defaults(run=run)
 
 

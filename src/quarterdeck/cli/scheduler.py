@@ -26,18 +26,18 @@ Decide about a recorded snapshot, and print the decisions of the cycle, one JSON
 gives the same bytes, always.
 """
 EXPLAIN = """\
-Say on one screen why a pod group waits: what is missing, in which queue and which topology domain, who could
-make room for it and why nobody does, and what would start it.
+Say on one screen why a pod group waits: what is missing, in which queue and which topology domain, which
+gangs could make room for it and why they do not, and what would start it.
 """
 SIMULATE = """\
-What if: change a cluster, let it come to rest, and print what starts, what is evicted, what waits and why,
-and the shares of queues before and after. Bound pods run, evicted pods are created again, and no pod
-finishes.
+Change a copy of a cluster, run scheduling cycles until nothing changes, and print what starts, what is
+evicted, what waits and why, and the shares of queues before and after. Bound pods run, evicted pods are
+created again, and no pod finishes.
 """
 
 RESERVE = """\
-For the pods that reserve GPUs which others share: find out which device the device plugin gave this
-container, write it into the annotation of its pod ($POD_NAMESPACE/$POD_NAME), and hold it until the pod ends.
+The program of pods that reserve shared GPUs: find out which device the device plugin gave this container,
+write it into the annotation of its pod ($POD_NAMESPACE/$POD_NAME), and hold it until the pod ends.
 """
 
 
@@ -46,20 +46,24 @@ def add_command(commands: Any) -> None:
         "scheduler", help="ask the gang scheduler: snapshot, replay, explain, simulate"
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    snapshot = actions.add_parser("snapshot", help="record what it sees", description=SNAPSHOT)
+    snapshot = actions.add_parser(
+        "snapshot", help="record what the scheduler sees of a cluster", description=SNAPSHOT
+    )
     _add_cluster(snapshot)
     snapshot.add_argument("-f", "--file", type=Path, help="where to write it (default: standard output)")
     snapshot.set_defaults(run=run_snapshot)
-    replay = actions.add_parser("replay", help="decide about a snapshot", description=REPLAY)
+    replay = actions.add_parser("replay", help="print the decisions for a snapshot", description=REPLAY)
     replay.add_argument("file", type=Path)
     replay.set_defaults(run=run_replay)
-    explain = actions.add_parser("explain", help="why a gang waits", description=EXPLAIN)
+    explain = actions.add_parser("explain", help="say why a gang waits", description=EXPLAIN)
     explain.add_argument("kind", choices=("podgroup",), metavar="podgroup")
     explain.add_argument("name", help="of the pod group, or NAMESPACE/NAME")
     explain.add_argument("-n", "--namespace", default="default", help="(default: %(default)s)")
     _add_source(explain)
     explain.set_defaults(run=run_explain)
-    simulate = actions.add_parser("simulate", help="what if", description=SIMULATE)
+    simulate = actions.add_parser(
+        "simulate", help="say what a change would start or evict", description=SIMULATE
+    )
     _add_changes(simulate)
     _add_source(simulate)
     simulate.set_defaults(run=run_simulate)
@@ -67,7 +71,7 @@ def add_command(commands: Any) -> None:
 
 
 def _add_reserve(actions: Any) -> None:
-    reserve = actions.add_parser("reserve", help="what a GPU reservation pod runs", description=RESERVE)
+    reserve = actions.add_parser("reserve", help="the program of a GPU reservation pod", description=RESERVE)
     reserve.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
     reserve.add_argument("--context", default="", help="context of the kubeconfig")
     reserve.set_defaults(run=run_reserve)
@@ -87,7 +91,11 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
 
 def _add_changes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--add-nodes", action="append", default=[], metavar="NODE=COUNT", help="empty nodes like one there is"
+        "--add-nodes",
+        action="append",
+        default=[],
+        metavar="NODE=COUNT",
+        help="add COUNT empty nodes that are like NODE",
     )
     parser.add_argument("--remove-node", action="append", default=[], metavar="NODE")
     parser.add_argument(
@@ -107,7 +115,9 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--apply", action="append", default=[], type=Path, metavar="FILE", help="manifests to apply before"
     )
-    parser.add_argument("--cycles", type=int, default=100, help="at most (default: %(default)s)")
+    parser.add_argument(
+        "--cycles", type=int, default=100, help="the most cycles to run (default: %(default)s)"
+    )
 
 
 def run_snapshot(arguments: argparse.Namespace) -> int:

@@ -10,15 +10,15 @@ from typing import Any
 from .dashboard import add_cluster_arguments, cluster_config
 
 DESCRIPTION = """\
-Show a cluster on the terminal, live: GPUs by gang, queues, what waits and why, trainings, inference services,
-events. Where there is no terminal, or with --once, the same is printed as lines. It changes nothing.
+Show a cluster in the terminal, live: GPUs by gang, queues, what waits and why, trainings, inference services,
+events. Without a terminal, or with --once, the same is printed as lines. It changes nothing.
 """
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("top", help="the cluster on the terminal", description=DESCRIPTION)
+    parser = commands.add_parser("top", help="show a cluster in the terminal", description=DESCRIPTION)
     add_cluster_arguments(parser)
-    parser.add_argument("--once", action="store_true", help="print it as lines, and end")
+    parser.add_argument("--once", action="store_true", help="print it as lines, and exit")
     parser.set_defaults(run=run)
 
 

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     from quarterdeck.runtime.operator import Operator
 
 DESCRIPTION = """\
-Take the operators out of a cluster: first their webhooks, which refuse requests as soon as nobody answers,
-then the Deployment, then the finalizers that nobody would serve any more, then roles and the rest of what
-`quarterdeck manifests` made. The definitions and all objects of their kinds stay, unless --purge is given.
-Without --yes it only says what it would do.
+Remove the operators from a cluster: first their webhooks, so that no request is refused because nobody
+answers, then the Deployment, then the operators' finalizers, which no controller would handle any more, then
+roles and everything else from `quarterdeck manifests`. The CRDs and all objects of their kinds stay, unless
+--purge is given. Without --yes it only says what it would do.
 """
 _WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "uninstall", help="take the operators out of a cluster", description=DESCRIPTION
+        "uninstall", help="remove the operators from a cluster", description=DESCRIPTION
     )
     add_cluster_arguments(parser)
     add_operator_arguments(parser)
@@ -40,7 +40,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--webhooks-only", action="store_true", help="just the webhooks, before others delete the rest"
     )
-    parser.add_argument("--yes", action="store_true", help="do it; without, only say what would be done")
+    parser.add_argument(
+        "--yes", action="store_true", help="do it; without this option, only say what would be done"
+    )
     parser.set_defaults(run=run)
 
 

@@ -22,15 +22,17 @@ from .operators import add_operator_arguments, chosen_operators, node_config, op
 
 DESCRIPTION = """\
 Run a whole cluster: the embedded API server and, in a process of their own, the controllers every cluster
-has, the operators and, if asked for, nodes without machines. When everything is ready the
-cluster's context is added to your kubeconfig, and taken out again when it stops. Ctrl-C, SIGTERM or
+has, the operators and, if asked for, simulated nodes. When everything is ready the
+cluster's context is added to your kubeconfig, and removed again when it stops. Ctrl-C, SIGTERM or
 `quarterdeck down` stops it cleanly.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "up", help="the embedded server, its controllers and the operators", description=DESCRIPTION
+        "up",
+        help="run a cluster here: the embedded server, its controllers, the operators",
+        description=DESCRIPTION,
     )
     add_server_arguments(parser)
     add_operator_arguments(parser)
@@ -38,7 +40,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--local-node",
         action="store_true",
-        help="make this machine a node: who may create pods may then run programs as you",
+        help="make this machine a node: anyone who may create pods may run programs as you",
     )
     add_local_node_arguments(parser)
     parser.add_argument(

@@ -46,6 +46,9 @@ def refused(arguments: list[str], home: Path) -> str:
         ("run", "no kubeconfig file found"),
         ("scheduler explain podgroup one", "no kubeconfig file found"),
         ("down", "no cluster is running"),
+        ("apiserver --loud", "--loud (see quarterdeck apiserver --help)"),
+        ("image import nowhere", "quarterdeck: nowhere: No such file or directory"),
+        ("grove run", "required: --config (see quarterdeck grove run --help)"),
         ("frobnicate", "invalid choice: 'frobnicate'"),
     ],
 )

@@ -21,13 +21,20 @@ from quarterdeck.wire.gonumber import float_text
 _WIDTH: Final = 80
 """Columns after which libyaml begins a new line."""
 _STEP: Final = "  "
-_KEPT: Final = 1024
+_OPENING: Final = b"{["
+_CLOSING: Final = b"}]"
+_KEPT: Final = 2048
 """Bytes of a part, at most, that is remembered with its lines."""
 _KEPT_ITEM: Final = 8192
 """The same of an item of a list."""
 #: texts that stand for themselves where nothing else is to be feared than that they read as another type
-_PLAIN: Final = re.compile(r"[A-Za-z0-9_./+-](?:[A-Za-z0-9_./@=+,;()*%$^~!?-]|:(?=[^\s]))*").fullmatch
+_PLAIN: Final = re.compile(
+    r"""(?!-\x20)[A-Za-z0-9_./+-](?:[A-Za-z0-9_./@=+,;()*%$^~!?'"\\<>{}\[\]|&`-]|:(?!\x20)|\#|\x20(?![\x20#]|$))*+"""
+).fullmatch
 _WORD: Final = re.compile(r"[A-Za-z]+").fullmatch
+#: what most texts are that begin with a digit; the others are left to the YAML library to judge
+_COUNT: Final = re.compile(r"[1-9][0-9]*").fullmatch
+_UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 #: texts that mean something else than themselves in YAML 1.1, in lower case
 _MEANINGFUL: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 _TAG: Final = "tag:yaml.org,2002:"
@@ -88,8 +95,9 @@ def _is_mapping(raw: bytes) -> bool:
     return raw.startswith(b"{") and raw != b"{}"
 
 
-def _is_list(raw: bytes) -> bool:
-    return raw.startswith(b"[") and raw != b"[]"
+def _is_block(raw: bytes) -> bool:
+    """Whether a value stands on lines of its own: it is a mapping or a list, and not empty."""
+    return raw[0] in _OPENING and raw[1] not in _CLOSING
 
 
 def _mapping(raw: bytes, indent: str) -> str:
@@ -98,52 +106,60 @@ def _mapping(raw: bytes, indent: str) -> str:
     out = []
     for key in _ordered(tuple(values)):
         value = bytes(values[key])
-        if _is_mapping(value):
-            out.append(f"{indent}{_key(key)}\n{_block(value, indent + _STEP)}")
-        elif _is_list(value):
-            out.append(f"{indent}{_key(key)}\n{_block(value, indent)}")
-        else:
-            out.append(_line(key, value, indent))
+        entry = _kept_entry if len(value) <= _KEPT else _entry
+        out.append(entry(key, value, indent))
     return "".join(out)
+
+
+def _entry(key: str, value: bytes, indent: str) -> str:
+    """The lines of a key of a mapping."""
+    if not _is_block(value):
+        return _line(key, _decode(value), indent)
+    if value[0] == _OPENING[0]:
+        return f"{indent}{_key(key)}\n{_mapping(value, indent + _STEP)}"
+    return f"{indent}{_key(key)}\n{_sequence(value, indent)}"
+
+
+_kept_entry: Final = lru_cache(maxsize=4096)(_entry)
+"""Objects have most of their parts in common with others of their kind."""
+
+
+def _line(key: str, value: Any, indent: str) -> str:
+    """The line, or lines, of a key with a scalar or something empty."""
+    text = _simple(value) if type(value) is str else None
+    if text is None or _might_fold(value, len(_key(key)) + len(text) + len(indent) + 1):
+        text = _scalar(value, key, len(indent))
+    return f"{indent}{_key(key)}{text}\n"
+
+
+def _might_fold(text: str, end: int) -> bool:
+    """Whether libyaml might break the line of a text that would end in the given column."""
+    return end > _WIDTH and " " in text
 
 
 def _sequence(raw: bytes, indent: str) -> str:
     """The lines of a list that is not empty."""
-    inner = indent + _STEP
     out = []
     for each in _decode_list(raw):
         item = bytes(each)
-        if _is_mapping(item) or _is_list(item):
-            out.append(f"{indent}- {_block(item, inner)[len(inner) :]}")
-            continue
-        value = _decode(item)
-        text = _simple(value) if type(value) is str else None
-        if text is None or len(text) + len(indent) > _WIDTH:
-            text = _scalar(value, None, len(indent))
-        out.append(f"{indent}-{text}\n")
+        out.append(_kept_element(item, indent) if len(item) <= _KEPT else _element(item, indent))
     return "".join(out)
 
 
-def _block(raw: bytes, indent: str) -> str:
-    return _kept_block(raw, indent) if len(raw) <= _KEPT else _new_block(raw, indent)
-
-
-def _new_block(raw: bytes, indent: str) -> str:
-    return _mapping(raw, indent) if raw.startswith(b"{") else _sequence(raw, indent)
-
-
-_kept_block: Final = lru_cache(maxsize=2048)(_new_block)
-"""Objects have most of their parts in common with others of their kind."""
-
-
-@lru_cache(maxsize=8192)
-def _line(key: str, raw: bytes, indent: str) -> str:
-    """The line, or lines, of a key with a scalar or something empty."""
-    value = _decode(raw)
+def _element(item: bytes, indent: str) -> str:
+    """The lines of an element of a list."""
+    if _is_block(item):
+        inner = indent + _STEP
+        lines = _mapping(item, inner) if item[0] == _OPENING[0] else _sequence(item, inner)
+        return f"{indent}- {lines[len(inner) :]}"
+    value = _decode(item)
     text = _simple(value) if type(value) is str else None
-    if text is None or len(_key(key)) + len(text) + len(indent) >= _WIDTH:
-        text = _scalar(value, key, len(indent))
-    return f"{indent}{_key(key)}{text}\n"
+    if text is None or _might_fold(value, len(text) + len(indent)):
+        text = _scalar(value, None, len(indent))
+    return f"{indent}-{text}\n"
+
+
+_kept_element: Final = lru_cache(maxsize=1024)(_element)
 
 
 @lru_cache(maxsize=4096)
@@ -158,7 +174,6 @@ def _key(key: str) -> str:
     return name
 
 
-@lru_cache(maxsize=4096)
 def _simple(text: str) -> str | None:
     """A text as it stands behind its key if that does not depend on the place; with a blank in front."""
     if not text:
@@ -170,6 +185,10 @@ def _simple(text: str) -> str | None:
     if _WORD(text):
         return f' "{text}"' if text.lower() in _MEANINGFUL else f" {text}"
     if text[0].isalpha():
+        return f" {text}"
+    if _COUNT(text):
+        return f' "{text}"'
+    if _UID(text):
         return f" {text}"
     if text == "-" or text[:3] in ("---", "..."):
         return None

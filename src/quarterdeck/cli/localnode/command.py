@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Make this machine a node of a cluster that `quarterdeck up --data-dir` runs here. Ctrl-C or SIGTERM stops the
-agent; its pods go on, and the next agent finds them, unless --end-pods is given. Who may create pods may run
-programs as you.
+agent; its pods keep running, and the next agent finds them, unless --end-pods is given. Anyone who may create
+pods may run programs as you.
 """
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser(
-        "node", help="this machine as a node of a running cluster", description=DESCRIPTION
+        "node", help="make this machine a node of a running cluster", description=DESCRIPTION
     )
     parser.add_argument("name", nargs="?", default="", help="of the cluster; needed if several run")
     parser.add_argument("--config", type=Path, help="YAML file with settings: node: {images: …}")

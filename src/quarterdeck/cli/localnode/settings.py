@@ -62,7 +62,7 @@ class LocalNode(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--allow-root", action="store_true", help="run pods although this is root, and so are they"
+        "--allow-root", action="store_true", help="run pods although you are root; they then run as root, too"
     )
     parser.add_argument(
         "--taint-local-node",
@@ -73,7 +73,7 @@ def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
         "--runtime",
         choices=("process", "oci"),
         default="process",
-        help="how pods run that name no RuntimeClass (default: process); oci needs root and crun or runc",
+        help="for pods without a RuntimeClass (default: process); oci needs root, and crun or runc",
     )
     parser.add_argument("--node-name", default="", help="of this machine as a node (default: its host name)")
 

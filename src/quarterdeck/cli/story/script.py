@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.cli.error import CommandError
+from quarterdeck.errors import reason_of
 
 __all__ = ["Expectation", "Finding", "Step", "Story", "filled_in", "read_story", "value_at"]
 
@@ -80,7 +81,7 @@ def read_story(folder: Path) -> Story:
     try:
         return msgspec.convert(yaml.safe_load(path.read_text()), Story)
     except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise CommandError(f"{path}: {error}") from error
+        raise CommandError(f"{path}: {reason_of(error)}") from error
 
 
 def value_at(document: Any, path: str) -> str:

@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 from quarterdeck.api import Quantity, to_dict, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.quota.pod import pod_limits, pod_requests
+from quarterdeck.api.toleration import tolerates
 from quarterdeck.cluster.node.admission import Rejection
-from quarterdeck.cluster.toleration import NodeTaint, tolerates
+from quarterdeck.cluster.nodetaint import NodeTaint
 
 __all__ = [
     "DEFAULT_THRESHOLDS",

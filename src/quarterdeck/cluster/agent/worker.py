@@ -9,22 +9,19 @@ from __future__ import annotations
 
 import asyncio
 import math
-import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
 
-from quarterdeck.api import Quantity, Time, value_or
-from quarterdeck.api.k8s import Pod, PodStatus, Service
-from quarterdeck.client import Client
+from quarterdeck.api import Time, value_or
+from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.cluster.agent import gpu
-from quarterdeck.cluster.agent.allocation import Allocations, write_given
-from quarterdeck.cluster.agent.cgroup import Cgroups
-from quarterdeck.cluster.agent.container import Containers, RuntimeFailure
+from quarterdeck.cluster.agent.allocation import write_given
+from quarterdeck.cluster.agent.container import RuntimeFailure
+from quarterdeck.cluster.agent.ending import end_folder
 from quarterdeck.cluster.agent.envfile import read_variables
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
@@ -38,11 +35,11 @@ from quarterdeck.cluster.agent.folder import (
     remove_tree,
     write_whole,
 )
-from quarterdeck.cluster.agent.hand import ContainerHand, Spawn
+from quarterdeck.cluster.agent.hand import ContainerHand
 from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver_file
 from quarterdeck.cluster.agent.launch import UnknownImage
 from quarterdeck.cluster.agent.limit import ContainerLimits
-from quarterdeck.cluster.agent.network.dial import Dialer
+from quarterdeck.cluster.agent.nodetools import NodeTools
 from quarterdeck.cluster.agent.oom import oom_score
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
@@ -55,45 +52,18 @@ from quarterdeck.cluster.agent.storage import is_limited, storage_problem
 from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
 from quarterdeck.cluster.agent.volume import PodVolumes
 from quarterdeck.cluster.image.name import name_problem
-from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.errors import ApiError, TransportError
-from quarterdeck.runtime.contract import Recorder
 from quarterdeck.wire.gostyle import quote
 
-__all__ = ["NodeTools", "PodWorker", "end_folder"]
+__all__ = ["PodWorker"]
 
 _RETRY: Final = (2.0, 60.0)
 """Seconds after which a container that could not be made is tried again: the first time, and at most."""
 _REFRESH_SECONDS: Final = 45.0
 _SIZE_SECONDS: Final = 10.0
 _RESIZE_SECONDS: Final = 10.0
-_SOON: Final = 0.2
 _DEFAULT_GRACE: Final = 30
 _EVICTION_GRACE: Final = 1.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class NodeTools:
-    """What all pods of a node share."""
-
-    directory: Path
-    client: Client
-    containers: Containers
-    dialer: Dialer
-    cgroups: Cgroups
-    allocations: Allocations
-    images: ImageStore
-    recorder: Recorder
-    spawn: Spawn
-    wake: Callable[[Iterable[str]], None]
-    """Has pods looked at again, by uid."""
-    allocatable: Callable[[], Mapping[str, Quantity]]
-    memory: Callable[[], int]
-    """Bytes that the machine has."""
-    names: Callable[[PodRuntime], Sequence[tuple[str, str, str]]]
-    """Address, name and namespace of what can be found by name."""
-    services: Callable[[str, PodRuntime], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]
-    """The Services that a namespace sees in its environment, and where they are reached."""
 
 
 class PodWorker:
@@ -522,28 +492,6 @@ class PodWorker:
         await end_folder(self._tools.containers, self.runtime, self.folder)
         await asyncio.to_thread(self._tools.cgroups.remove, self.uid)
         await self._volumes.remove()
-
-
-async def end_folder(containers: Containers, runtime: PodRuntime | None, folder: PodFolder) -> None:
-    """End the containers of a pod that nobody wants any more, and remove its folder."""
-
-    def alive() -> list[Path]:
-        found = []
-        for name in folder.containers():
-            for number in folder.run_numbers(name):
-                run = folder.read_run(name, number)
-                if run is not None and not run.is_ended and folder.shim_of(name, number):
-                    found.append(folder.run_path(name, number))
-        return found
-
-    while running := await asyncio.to_thread(alive):
-        for path in running:
-            containers.signal(path, signal.SIGKILL)
-        await asyncio.sleep(_SOON / 4)
-    record = await asyncio.to_thread(folder.record)
-    if runtime is not None and record is not None:
-        await asyncio.to_thread(runtime.tear_down, folder, record.ip)
-    await asyncio.to_thread(remove_tree, folder.path)
 
 
 def _retry_after(count: int) -> float:

@@ -29,6 +29,7 @@ from quarterdeck.cluster.image.document import (
     digest_of,
 )
 from quarterdeck.cluster.image.layer import Readable, apply_layer
+from quarterdeck.errors import reason_of
 
 __all__ = ["FoundImage", "find_images", "opened"]
 
@@ -127,7 +128,7 @@ def opened(path: Path) -> Iterator[Files]:
         with tarfile.open(path) as archive:
             yield _Archive(archive)
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise ImageError(f"{path}: {error}") from error
+        raise ImageError(f"{path}: {reason_of(error)}") from error
 
 
 def find_images(files: Files, platform: Platform) -> list[FoundImage]:

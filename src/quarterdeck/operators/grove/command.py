@@ -13,9 +13,9 @@ from typing import Any, Literal, NoReturn
 from quarterdeck.errors import ConfigError
 
 RUN = """\
-Run the operator alone, with the OperatorConfiguration of a file. Exit codes: 1 the arguments, 2 the
-configuration, 3 the topology, 4 the surroundings, 5 the scheduler backend, 6 anything later, 7 ComputeDomains
-that are asked for and not installed.
+Run the operator alone, with the OperatorConfiguration of a file. Exit codes: 1 wrong arguments, 2 the
+configuration, 3 the topology, 4 no cluster, 5 the scheduler backend, 6 any later error, 7 the CRD of
+ComputeDomains is missing.
 """
 _FORMATS: dict[str, Literal["json", "console"]] = {"json": "json", "text": "console"}
 BACKENDS = """\
@@ -23,11 +23,11 @@ List the scheduler backends that the operator knows: the built-in ones, then tho
 """
 CONVERT = """\
 Print the configuration of upstream's operator as this one reads it, complete and checked. FILE is an
-OperatorConfiguration, values of the chart (their `config`), or the ConfigMap that the chart makes.
-`grove run` takes the same files as they are.
+OperatorConfiguration, values of the chart (their `config`), or the ConfigMap that the chart creates.
+`grove run` takes the same files unchanged.
 """
 RELOAD = """\
-Let a running operator (`quarterdeck grove run`) look for scheduler backends and at its file again.
+Make a running operator (`quarterdeck grove run`) look for scheduler backends and read its file again.
 """
 
 
@@ -35,8 +35,7 @@ class _Arguments(argparse.ArgumentParser):
     """Exits with 1 where arguments are wrong: 2 is the configuration."""
 
     def error(self, message: str) -> NoReturn:
-        self.print_usage(sys.stderr)
-        self.exit(1, f"{self.prog}: error: {message}\n")
+        self.exit(1, f"{self.prog}: {message} (see {self.prog} --help)\n")
 
     def parse_known_args(  # type: ignore[override]  # the namespace is always one of argparse
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
@@ -48,7 +47,7 @@ class _Arguments(argparse.ArgumentParser):
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("grove", help="the PodCliqueSet operator alone, and its backends")
+    parser = commands.add_parser("grove", help="run the PodCliqueSet operator alone, list its backends")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, parser_class=_Arguments)
     run = actions.add_parser("run", help="run the operator alone", description=RUN)
     run.add_argument("--config", type=Path, required=True, help="YAML file with an OperatorConfiguration")
@@ -59,11 +58,13 @@ def add_command(commands: Any) -> None:
     run.add_argument("--install", action="store_true", help="create the namespace, apply the definitions")
     run.set_defaults(run=run_operator)
     convert = actions.add_parser(
-        "convert-config", help="read a configuration of upstream's", description=CONVERT
+        "convert-config", help="convert a configuration of upstream's operator", description=CONVERT
     )
     convert.add_argument("file", type=Path, metavar="FILE", help="YAML or JSON")
     convert.add_argument(
-        "--settings", action="store_true", help="as the file of `quarterdeck up --config` and `run --config`"
+        "--settings",
+        action="store_true",
+        help="print it in the form that `quarterdeck up --config` and `run --config` take",
     )
     convert.set_defaults(run=convert_configuration)
     backends = actions.add_parser("backends", help="list scheduler backends", description=BACKENDS)

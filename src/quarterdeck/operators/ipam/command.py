@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 _PAGE = 1000
 DESCRIPTION = """\
 Draw the SubnetPools of a cluster: which pool is inside which, how much of each is used, its largest free
-block, and a map of its range from the lowest address to the highest. Read from the Subnets themselves, so it
-is right also where no operator runs.
+block, and a map of its range from the lowest address to the highest. It is computed from the Subnets
+themselves, so it is right even if no operator is running.
 """
 
 
 def add_command(commands: Any) -> None:
-    parser = commands.add_parser("ipam", help="views of address pools")
+    parser = commands.add_parser("ipam", help="show address pools")
     views = parser.add_subparsers(title="views", metavar="VIEW", required=True)
     tree = views.add_parser("tree", help="pools, their children, and what is free", description=DESCRIPTION)
     tree.add_argument("--kubeconfig", type=Path, help="default: $KUBECONFIG, the pod's, ~/.kube/config")
     tree.add_argument("--context", default="", help="context of the kubeconfig")
     tree.add_argument("-n", "--namespace", default="", help="default: all namespaces")
     tree.add_argument(
-        "--width", type=int, default=64, help="signs of a map, 0 for none (default: %(default)s)"
+        "--width", type=int, default=64, help="characters of a map, 0 for none (default: %(default)s)"
     )
     tree.add_argument("--ascii", action="store_true", help="plain characters only")
     tree.set_defaults(run=run_tree)

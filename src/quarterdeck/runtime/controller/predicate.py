@@ -119,7 +119,7 @@ generation_changed: Final = update_if(
     lambda old, new: old.generation != new.generation or (new.is_deleting and not old.is_deleting),
     "generation_changed",
 )
-"""Updates of the specification, and the begin of a deletion."""
+"""Updates of the specification, and the start of a deletion."""
 
 resource_version_changed: Final = update_if(
     lambda old, new: old.resource_version != new.resource_version, "resource_version_changed"

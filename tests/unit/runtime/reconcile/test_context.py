@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, Resource, UnsetType
+from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, Resource, UnsetType, encode
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
 from quarterdeck.errors import Conflict, Terminal
 from quarterdeck.errors import Requeue as RequeueError
+from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.application import AppliedMemory, holds
@@ -321,6 +322,24 @@ def test_memory_of_applies_is_bounded_and_knows_incarnations() -> None:
         memory.applied(obj, obj.evolve(metadata=obj.metadata.evolve(uid="u", resource_version="1")))
     assert len(memory) == 2
     assert not memory.is_unchanged(config("1"), None)
+
+
+def test_what_was_applied_need_not_be_applied_again_to_the_same_object() -> None:
+    memory, wanted = AppliedMemory(), config("1")
+    answer = wanted.evolve(metadata=wanted.metadata.evolve(uid="u", resource_version="7"))
+    memory.applied(wanted, answer)
+
+    def unchanged(**metadata: Any) -> bool:
+        document = answer.to_dict()
+        document["metadata"] |= metadata
+        return memory.is_unchanged(wanted, EntryFactory().make(encode(document)))
+
+    assert unchanged()
+    assert unchanged(resourceVersion="8"), "somebody wrote another field"
+    assert not unchanged(uid="another"), "it was deleted and made anew"
+    assert not unchanged(deletionTimestamp="2030-01-01T00:00:00Z"), "it is going, and will have to be made"
+    assert not memory.is_unchanged(config("2"), EntryFactory().make(answer.to_bytes()))
+    assert not AppliedMemory().is_unchanged(wanted, EntryFactory().make(answer.to_bytes()))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import msgspec
 import yaml
 
 from quarterdeck.api import Duration
-from quarterdeck.errors import ConfigError
+from quarterdeck.errors import ConfigError, reason_of
 from quarterdeck.operators.grove import names
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.wire.fielderror import joined_text
@@ -30,7 +30,7 @@ def load_file(path: Path, schedulers: Schedulers) -> OperatorConfiguration:
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ConfigError(f"{path}: {error}") from error
+        raise ConfigError(f"{path}: {reason_of(error)}") from error
     if not isinstance(document, dict):
         raise ConfigError(f"{path}: expected an {names.CONFIG_KIND}")
     return load_configuration(configuration_in(document), schedulers)

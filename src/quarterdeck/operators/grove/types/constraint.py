@@ -20,10 +20,10 @@ class Pack(
         )
     ],
 ):
-    """How near: what must hold, and what would be nice."""
+    """How near: what is required, and what is preferred."""
 
     required: Annotated[Maybe[str], *DOMAIN] = UNSET
-    """Domain that holds all pods; without room in one they do not start."""
+    """Domain that must hold all pods; if none has the capacity, they do not start."""
     preferred: Annotated[Maybe[str], *DOMAIN] = UNSET
     """Domain to try first."""
 

@@ -30,7 +30,7 @@ class AutoScaling(Model):
     """How a HorizontalPodAutoscaler scales."""
 
     min_replicas: Annotated[Maybe[int], Int32] = UNSET
-    """The replicas of what is scaled unless set."""
+    """The smallest number of replicas; those of the scaled object unless set."""
     max_replicas: Annotated[int, Int32, Required()] = 0
     """The most it scales to."""
     metrics: Annotated[Seq[MetricSpec], Atomic()] = omitempty(())
@@ -54,12 +54,12 @@ class PodCliqueSpec(Model):
 
 
 class PodCliqueStatus(Model):
-    """What became of them."""
+    """State of the clique."""
 
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     last_errors: Seq[LastError] = omitempty(())
     replicas: Annotated[int, Int32] = 0
-    """Pods there are."""
+    """Number of pods."""
     ready_replicas: Annotated[int, Int32] = 0
     """Pods that are ready."""
     updated_replicas: Annotated[int, Int32] = 0
@@ -72,9 +72,9 @@ class PodCliqueStatus(Model):
     """Label selector of the pods, for autoscalers."""
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     current_pod_clique_set_generation_hash: Maybe[str] = UNSET
-    """Template of the set that the clique is at."""
+    """Hash of the set's template that the clique has now."""
     current_pod_template_hash: Maybe[str] = UNSET
-    """Template of the pods that the clique is at."""
+    """Hash of the pod template that the clique has now."""
     update_progress: Maybe[CliqueUpdate] = UNSET
 
 

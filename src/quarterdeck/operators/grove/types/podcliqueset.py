@@ -52,7 +52,7 @@ class CliqueTemplate(Model):
     """A clique: pods of one role."""
 
     name: Annotated[str, Required()] = ""
-    """Of the clique; part of the names of its pods."""
+    """Name of the clique; part of the names of its pods."""
     labels: Map[str, str] = omitempty(EMPTY_MAP)
     annotations: Map[str, str] = omitempty(EMPTY_MAP)
     topology_constraint: Maybe[TopologyConstraint] = UNSET
@@ -64,12 +64,12 @@ class ScalingGroupConfig(Model):
     """Cliques that are replicated together."""
 
     name: Annotated[str, Required()] = ""
-    """Of the group; part of the names of its pods."""
+    """Name of the group; part of the names of its pods."""
     clique_names: Annotated[Seq[str], Required()] = ()
     """The cliques that are replicated together."""
     annotations: Map[str, str] = omitempty(EMPTY_MAP)
     replicas: Annotated[int, Int32] = 1
-    """Of a group when it is made; later its own object says how many."""
+    """Number of replicas when the group is created; after that its own object says how many."""
     min_available: Annotated[int, Int32] = 1
     """Replicas that start with the base gang, and below which it is terminated."""
     scale_config: Maybe[AutoScaling] = UNSET
@@ -104,22 +104,22 @@ class PodCliqueSetSpec(Model):
 
 
 class PodGangStatusSummary(Model):
-    """What became of one gang."""
+    """The state of one gang."""
 
     name: Annotated[str, Required()] = ""
-    """Of the gang."""
+    """Name of the gang."""
     phase: Annotated[str, Enum("Pending", "Starting", "Running", "Failed", "Succeeded")] = omitempty("")
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 
 
 class PodCliqueSetStatus(Model):
-    """What became of them."""
+    """State of the set."""
 
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     last_errors: Seq[LastError] = omitempty(())
     replicas: Annotated[int, Int32] = 0
-    """Replicas there are."""
+    """Number of replicas."""
     updated_replicas: Annotated[int, Int32] = 0
     """Replicas of the newest template."""
     available_replicas: Annotated[int, Int32] = 0
@@ -128,7 +128,7 @@ class PodCliqueSetStatus(Model):
     """Label selector of the pods, for autoscalers."""
     pod_gang_statuses: Seq[PodGangStatusSummary] = omitempty(())
     current_generation_hash: Maybe[str] = UNSET
-    """Template that the set is at."""
+    """Hash of the template that the set has now."""
     update_progress: Maybe[SetUpdate] = UNSET
 
 

@@ -48,7 +48,7 @@ class GangGroup(Model):
     """The pods of one clique."""
 
     name: Annotated[str, Required()] = ""
-    """Of the group in the gang."""
+    """Name of the group in the gang."""
     pod_references: Annotated[Seq[NamespacedName], Required(), Atomic()] = ()
     min_replicas: Annotated[int, Int32, Required()] = 0
     """Pods that must be placed for the gang to start."""
@@ -76,7 +76,7 @@ class PodGangSpec(Model):
 
 
 class PodGangStatus(Model):
-    """What became of them."""
+    """State of the gang."""
 
     phase: Annotated[str, Enum("Pending", "Starting", "Running")] = omitempty("")
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())

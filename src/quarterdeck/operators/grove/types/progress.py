@@ -8,7 +8,7 @@ from quarterdeck.api import UNSET, Int32, Maybe, Model, OptionalTime, Required, 
 
 
 class LastError(Model):
-    """What went wrong in the last pass; gone after a clean one."""
+    """What failed in the last reconcile; empty after a successful one."""
 
     code: Annotated[str, Required()] = ""
     description: Annotated[str, Required()] = ""
@@ -32,32 +32,32 @@ class IndicesSelected(Model):
 
 
 class CliqueUpdate(Model):
-    """How far the update of a PodClique is."""
+    """Progress of the update of a PodClique."""
 
     update_started_at: Annotated[OptionalTime, Required()] = UNSET
     """When the update began."""
     update_ended_at: Maybe[Time] = UNSET
-    """When it ended; unset while it goes on."""
+    """When it ended; unset until then."""
     pod_clique_set_generation_hash: Annotated[str, Required()] = ""
-    """Template of the set that is updated to."""
+    """Hash of the set's template that the update leads to."""
     pod_template_hash: Annotated[str, Required()] = ""
-    """Template of the pods that is updated to."""
+    """Hash of the pod template that the update leads to."""
     ready_pods_selected_to_update: Maybe[PodsSelected] = UNSET
 
 
 class GroupUpdate(Model):
-    """How far the update of a PodCliqueScalingGroup is."""
+    """Progress of the update of a PodCliqueScalingGroup."""
 
     update_started_at: Annotated[OptionalTime, Required()] = UNSET
     """When the update began."""
     update_ended_at: Maybe[Time] = UNSET
-    """When it ended; unset while it goes on."""
+    """When it ended; unset until then."""
     pod_clique_set_generation_hash: Annotated[str, Required()] = ""
-    """Template of the set that is updated to."""
+    """Hash of the set's template that the update leads to."""
     updated_pod_cliques_count: Annotated[int, Int32] = 0
-    """Cliques that are updated."""
+    """Number of cliques that are updated."""
     total_pod_cliques_count: Annotated[int, Int32] = 0
-    """Cliques there are."""
+    """Number of cliques."""
     ready_replica_indices_selected_to_update: Maybe[IndicesSelected] = UNSET
 
 
@@ -69,22 +69,22 @@ class ReplicaUpdate(Model):
     update_started_at: OptionalTime = UNSET
     """When its update began."""
     update_ended_at: Maybe[Time] = UNSET
-    """When it ended; unset while it goes on."""
+    """When it ended; unset until then."""
 
 
 class SetUpdate(Model):
-    """How far the update of a PodCliqueSet is."""
+    """Progress of the update of a PodCliqueSet."""
 
     update_started_at: Annotated[OptionalTime, Required()] = UNSET
     """When the update began."""
     update_ended_at: Maybe[Time] = UNSET
-    """When it ended; unset while it goes on."""
+    """When it ended; unset until then."""
     updated_pod_cliques_count: Annotated[int, Int32] = 0
-    """Cliques that are updated."""
+    """Number of cliques that are updated."""
     total_pod_cliques_count: Annotated[int, Int32] = 0
-    """Cliques there are."""
+    """Number of cliques."""
     updated_pod_clique_scaling_groups_count: Annotated[int, Int32] = 0
-    """Scaling groups that are updated."""
+    """Number of scaling groups that are updated."""
     total_pod_clique_scaling_groups_count: Annotated[int, Int32] = 0
-    """Scaling groups there are."""
+    """Number of scaling groups."""
     currently_updating: Seq[ReplicaUpdate] = omitempty(())

@@ -36,10 +36,10 @@ class PodCliqueScalingGroupSpec(Model):
 
 
 class PodCliqueScalingGroupStatus(Model):
-    """What became of them."""
+    """State of the group."""
 
     replicas: Annotated[int, Int32] = 0
-    """Replicas there are."""
+    """Number of replicas."""
     scheduled_replicas: Annotated[int, Int32] = 0
     """Replicas whose pods have nodes."""
     available_replicas: Annotated[int, Int32] = 0
@@ -52,7 +52,7 @@ class PodCliqueScalingGroupStatus(Model):
     last_errors: Seq[LastError] = omitempty(())
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
     current_pod_clique_set_generation_hash: Maybe[str] = UNSET
-    """Template of the set that the group is at."""
+    """Hash of the set's template that the group has now."""
     update_progress: Maybe[GroupUpdate] = UNSET
 
 

@@ -10,11 +10,11 @@ from quarterdeck.operators.grove import names
 
 
 class ClaimTemplate(Model):
-    """A claim to be made, under a name that entries of ``resourceSharing`` use."""
+    """A claim to create, under a name that entries of ``resourceSharing`` use."""
 
     name: Annotated[str, Required()] = ""
     template_spec: Annotated[ResourceClaimTemplateSpec, Required()] = ResourceClaimTemplateSpec()
-    """What each claim asks for, as any ResourceClaimTemplate says it."""
+    """What each claim asks for, as in a ResourceClaimTemplate."""
 
 
 class CliqueSharing(Model):
@@ -23,7 +23,7 @@ class CliqueSharing(Model):
     name: Annotated[str, Required()] = ""
     """A template of this set, or a ResourceClaimTemplate of the cluster."""
     namespace: str = omitempty("")
-    """Of a ResourceClaimTemplate of the cluster."""
+    """Namespace of a ResourceClaimTemplate of the cluster."""
     scope: Annotated[str, Required(), Enum(names.ALL_REPLICAS, names.PER_REPLICA)] = ""
     """One claim for all replicas of the owner, or one for each."""
 

@@ -25,7 +25,7 @@ from .constraint import DOMAIN
 
 
 class TopologyLevel(Model):
-    """A domain and the node label that tells one from another."""
+    """A domain, and the node label whose value tells one such domain from another."""
 
     domain: Annotated[str, Required(), *DOMAIN] = ""
     """What the level is called: zone, rack, host and so on."""
@@ -34,7 +34,7 @@ class TopologyLevel(Model):
 
 
 class SchedulerTopologyBinding(Model):
-    """A topology object of a scheduler that somebody else looks after."""
+    """A scheduler's topology object that somebody else manages."""
 
     scheduler_name: Annotated[str, Required()] = ""
     topology_reference: Annotated[str, Required()] = ""
@@ -62,7 +62,7 @@ class SchedulerTopologyStatus(Model):
 
 
 class ClusterTopologyStatus(Model):
-    """What became of it."""
+    """State of the topology."""
 
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())

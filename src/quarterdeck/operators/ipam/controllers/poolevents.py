@@ -21,7 +21,7 @@ from .shared import SharedState
 from .subnet import ParentPoolMapper
 
 OWN_EVENTS: Final = strict_generation_changed
-"""Of the pool itself: creation, deletion, and updates of the spec (the begin of a deletion is one)."""
+"""Of the pool itself: creation, deletion, and updates of the spec (the start of a deletion is one)."""
 
 
 def _is_child(event: ObjectEvent[Any]) -> bool:

@@ -7,7 +7,7 @@ indexes of the same space are equal whatever their history.
 - *Carve* walks from the block up to the free block around it, removes that and adds the siblings on the way.
 - *Release* merges upwards while the sibling is free.
 - The lowest block of a prefix comes from a heap beside its set; entries that have left the set are dropped
-  when they come up, and the heap is made anew when most of it is stale.
+  when they come up, and the heap is rebuilt when most of it is stale.
 
 Every operation costs O(pool to block) set operations, whatever the number of blocks. Memory goes with the
 number of *free* blocks. Addresses are relative to nothing: plain integers of the pool's family.

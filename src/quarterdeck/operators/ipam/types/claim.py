@@ -33,11 +33,11 @@ class SubnetClaimSpec(
     block_size: Annotated[Maybe[int], SMALLEST_PREFIX, LARGEST_PREFIX] = UNSET
     """Prefix length of the block wanted."""
     requested_cidr: Annotated[Maybe[str], CIDR] = UNSET
-    """The very block wanted."""
+    """The exact block wanted."""
 
 
 class SubnetClaimStatus(ClaimStatus):
-    """What became of the claim."""
+    """The state of the claim."""
 
     allocated_cidr: str = omitempty("")
     """The block that the claim got."""

@@ -8,11 +8,11 @@ from quarterdeck.api import UNSET, Condition, Int64, ListMap, Maybe, Model, Seq,
 
 
 class ClaimStatus(Model):
-    """What became of the claim."""
+    """The state of the claim."""
 
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     phase: str = omitempty("")
-    """Pending, Bound or Error; empty until the claim was looked at."""
+    """Pending, Bound or Error; empty until the claim was first reconciled."""
     message: str = omitempty("")
     """Why the claim is in this phase."""
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())

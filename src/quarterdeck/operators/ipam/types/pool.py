@@ -53,7 +53,7 @@ class SubnetPoolSpec(
 
 
 class SubnetPoolStatus(Model):
-    """What the members of the pool leave free."""
+    """What the Subnets of the pool leave free."""
 
     observed_generation: Annotated[Maybe[int], Int64] = UNSET
     """Generation of the pool that this status was computed for."""

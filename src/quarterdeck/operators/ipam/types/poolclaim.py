@@ -15,13 +15,13 @@ class SubnetPoolClaimSpec(Model):
     """How big a pool is wanted, and where."""
 
     parent_pool_ref: Annotated[str, Required(), Len(1)] = omitempty("")
-    """Pool in the same namespace that the range is cut from."""
+    """Pool in the same namespace that the range is taken from."""
     desired_block_size: Annotated[Maybe[int], Required(), SMALLEST_PREFIX, LARGEST_PREFIX] = UNSET
     """Prefix length of the pool wanted."""
 
 
 class SubnetPoolClaimStatus(ClaimStatus):
-    """What became of the claim."""
+    """The state of the claim."""
 
     bound_pool_name: str = omitempty("")
     """The pool that was made for the claim."""

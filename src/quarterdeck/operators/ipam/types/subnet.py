@@ -28,7 +28,7 @@ class ClaimReference(Model):
 
 
 class SubnetSpec(Model):
-    """Which block of which pool, and whose it is."""
+    """Which block of which pool, and the cluster it belongs to."""
 
     pool_ref: Annotated[str, Required(), Len(1)] = omitempty("")
     """Pool in the same namespace."""
@@ -37,7 +37,7 @@ class SubnetSpec(Model):
     cluster_id: Annotated[str, Required(), Len(1), CLUSTER_ID] = omitempty("")
     """The cluster that the block belongs to."""
     claim_ref: Maybe[ClaimReference] = UNSET
-    """Claim that the allocator made this Subnet for."""
+    """Claim for which the allocator created this Subnet."""
 
 
 class SubnetStatus(Model):

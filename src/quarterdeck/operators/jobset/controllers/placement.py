@@ -1,4 +1,4 @@
-"""The controller of exclusive placement: followers that were sent elsewhere than their leader are made anew.
+"""The controller of exclusive placement: followers that were sent elsewhere than their leader are recreated.
 
 That happens when a leader gets another node after its followers were admitted. Pods are read only of Jobs
 that are placed exclusively: those of all others are none of this operator's business, and are not cached.

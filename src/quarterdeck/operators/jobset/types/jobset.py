@@ -43,7 +43,7 @@ class DependsOn(Model):
     """An earlier ReplicatedJob, and how far it has to be."""
 
     name: Annotated[str, Required()] = omitempty("")
-    """Of the replicated job that must come first."""
+    """Name of the replicated job that must come first."""
     status: Annotated[str, Enum(names.READY, names.COMPLETE), Required()] = omitempty("")
     """Ready counts Jobs that are ready, succeeded or failed; Complete those that succeeded."""
 
@@ -52,7 +52,7 @@ class ReplicatedJob(Model):
     """Jobs of one template, named ``<jobset>-<name>-<index>``."""
 
     name: Annotated[str, Required()] = omitempty("")
-    """Of the replicated job; part of the names of its Jobs."""
+    """Name of the replicated job; part of the names of its Jobs."""
     group_name: Annotated[str, Default("default")] = omitempty("")
     """Group whose members are counted together."""
     template: Annotated[JobTemplateSpec, Required()] = omitempty(JobTemplateSpec())
@@ -66,7 +66,7 @@ class Network(Model):
     """How pods find each other."""
 
     enable_dns_hostnames: Maybe[bool] = field(name="enableDNSHostnames", default=UNSET)
-    """Pods answer to ``<jobset>-<job>-<jobIndex>-<podIndex>.<subdomain>``."""
+    """Pods have the DNS names ``<jobset>-<job>-<jobIndex>-<podIndex>.<subdomain>``."""
     subdomain: str = omitempty("")
     """Name of the headless Service; the name of the JobSet unless set."""
     publish_not_ready_addresses: Maybe[bool] = UNSET
@@ -98,7 +98,7 @@ class FailurePolicyRule(Model):
         ),
         Required(),
     ] = omitempty("")
-    """What happens: FailJobSet, RestartJobSet or what else the type allows."""
+    """The action: FailJobSet, RestartJobSet or another one that the type allows."""
     on_job_failure_reasons: Seq[str] = omitempty(())
     """Reasons of the Job's condition Failed; any when empty."""
     on_job_failure_message_patterns: Seq[str] = omitempty(())
@@ -119,7 +119,7 @@ class FailurePolicy(Model):
     ] = omitempty("")
     """Recreate creates a Job again once its predecessor is gone, BlockingRecreate once all are."""
     rules: Seq[FailurePolicyRule] = omitempty(())
-    """The first that fits decides; RestartJobSet if none does."""
+    """The first rule that matches decides; RestartJobSet if none does."""
 
 
 class StartupPolicy(Model):
@@ -141,14 +141,14 @@ class Coordinator(Model):
 
 
 class VolumeRetentionPolicy(Model):
-    """What happens to claims when the JobSet goes."""
+    """What happens to claims when the JobSet is deleted."""
 
     when_deleted: Annotated[Maybe[str], Enum(names.DELETE, names.RETAIN), Default(names.DELETE)] = UNSET
-    """What becomes of the volumes when the JobSet is deleted: Delete or Retain."""
+    """What happens to the volumes when the JobSet is deleted: Delete or Retain."""
 
 
 class VolumeClaimTemplate(Model):
-    """A claim to be made; ``metadata.namespace`` must be empty."""
+    """A claim to create; ``metadata.namespace`` must be empty."""
 
     api_version: str = omitempty("")
     kind: str = omitempty("")
@@ -205,7 +205,7 @@ class ReplicatedJobStatus(Model):
     """Child Jobs of one ReplicatedJob, counted."""
 
     name: Annotated[str, Required()] = omitempty("")
-    """Of the replicated job."""
+    """Name of the replicated job."""
     ready: Annotated[int, Int32, Required()] = 0
     """Jobs with as many ready and succeeded pods as they want to run at once."""
     succeeded: Annotated[int, Int32, Required()] = 0
@@ -221,6 +221,7 @@ class ReplicatedJobStatus(Model):
     job_restarts_count_towards_max: Annotated[Seq[Annotated[int, Int32]], Atomic(), Len(max=1024)] = (
         omitempty(())
     )
+    """Those of them that count towards maxRestarts, by index."""
 
 
 class JobSetStatus(Model):
@@ -235,7 +236,9 @@ class JobSetStatus(Model):
     """Completed or Failed; empty until then."""
     replicated_jobs_status: Annotated[Seq[ReplicatedJobStatus], ListMap("name")] = omitempty(())
     previous_in_place_restart_attempt: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """The attempt before the current restart in place; never written, because such restarts are refused."""
     current_in_place_restart_attempt: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """The current restart in place; never written, because such restarts are refused."""
 
 
 class JobSet(

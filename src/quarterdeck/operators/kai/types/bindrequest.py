@@ -17,7 +17,7 @@ class ReceivedGPU(Model):
 
 
 class ResourceClaimAllocation(Model):
-    """What a resource claim of the pod gets, by what the pod calls it."""
+    """What a resource claim of the pod gets, by the name that the pod gives it."""
 
     name: str = omitempty("")
     allocation: Maybe[JsonObjectField] = UNSET
@@ -37,11 +37,11 @@ class BindRequestSpec(Model):
     """Shared GPUs, for a Fraction."""
     resource_claim_allocations: Seq[ResourceClaimAllocation] = omitempty(())
     backoff_limit: Annotated[Maybe[int], Int32] = UNSET
-    """Attempts before it is given up; a single one unless set."""
+    """Attempts before binding is given up; one unless set."""
 
 
 class BindRequestStatus(Model):
-    """What became of it."""
+    """State of the binding."""
 
     phase: str = omitempty("")
     """Pending, Succeeded or Failed."""

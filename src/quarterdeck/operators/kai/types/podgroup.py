@@ -16,7 +16,7 @@ class TopologyConstraint(Model):
     topology: str = omitempty("")
     """Name of a Topology."""
     required_topology_level: str = omitempty("")
-    """Node label of the widest domain that may hold all pods; without room in one they do not start."""
+    """Node label of the widest domain that may hold all pods; if none has the capacity, they do not start."""
     preferred_topology_level: str = omitempty("")
     """Node label of the domain to try first."""
 
@@ -36,12 +36,12 @@ class SubGroup(Model):
 
 
 class PodGroupSpec(Model):
-    """What the group needs to start, and where it stands in line."""
+    """What the group needs to start, and its place in the queue."""
 
     min_member: Annotated[Maybe[int], Int32, Ge(1)] = UNSET
     """Pods needed to start, 1 unless set; ignored as soon as there are subgroups."""
     queue: str = omitempty("")
-    """Queue that pays for the pods."""
+    """Queue whose quota the pods count against."""
     priority_class_name: str = omitempty("")
     """PriorityClass that orders groups inside a queue."""
     preemptibility: Annotated[Maybe[str], Enum(names.PREEMPTIBLE, names.NON_PREEMPTIBLE)] = UNSET
@@ -53,7 +53,7 @@ class PodGroupSpec(Model):
     backoff_limit: Annotated[Maybe[int], Int32] = UNSET
     """Kept for readers; not used."""
     mark_unschedulable: Maybe[bool] = UNSET
-    """False keeps the PodScheduled condition off pods that do not fit; events are written all the same."""
+    """If false, pods that do not fit get no PodScheduled condition; events are still written."""
     scheduling_backoff: Annotated[Maybe[int], Int32] = UNSET
     """-1, as unset, tries for ever; 1 stops after one failure until the group moves to another node pool."""
     topology_constraint: TopologyConstraint = omitempty(TopologyConstraint())

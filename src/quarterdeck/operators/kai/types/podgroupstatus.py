@@ -10,7 +10,7 @@ ResourceList = Map[str, Quantity]
 
 
 class PodGroupCondition(Model):
-    """A condition of the group; kept for readers, not written here."""
+    """A condition of the group; only kept for older readers, never written."""
 
     type: str = omitempty("")
     status: str = omitempty("")
@@ -22,10 +22,10 @@ class PodGroupCondition(Model):
 
 
 class QueueDetails(Model):
-    """The numbers of the queue that stopped a group."""
+    """The numbers of the queue that a group did not fit into."""
 
     name: str = omitempty("")
-    """Of the queue."""
+    """Name of the queue."""
     queue_requested_resources: ResourceList = omitempty(EMPTY_MAP)
     """What all groups of the queue ask for."""
     queue_deserved_resources: ResourceList = omitempty(EMPTY_MAP)
@@ -57,12 +57,12 @@ class UnschedulableExplanation(Model):
 
 
 class SchedulingCondition(Model):
-    """What the scheduler of a node pool last said about the group."""
+    """What the scheduler of a node pool last reported about the group."""
 
     type: str = omitempty("")
     """UnschedulableOnNodePool."""
     node_pool: str = omitempty("")
-    """The node pool whose scheduler speaks."""
+    """The node pool of the scheduler that reports this."""
     status: str = omitempty("")
     reason: str = omitempty("")
     """Unschedulable; see reasons."""

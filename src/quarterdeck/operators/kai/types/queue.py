@@ -26,11 +26,11 @@ class QueueResource(Model):
     """The share of one resource."""
 
     quota: Maybe[float] = UNSET
-    """What the queue is sure to get; -1 without bounds, 0 unless set."""
+    """What the queue is guaranteed; -1 for no bound, 0 unless set."""
     over_quota_weight: Maybe[float] = UNSET
-    """Its part, relative to its siblings, of what nobody has a quota for; 0 unless set."""
+    """Its weight, relative to its siblings, in dividing resources beyond all quotas; 0 unless set."""
     limit: Maybe[float] = UNSET
-    """What it never exceeds; -1 without bounds. Unset means 0: nothing runs."""
+    """The limit that it never exceeds; -1 for no limit. Unset means 0: nothing runs."""
 
 
 class QueueResources(Model):
@@ -48,13 +48,13 @@ class QueueSpec(Model):
     """The place of the queue in the tree, and its share."""
 
     display_name: str = omitempty("")
-    """Stands for the name in messages."""
+    """Shown instead of the name in messages."""
     parent_queue: str = omitempty("")
     """The queue that this one is a part of; unset for a root."""
     resources: Maybe[QueueResources] = UNSET
     """Shares of GPUs, CPU and memory."""
     priority: Maybe[int] = UNSET
-    """Queues of higher priority get what is over quota first; 100 unless set."""
+    """Queues of higher priority get resources over quota first; 100 unless set."""
     preempt_min_runtime: Maybe[Duration] = UNSET
     """How long a group of the queue runs before one of higher priority in the queue may evict it."""
     reclaim_min_runtime: Maybe[Duration] = UNSET
@@ -78,7 +78,7 @@ class QueueStatus(Model):
 
     conditions: Annotated[Seq[QueueCondition], ListMap("type")] = omitempty(())
     child_queues: Seq[str] = omitempty(())
-    """Queues whose parent this one is."""
+    """Queues that have this one as their parent."""
     allocated: Map[str, Quantity] = omitempty(EMPTY_MAP)
     """Requests of pods of the queue that have a node."""
     allocated_non_preemptible: Map[str, Quantity] = omitempty(EMPTY_MAP)

@@ -29,7 +29,7 @@ class PlacementStrategy(Model):
     gpu: str = omitempty("")
     """binpack fills nodes up, spread uses many; for pods that ask for GPUs."""
     cpu: str = omitempty("")
-    """The same, for pods that do not."""
+    """The same, for pods that do not ask for GPUs."""
 
 
 class MinRuntime(Model):
@@ -58,10 +58,10 @@ class PluginConfig(Model):
 
 
 class UsageParams(Model):
-    """Which past counts."""
+    """Which past use counts."""
 
     half_life_period: Maybe[Duration] = UNSET
-    """The weight of the past halves with it; unset, all of the window counts alike."""
+    """After this time past use counts half; unless set, the whole window counts equally."""
     window_size: Maybe[Duration] = UNSET
     """A week unless set."""
     window_type: str = omitempty("")
@@ -75,7 +75,7 @@ class UsageParams(Model):
     staleness_period: Maybe[Duration] = UNSET
     """How old it may be."""
     wait_timeout: Maybe[Duration] = UNSET
-    """How long an answer is waited for."""
+    """How long to wait for an answer."""
     extra_params: Map[str, str] = omitempty(EMPTY_MAP)
     """Further parameters of the source."""
 
@@ -84,7 +84,7 @@ class UsageDBConfig(Model):
     """Where the usage of queues is known."""
 
     client_type: str = omitempty("")
-    """``prometheus``, or ``memory``: what the scheduler itself has seen since it started."""
+    """``prometheus``, or ``memory``: what the scheduler itself has observed since it started."""
     connection_string: str = omitempty("")
     """Where past use is read from."""
     connection_string_env_var: str = omitempty("")
@@ -99,7 +99,7 @@ class SchedulingShardSpec(Model):
     """Flags of the scheduler."""
     placement_strategy: Maybe[PlacementStrategy] = UNSET
     partition_label_value: str = omitempty("")
-    """Value of the node pool label; empty: what has no such label."""
+    """Value of the node pool label; if empty, the shard has what has no such label."""
     queue_depth_per_action: Map[str, int] = omitempty(EMPTY_MAP)
     """How many jobs of a queue each action looks at, by action."""
     min_runtime: Maybe[MinRuntime] = UNSET
@@ -111,7 +111,7 @@ class SchedulingShardSpec(Model):
 
 
 class SchedulingShardStatus(Model):
-    """Whether all that is asked for is done."""
+    """Whether everything that the shard asks for is supported."""
 
     conditions: Annotated[Seq[Condition], ListMap("type")] = omitempty(())
 

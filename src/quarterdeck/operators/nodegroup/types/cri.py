@@ -28,10 +28,10 @@ class Docker(Model):
 
 
 class NotManaged(Model):
-    """A runtime that somebody else takes care of."""
+    """A runtime that is managed outside of the cluster."""
 
     cri_socket_path: Maybe[str] = UNSET
-    """Socket of a runtime that somebody else looks after."""
+    """Socket of a runtime that is managed outside of the cluster."""
 
 
 class CriV1Alpha1(Model):

@@ -23,7 +23,7 @@ class AutomaticApproval(Model):
     """How approved disruptions run."""
 
     drain_before_approval: Maybe[bool] = UNSET
-    """Whether pods leave the node first; true unless set."""
+    """Whether the node is drained first; true unless set."""
     windows: Maybe[Seq[Window]] = UNSET
 
 

@@ -33,11 +33,11 @@ class StaticReservation(
     """What is reserved, in numbers."""
 
     cpu: Annotated[Maybe[IntOrString], Pattern(r"\d+[m]")] = UNSET
-    """CPU that is kept from pods."""
+    """CPU that pods cannot use."""
     memory: Annotated[Maybe[IntOrString], _SIZE] = UNSET
-    """Memory that is kept from pods."""
+    """Memory that pods cannot use."""
     ephemeral_storage: Annotated[Maybe[IntOrString], _SIZE] = UNSET
-    """Disk that is kept from pods."""
+    """Disk space that pods cannot use."""
 
 
 class ResourceReservation(

@@ -47,8 +47,8 @@ class StaticInstances(
         )
     ],
 ):
-    """Existing machines taken in by label."""
+    """Existing machines that are adopted by label."""
 
     label_selector: Maybe[StaticSelector] = UNSET
     count: Annotated[Maybe[int], Default(0), Ge(0)] = UNSET
-    """How many machines to take in."""
+    """How many machines to adopt."""

@@ -8,13 +8,13 @@ from quarterdeck.api import UNSET, Enum, Format, Maybe, Model, Seq
 
 
 class LastOperation(Model):
-    """What a machine controller tried last."""
+    """The last operation of a machine controller."""
 
     description: Maybe[str] = UNSET
     last_update_time: Maybe[str] = UNSET
-    """When that was."""
+    """When this happened."""
     state: Maybe[str] = UNSET
-    """How it went."""
+    """The result."""
     type: Maybe[str] = UNSET
 
 
@@ -35,7 +35,7 @@ class ConditionSummary(Model):
     status_message: Maybe[str] = UNSET
     """What is wrong, if anything is."""
     ready: Annotated[Maybe[str], Enum("True", "False")] = UNSET
-    """True if the group is as wanted."""
+    """Whether the group is in the desired state."""
 
 
 class OldStatus(Model):
@@ -60,7 +60,7 @@ class OldStatus(Model):
     standby: Maybe[int] = UNSET
     """Warm spare nodes."""
     error: Maybe[str] = UNSET
-    """Why the group cannot be served."""
+    """Why the group cannot get machines."""
     kubernetes_version: Maybe[str] = UNSET
     """Version of the kubelets."""
     last_machine_failures: Maybe[Seq[MachineFailure]] = UNSET
@@ -77,7 +77,7 @@ class GroupCondition(Model):
 
 
 class Checkpoint(Model):
-    """Which configuration was seen, and when."""
+    """Which configuration was observed, and when."""
 
     last_timestamp: Maybe[str] = UNSET
     """When."""
@@ -86,7 +86,7 @@ class Checkpoint(Model):
 
 
 class Deckhouse(Model):
-    """How far the module has processed the group."""
+    """How far the module has got with processing the group."""
 
     synced: Maybe[str] = UNSET
     """Whether the newest configuration was processed."""

@@ -47,7 +47,7 @@ class Watchdog(Model):
     """A hardware or software watchdog."""
 
     timeout: Annotated[Maybe[str], Required(), Default("60s"), Pattern(r"^[0-9]+[smh]{1}$")] = UNSET
-    """How long the cluster may be out of reach."""
+    """How long the cluster may be unreachable."""
 
 
 class Fencing(Model):

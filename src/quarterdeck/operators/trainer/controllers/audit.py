@@ -1,6 +1,6 @@
 """Variables of a JobSet that somebody changed: found, reported, put right.
 
-The repair touches exactly those variables. Where the API refuses it, the JobSet is made anew once nothing of
+The repair touches exactly those variables. Where the API refuses it, the JobSet is recreated once nothing of
 it runs; what runs meanwhile cannot be changed, the repair protects restarts and resumes.
 """
 

@@ -1,4 +1,4 @@
-"""JobSets that are made anew because the API does not let them be changed."""
+"""JobSets that are recreated because the API does not let them be changed."""
 
 from __future__ import annotations
 

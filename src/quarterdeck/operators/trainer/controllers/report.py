@@ -66,7 +66,7 @@ class Reporter:
         self._warn(job, reason, f"{what} {_KEY_REPLACED}")
 
     def recreated(self, job: TrainJob, cause: Exception) -> None:
-        """The JobSet is made anew."""
+        """The JobSet is recreated."""
         self.metrics.recreated.labelled().inc()
-        note = f"JobSet is made anew because it could not be changed: {str(cause)[:_MAX_ERROR]}"
+        note = f"JobSet is recreated because it could not be changed: {str(cause)[:_MAX_ERROR]}"
         self._recorder.event(job, "Normal", names.JOBSET_RECREATED, "Reconcile", note)

@@ -50,7 +50,7 @@ _WRITES: Final = (
     # Blocking owner references need this where the server enforces who may set them.
     Rule(groups=(names.GROUP,), resources=("trainjobs/finalizers",), verbs=("update",)),
 )
-"""Only JobSets are ever deleted: by a deadline, or to be made anew."""
+"""Only JobSets are ever deleted: by a deadline, or to be recreated."""
 
 
 class TrainJobReconciler(Reconciler[TrainJob]):

@@ -98,14 +98,14 @@ class LogUniformSpace(
 
 
 class CategoricalSpace(Model):
-    """One of some words."""
+    """One of several values."""
 
     choices: Annotated[Seq[Annotated[str, Len(max=64)]], Required(), ListSet(), Len(1, 100)] = omitempty(())
     """The values to choose from."""
 
 
 class SearchSpace(Model, rules=[_exactly_one("uniform", "logUniform", "categorical")]):
-    """What a parameter may be."""
+    """The values that a parameter may have."""
 
     uniform: Maybe[UniformSpace] = UNSET
     log_uniform: Maybe[LogUniformSpace] = UNSET
@@ -175,7 +175,7 @@ class OptimizationResult(Model):
 
 
 class OptimizationJobStatus(Model):
-    """What became of it."""
+    """State of the OptimizationJob."""
 
     conditions: Annotated[Seq[Condition], ListMap("type"), Len(max=100)] = omitempty(())
     result: Maybe[OptimizationResult] = UNSET

@@ -43,7 +43,7 @@ class TargetJob(Model):
     """A replicated job of the runtime."""
 
     name: Annotated[str, Required(), NAME] = omitempty("")
-    """Of a replicated job of the runtime."""
+    """Name of a replicated job of the runtime."""
 
 
 class PullSecret(Model):
@@ -162,7 +162,7 @@ class RuntimePatch(Model):
     """What one manager changes of the runtime for this TrainJob."""
 
     manager: Annotated[str, Required(), LABEL] = omitempty("")
-    """Who makes the change: a domain and a path, which the webhook looks at."""
+    """The manager of the change: a domain and a path, which the webhook checks."""
     time: OptionalTime = UNSET
     """When the patch was changed; filled in on admission."""
     training_runtime_spec: Maybe[TrainingRuntimeSpecPatch] = UNSET

@@ -62,7 +62,7 @@ class EnvInjectionTarget(Model):
 
 
 class EnvInjection(Model):
-    """Who gets the variables of the policy beside the main container."""
+    """Which containers get the variables of the policy besides the main one."""
 
     targets: Annotated[Seq[EnvInjectionTarget], ListMap("jobName"), Len(max=16)] = omitempty(())
 

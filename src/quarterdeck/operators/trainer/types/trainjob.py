@@ -52,7 +52,7 @@ class RuntimeRef(Model):
     """The runtime, by kind and name; a TrainingRuntime is looked for in the TrainJob's namespace."""
 
     name: Annotated[str, Required(), LABEL] = omitempty("")
-    """Of the runtime."""
+    """Name of the runtime."""
     api_group: Annotated[Maybe[str], Default(names.GROUP), Len(max=253)] = UNSET
     """API group of the runtime."""
     kind: Annotated[Maybe[str], Default(names.CLUSTER_TRAINING_RUNTIME), Len(max=253)] = UNSET
@@ -117,9 +117,9 @@ class TrainJobSpec(Model):
     pod_template_overrides: Annotated[Seq[PodTemplateOverride], Atomic()] = omitempty(())
     """Changes of the runtime's pods; may change while the TrainJob is suspended and nothing of it runs."""
     runtime_patches: Annotated[Seq[RuntimePatch], ListMap("manager"), Len(max=16)] = omitempty(())
-    """The same by manager, as newer releases have it; applied after podTemplateOverrides."""
+    """Changes grouped by manager, the successor of podTemplateOverrides; applied after them."""
     suspend: Annotated[Maybe[bool], Default(False)] = UNSET
-    """Whether the training waits; resources are given back."""
+    """Whether the training is suspended; its resources are released."""
     active_deadline_seconds: Annotated[Maybe[int], Int64, Ge(1), IMMUTABLE] = UNSET
     """Seconds the TrainJob may run before it is ended; time spent suspended does not count."""
     managed_by: Annotated[
@@ -131,14 +131,14 @@ class TrainJobSpec(Model):
         ),
         Cel("self == oldSelf", message="ManagedBy value is immutable"),
     ] = UNSET
-    """Which controller looks after it."""
+    """Which controller handles it."""
 
 
 class JobStatus(Model):
     """Jobs of one replicated job, counted."""
 
     name: Annotated[str, Required(), LABEL] = omitempty("")
-    """Of the replicated job."""
+    """Name of the replicated job."""
     ready: Annotated[int, Int32, Required(), _COUNTER] = 0
     """Jobs whose pods are ready."""
     succeeded: Annotated[int, Int32, Required(), _COUNTER] = 0
@@ -155,7 +155,7 @@ class TrainerMetric(Model):
     """A number that the training reports."""
 
     name: Annotated[str, Required(), Len(1, 64)] = omitempty("")
-    """Of the metric."""
+    """Name of the metric."""
     value: Annotated[str, Required(), Len(1, 64)] = omitempty("")
     """Its value, as the training wrote it."""
 
@@ -164,7 +164,7 @@ class TrainerStatus(Model):
     """What the training reports about itself."""
 
     progress_percentage: Annotated[Maybe[int], Int32, Ge(0), Le(100)] = UNSET
-    """How much is done, 0 to 100."""
+    """Progress in percent, 0 to 100."""
     estimated_remaining_seconds: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
     """Seconds until it is done, as the training estimates."""
     metrics: Annotated[Seq[TrainerMetric], Atomic(), Len(max=256)] = omitempty(())
@@ -173,7 +173,7 @@ class TrainerStatus(Model):
 
 
 class TrainJobStatus(Model):
-    """What became of the TrainJob."""
+    """The state of the TrainJob."""
 
     conditions: Annotated[Seq[Condition], ListMap("type"), Len(max=8)] = omitempty(())
     jobs_status: Annotated[Seq[JobStatus], ListMap("name"), Len(max=100)] = omitempty(())
