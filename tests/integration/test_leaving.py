@@ -125,12 +125,24 @@ def test_objects_that_our_finalizers_hold_are_let_go(server: Server) -> None:
 
 
 def test_install_without_a_way_to_the_webhooks_is_refused(server: Server) -> None:
-    process = server.run("--operators", "ipam", "--install")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "there is no Service quarterdeck-system/quarterdeck-webhook" in errors
-    assert "--webhook-url" in errors
-    assert server.names(f"{HOOKS}/validatingwebhookconfigurations") == []
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "quarterdeck-webhook"},
+        "spec": {"ports": [{"port": 443}]},
+    }
+    for reason in (
+        "there is no Service quarterdeck-system/quarterdeck-webhook",
+        "nothing is behind Service quarterdeck-system/quarterdeck-webhook",
+    ):
+        process = server.run("--operators", "ipam", "--install")
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert reason in errors
+        assert "--webhook-url" in errors
+        assert server.names(f"{HOOKS}/validatingwebhookconfigurations") == []
+        path = "/api/v1/namespaces/quarterdeck-system/services"
+        server.connection.request("POST", path, body=json.dumps(service).encode())
 
 
 def test_two_installations_share_no_object(server: Server) -> None:
