@@ -83,8 +83,8 @@ async def _steps(
 
     program = program_of(arguments.namespace, operators, {}, name=arguments.name)
     word = "removed" if arguments.yes else "would remove"
-    async for each in _webhooks(client, program, arguments):
-        yield f"{word} {each}"
+    async for line in _webhooks(client, program, arguments):
+        yield f"{word} {line}"
     if arguments.webhooks_only:
         return
     definitions = [each for operator in operators for each in operator.definitions()]
