@@ -42,7 +42,7 @@ _NODES = 200
 """For the pods of a Deployment."""
 KILOBYTES_PER_POD = 10.0
 TIMES_THE_REFERENCE = 5.0
-_HISTORY_BYTES = 80_000_000
+_HISTORY_BYTES = 140_000_000
 """More than a server keeps in memory of what has changed."""
 _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"

@@ -1,6 +1,6 @@
 """Grove: planning the children of a PodCliqueSet, and pods per second until a set runs.
 
-    python -m benchmarks grove [--only plan|settle|replicas] [--pods N...]
+    python -m benchmarks grove [--only plan|settle|replicas|operator] [--pods N...] [--peer "COMMAND"]
 
 `plan`: CPU from a set to all its PodCliques, groups, gangs and Services, at growing numbers of replicas.
 `settle`: a set is created on the cluster of `quarterdeck up`, with nodes, scheduler and kubelet in the same
@@ -8,6 +8,9 @@ process, and is waited for until all its pods run: one gang each of a router and
 Most of the time is the cluster's own; beside it, in the same run, as many bare pods that a client creates.
 `replicas`: the same for many gangs of two or four pods: pods a second until all gates are lifted,
 until all are ready, and how long a small request takes meanwhile.
+`operator`: the CPU that the operator takes for a pod of such a set, in a process of its own, and that of the
+server and of the cluster's controllers beside it. `--peer` is a command that runs the operator of Grove in
+Go, which you have built yourself, on the cluster of $KUBECONFIG: it does the same work in the same run.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ from quarterdeck.operators.grove.logic.defaulting import with_defaults
 from quarterdeck.operators.grove.logic.gangplan import plan_gangs
 from quarterdeck.operators.grove.logic.templatehash import clique_hashes
 from quarterdeck.operators.grove.types import PodCliqueSet
+
+from .groveoperator import bench_operator
 
 REPLICAS = (1, 10, 100, 1000)
 ROUNDS = 5
@@ -256,8 +261,9 @@ async def _set(client: Client, groups: int) -> None:
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks grove", description=__doc__)
-    parser.add_argument("--only", choices=("plan", "settle", "replicas"))
+    parser.add_argument("--only", choices=("plan", "settle", "replicas", "operator"))
     parser.add_argument("--pods", type=int, nargs="+", help=f"default: {PODS}, of many replicas {MANY}")
+    parser.add_argument("--peer", default="", metavar="COMMAND")
     options, _ = parser.parse_known_args(arguments)
     good = True
     if options.only in (None, "plan"):
@@ -266,4 +272,6 @@ def main(arguments: list[str]) -> int:
         good = uvloop.run(bench_settle(options.pods or list(PODS))) and good
     if options.only in (None, "replicas"):
         good = uvloop.run(bench_replicas(options.pods or list(MANY))) and good
+    if options.only in (None, "operator"):
+        good = bench_operator(options.pods or [MANY[0]], many_gangs, options.peer) and good
     return 0 if good else 1

@@ -54,7 +54,7 @@ def anchors(page: Path) -> set[str]:
 
 def run_example(page: Path, number: int, code: str) -> str:
     """The end of the error output, or "" when the example runs."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, cwd=ROOT)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=ROOT)
     return "" if done.returncode == 0 else f"{page.name}, example {number}: {done.stderr[-800:]}"
 
 

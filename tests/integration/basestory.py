@@ -26,8 +26,8 @@ from quarterdeck.api.k8s import (
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.errors import NotFound
 
-from .clusterstory import claim, make, pod, raw, reaches, story, told, until, volume, volume_reaches
-from .setstory import LABELS, plain, template
+from .clusterstory import claim, make, of_pod, pod, raw, reaches, story, told, until, volume, volume_reaches
+from .setkit import LABELS, plain, template
 from .storybook import Record
 
 __all__ = ["story"]
@@ -264,6 +264,30 @@ async def pod_of_a_node_that_never_was(client: Client, namespace: str) -> list[R
     await until(gone(client, Pod, "it", namespace))
     mine = [plain(each) for each in status["conditions"] if each["type"] == "DisruptionTarget"]
     return [{"phase": status["phase"], "conditions": mine}]
+
+
+@story
+async def eviction_that_never_came(client: Client, namespace: str) -> list[Record]:
+    """Announced long ago: nobody deleted the pod, so the announcement is taken back."""
+    await make(client, pod(schedulerName="nobody"), namespace)
+    announced = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting",
+        "lastTransitionTime": "2020-01-01T00:00:00Z",
+    }
+    found = await client.get(Pod, "it", namespace)
+    await client.status.patch(found, MergePatch({"status": {"conditions": [announced]}}))
+
+    async def is_taken_back() -> bool:
+        seen = await client.get(Pod, "it", namespace)
+        return any(
+            each.type == "DisruptionTarget" and each.status == "False" for each in seen.status.conditions
+        )
+
+    await until(is_taken_back)
+    return [await of_pod(client, namespace)]
 
 
 @story

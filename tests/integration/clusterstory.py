@@ -1,6 +1,6 @@
 """Stories of nodes, volumes, devices and certificates, told on any cluster whose nodes are simulated.
 
-As in ``setstory``, what is recorded does not depend on times, UIDs and random names. Each story has a node of
+As in ``setkit``, what is recorded does not depend on times, UIDs and random names. Each story has a node of
 its own where it needs one.
 """
 
@@ -36,7 +36,7 @@ from quarterdeck.cluster.workload import Workloads
 from quarterdeck.errors import NotFound
 from quarterdeck.testing import eventually
 
-from .setstory import PATIENCE, plain
+from .setkit import PATIENCE, plain
 from .storybook import QUIET, Record, StoryBook
 
 story = StoryBook(

@@ -195,3 +195,8 @@ def scenario(name: str, objects: list[Json], *steps: Json, note: str = "", **env
         "then": {"allStepsHold": True},
     }
     return {**case, "note": note} if note else case
+
+
+ACTIVE = counters(active=1)
+RUNNING = patch_status(ref("JobSet"), replicatedJobsStatus=[ACTIVE])
+WITH_JOBSET_ADMISSION: dict[str, Any] = {"admission": ["trainer", "jobset"]}

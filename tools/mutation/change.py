@@ -109,7 +109,7 @@ class _Finder:
                 yield self._change(node, *self._span(node), str(value + 1))
                 if value > 0:
                     yield self._change(node, *self._span(node), str(value - 1))
-            case ast.Return(value=ast.AST() as value) if not _is_none(value):
+            case ast.Return(value=ast.AST() as value) if not _is_truth(value):
                 yield self._change(node, *self._span(value), "None")
 
     def _between(self, operator: ast.AST, before: ast.AST, after: ast.AST) -> Iterator[Change]:
@@ -161,5 +161,6 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
-def _is_none(node: ast.AST) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_truth(node: ast.AST) -> bool:
+    """``False`` and ``None`` mean the same to most callers, and ``True`` is turned by itself."""
+    return isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, bool))

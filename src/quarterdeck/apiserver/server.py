@@ -13,7 +13,7 @@ import asyncio
 import errno
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -81,7 +81,7 @@ from .uid import new_uid
 from .usage import GROUP as USAGE_GROUP
 from .usage import VERSION as USAGE_VERSION
 from .usage import UsageApi
-from .webhookclient import WebhookClient
+from .webhookclient import Place, WebhookClient
 
 Json = dict[str, Any]
 _COMPACTION_PERIOD = 300.0
@@ -218,9 +218,7 @@ class ApiServer:
     async def _compact_regularly(self) -> None:
         while True:
             has_failed = self.store.compaction_failure is not None
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD):
-                    await self.store.has_grown.wait()
+            await asyncio.sleep(_COMPACTION_RETRY if has_failed else _COMPACTION_PERIOD)
             await self.store.compact()
 
     def _assemble(self) -> None:
@@ -326,11 +324,13 @@ class ApiServer:
     def _quota_changed(self, resource: str, namespace: str, name: str, obj: Json | None) -> None:
         self.admission.apply_quota(namespace, name, obj)
 
-    def _resolve_service(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+    def _resolve_service(self, namespace: str, name: str, port: int) -> Place | tuple[str, int] | None:
         from .state.host import resolve_service
 
         known = self.options.service_endpoints.get((namespace, name))
-        return known if known is not None else resolve_service(self.cluster, namespace, name, port)
+        if known is not None:
+            return known
+        return resolve_service(self.cluster, namespace, name, port, self.nodes)
 
     async def _delete_instance(self, resource: CustomResource, namespace: str, name: str) -> None:
         path = f"/apis/{resource.api_version}/namespaces/{namespace}/{resource.plural}/{name}"

@@ -8,8 +8,8 @@ from typing import Final
 
 from quarterdeck.cel.checker import Checked
 from quarterdeck.cel.error import EvalError, Issue
+from quarterdeck.cel.library.conversion import to_duration, to_timestamp
 from quarterdeck.cel.library.formatting import Clause, FormatProblem, clauses, complaint, is_need
-from quarterdeck.cel.library.standard import to_duration, to_timestamp
 from quarterdeck.cel.pattern import compile_pattern
 from quarterdeck.cel.syntax import Call, Expr, ListExpr, Literal, MapExpr, walk
 from quarterdeck.cel.types import CelType

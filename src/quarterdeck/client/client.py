@@ -14,7 +14,7 @@ Typed classes need no discovery. A dynamic kind is looked up in the scheme, if o
 the server.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack, cast, overload
 
@@ -62,11 +62,11 @@ from quarterdeck.client.representation import (
     represent,
 )
 from quarterdeck.client.rest import Observer, RestClient
+from quarterdeck.client.sender import Sender
 from quarterdeck.client.subresource import Subresource
 from quarterdeck.client.transport import Response, Stream, Transport
 from quarterdeck.client.warning import WarningHandler
 from quarterdeck.client.watch import RawWatch, Watch
-from quarterdeck.errors import NotFound
 
 __all__ = ["Client"]
 
@@ -94,9 +94,7 @@ class Client:
         self.rest: Final = rest
         self.scheme: Final = scheme
         self.mapper: Final = mapper if mapper is not None else RestMapper(rest)
-        self._layers = layers
-        self._interceptors = dict(interceptors or {})
-        self._stream_interceptor = stream_interceptor
+        self._sender: Final = Sender(rest, self.mapper, layers, interceptors or {}, stream_interceptor)
         self._representations: dict[AnyKind, Representation[Any]] = {}
         self.status: Final = Subresource(self, "status")
 
@@ -347,9 +345,9 @@ class Client:
             self.rest,
             scheme=self.scheme,
             mapper=self.mapper,
-            layers=(*self._layers, *layers),
-            interceptors={**self._interceptors, **(interceptors or {})},
-            stream_interceptor=stream_interceptor or self._stream_interceptor,
+            layers=(*self._sender.layers, *layers),
+            interceptors={**self._sender.interceptors, **(interceptors or {})},
+            stream_interceptor=stream_interceptor or self._sender.stream_interceptor,
         )
 
     def represent(self, kind: AnyKind) -> Representation[Any]:
@@ -460,58 +458,13 @@ class Client:
         )
         return cast("W", how.read((await self.send(call)).body))
 
-    async def send(self, call: Call) -> Response:
+    def send(self, call: Call) -> Coroutine[Any, Any, Response]:
         """Send a call through layers and interceptors."""
-        for layer in self._layers:
-            call = layer(call)
-        interceptor = self._interceptors.get(call.verb)
-        if interceptor is not None:
-            return await interceptor(call, self._send)
-        return await self._send(call)
+        return self._sender.send(call)
 
-    async def open(self, call: Call) -> Stream:
+    def open(self, call: Call) -> Coroutine[Any, Any, Stream]:
         """Open a stream through layers and interceptors."""
-        for layer in self._layers:
-            call = layer(call)
-        if self._stream_interceptor is not None:
-            return await self._stream_interceptor(call, self._open)
-        return await self._open(call)
-
-    async def _send(self, call: Call) -> Response:
-        _check_call(call)
-        try:
-            return await self.rest.request(
-                call.method,
-                call.path,
-                verb=call.verb,
-                query=encode_query(call.query),
-                headers=call.headers,
-                body=call.body,
-                timeout=call.timeout,
-                lane=call.lane,
-            )
-        except NotFound as error:
-            if not error.details.name:
-                # Not the object but the resource is missing: its definition may be gone.
-                self.mapper.forget(call.gvk)
-            raise
-
-    async def _open(self, call: Call) -> Stream:
-        return await self.rest.stream(
-            call.method,
-            call.path,
-            verb=call.verb,
-            query=encode_query(call.query),
-            headers=call.headers,
-            timeout=call.timeout,
-        )
-
-
-def _check_call(call: Call) -> None:
-    if call.is_namespaced and not call.namespace and (call.name or call.verb == "create"):
-        raise ValueError(f'{call.gvk.kind} "{call.object_name}" is namespaced: give it a namespace')
-    if call.verb == "apply" and not call.has_query("fieldManager"):
-        raise ValueError("apply needs a field_manager: pass one, or use a field_owner client")
+        return self._sender.open(call)
 
 
 def _refuse_partial(obj: Writable, what: str) -> None:

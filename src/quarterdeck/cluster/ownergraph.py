@@ -18,8 +18,8 @@ FOREGROUND: Final = "foregroundDeletion"
 ORPHAN: Final = "orphan"
 
 
-class Node(msgspec.Struct, frozen=True):
-    """The last observed state of one object."""
+class Node(msgspec.Struct, frozen=True, gc=False):
+    """The last observed state of one object. There is one for each object of the cluster."""
 
     gvk: GroupVersionKind
     namespace: str
@@ -52,7 +52,8 @@ class OwnerGraph:
 
     def __init__(self) -> None:
         self._nodes: dict[str, Node] = {}
-        self._dependents: dict[str, set[str]] = {}
+        self._dependents: dict[str, str | set[str]] = {}
+        """UIDs by that of their owner; many an owner has one dependent, which needs no set."""
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -62,11 +63,11 @@ class OwnerGraph:
 
     def dependents(self, uid: str) -> list[Node]:
         """The observed objects that name this UID among their owners."""
-        return [self._nodes[each] for each in self._dependents.get(uid, ())]
+        return [self._nodes[each] for each in self._dependents_of(uid)]
 
     def is_blocked(self, uid: str) -> bool:
         """Whether there are dependents that a foreground deletion waits for."""
-        return any(self._nodes[each].blocks(uid) for each in self._dependents.get(uid, ()))
+        return any(self._nodes[each].blocks(uid) for each in self._dependents_of(uid))
 
     def observe(self, node: Node) -> set[str]:
         """Take an object's new state; returns the UIDs of objects to look at because of it."""
@@ -77,13 +78,13 @@ class OwnerGraph:
         for uid in old_owners - new_owners:
             self._unlink(uid, node.uid)
         for uid in new_owners - old_owners:
-            self._dependents.setdefault(uid, set()).add(node.uid)
+            self._link(uid, node.uid)
         affected: set[str] = set()
         if self._needs_look(node):
             affected.add(node.uid)
         if node.waits_for_dependents and (before is None or not before.waits_for_dependents):
             # They are to go; whoever comes later, or has changed since, is looked at when it is observed.
-            affected |= self._dependents.get(node.uid, set())
+            affected |= self._dependents_of(node.uid)
         # an owner in foreground deletion may have one blocker less
         affected |= {uid for uid in old_owners | new_owners if self._waits(uid)}
         return affected
@@ -91,7 +92,7 @@ class OwnerGraph:
     def forget(self, uid: str) -> set[str]:
         """An object is gone; returns the UIDs of objects to look at because of it."""
         node = self._nodes.pop(uid, None)
-        affected = set(self._dependents.get(uid, ()))
+        affected = self._dependents_of(uid)
         if node is not None:
             for owner in node.owners:
                 self._unlink(owner.uid, uid)
@@ -121,9 +122,22 @@ class OwnerGraph:
         node = self._nodes.get(uid)
         return node is not None and node.waits_for_dependents
 
+    def _dependents_of(self, uid: str) -> set[str]:
+        known = self._dependents.get(uid, set())
+        return {known} if isinstance(known, str) else set(known)
+
+    def _link(self, owner: str, dependent: str) -> None:
+        known = self._dependents.get(owner)
+        if known is None:
+            self._dependents[owner] = dependent
+        elif isinstance(known, set):
+            known.add(dependent)
+        elif known != dependent:
+            self._dependents[owner] = {known, dependent}
+
     def _unlink(self, owner: str, dependent: str) -> None:
         known = self._dependents.get(owner)
-        if known is not None:
+        if isinstance(known, set):
             known.discard(dependent)
-            if not known:
-                del self._dependents[owner]
+        if not known or known == dependent:
+            self._dependents.pop(owner, None)

@@ -16,6 +16,7 @@ Parts with a package of their own: ``cache``, ``election``, ``event``, ``health`
 ``certificate``; logging is in ``log``, tracing in ``trace``.
 """
 
+from quarterdeck.api.cron import CronSchedule
 from quarterdeck.runtime.cache import (
     ALL_NAMESPACES,
     Cache,
@@ -39,7 +40,7 @@ from quarterdeck.runtime.cache import (
 )
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller, ControllerOptions, SyncTimeout, WatchHandle
-from quarterdeck.runtime.controller.cron import CronSchedule, CronSource
+from quarterdeck.runtime.controller.cron import CronSource
 from quarterdeck.runtime.controller.handler import KeyMapper, MapContext, for_object, for_owner, mapped
 from quarterdeck.runtime.controller.predicate import (
     Predicate,

@@ -68,6 +68,8 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
     """Slices that the pool has."""
     node: str = ""
     devices: tuple[SliceDevice, ...] = ()
+    left_out: int = 0
+    """Devices that nobody gets."""
 
 
 class DeviceAccount(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,6 +88,8 @@ def read_slice(document: Document) -> Slice:
     spec = document.get("spec") or {}
     pool = spec.get("pool") or {}
     driver, pool_name = spec.get("driver", ""), pool.get("name", "")
+    listed = spec.get("devices") or ()
+    devices = [each for each in listed if not any(each.get(field) for field in _UNSUPPORTED)]
     return Slice(
         name=document["metadata"]["name"],
         driver=driver,
@@ -93,11 +97,8 @@ def read_slice(document: Document) -> Slice:
         generation=pool.get("generation") or 0,
         count=pool.get("resourceSliceCount") or 1,
         node=spec.get("nodeName") or "",
-        devices=tuple(
-            _device(each, spec, DeviceId(driver, pool_name, each["name"]))
-            for each in spec.get("devices") or ()
-            if not any(each.get(field) for field in _UNSUPPORTED)
-        ),
+        devices=tuple(_device(each, spec, DeviceId(driver, pool_name, each["name"])) for each in devices),
+        left_out=len(listed) - len(devices),
     )
 
 
@@ -207,10 +208,17 @@ class _ClaimReader:
         name = request["name"]
         exactly = request.get("exactly")
         if exactly is not None:
-            return (self._choice(name, exactly),)
-        return tuple(
-            self._choice(f"{name}/{each['name']}", each) for each in request.get("firstAvailable") or ()
-        )
+            choices = [self._choice(name, exactly)]
+        else:
+            alternatives = request.get("firstAvailable") or ()
+            choices = [self._choice(f"{name}/{each['name']}", each) for each in alternatives]
+        left_out = sum(each.left_out for each in self._slices)
+        if left_out and not any(self.sorts[each.sort] for each in choices):
+            raise SchemaError(
+                f"request {name}: no such device is given out (left out: {left_out} that consume shared "
+                "counters, may be allocated several times or wait for conditions)"
+            )
+        return tuple(choices)
 
     def _choice(self, name: str, wanted: Document) -> DeviceRequestInfo:
         if wanted.get("capacity"):

@@ -7,7 +7,10 @@ the object, so the caller may keep a result for as long as the object's version 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from quarterdeck.api import Quantity, Time, from_dict
 from quarterdeck.api.k8s import Affinity, Taint, Toleration
@@ -36,6 +39,8 @@ _MIG_RESOURCE: Final = "nvidia.com/mig-"
 _TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _NO_CONSTRAINTS: Final = PodConstraints()
 _MEBIBYTE: Final = 1 << 20
+_encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder().decode
 
 
 def node_info(node: Document) -> NodeInfo:
@@ -133,9 +138,15 @@ def constraints_of(spec: Document) -> PodConstraints:
     return PodConstraints(
         node_selector=tuple(sorted((selector or {}).items())),
         affinity=from_dict(affinity, Affinity) if affinity else None,
-        tolerations=tuple(from_dict(each, Toleration) for each in tolerations or ()),
+        tolerations=_tolerations(_encode(tolerations)) if tolerations else (),
         host_ports=ports,
     )
+
+
+@lru_cache(maxsize=1024)
+def _tolerations(raw: bytes) -> tuple[Toleration, ...]:
+    """Most pods have those of others."""
+    return tuple(from_dict(each, Toleration) for each in _decode(raw))
 
 
 def _host_ports(spec: Document) -> tuple[HostPort, ...]:

@@ -75,7 +75,7 @@ class Setting:
             namespace=POOL.namespace,
             name=f"s{index}",
             pool=POOL.name,
-            network=self._block(index),
+            block=self._block(index).packed,
             cluster_id=f"c{index}",
             created="2030-01-01T00:00:00Z",
             version=index + 1,

@@ -116,10 +116,15 @@ async def test_a_killed_leader_is_replaced_within_lease_and_retry(real_server: P
 async def test_events_of_both_apis_are_accepted_and_counted(real_server: Path) -> None:
     async with world(real_server) as (client, ns):
         subject = core.ConfigMap(metadata=ObjectMeta(name="a", namespace=ns, uid="u"))
-        async with EventBroadcaster(client) as modern, EventBroadcaster(client, api="core") as legacy:
+        async with (
+            EventBroadcaster(client) as modern,
+            EventBroadcaster(client, api="core") as legacy,
+            EventBroadcaster(client, api="both") as both,
+        ):
             for index in range(3):
                 modern.recorder("svc").event(subject, "Normal", "Modern", "Test", f"note {index}")
                 legacy.recorder("svc").event(subject, "Warning", "Legacy", "Test", "same")
+                both.recorder("svc").event(subject, "Warning", "Both", "Test", "same")
         found = {event.reason: event for event in await client.list(events.Event, namespace=ns)}
         series = found["Modern"].series
         assert series
@@ -127,6 +132,10 @@ async def test_events_of_both_apis_are_accepted_and_counted(real_server: Path) -
         assert found["Modern"].reporting_instance.startswith("svc-")
         old = {event.reason: event for event in await client.list(core.Event, namespace=ns)}
         assert old["Legacy"].count == 3
+        assert not found["Legacy"].series
+        series = found["Both"].series
+        assert series
+        assert series.count == old["Both"].count == 3
 
 
 def default_deck(admission: Admission, crew: Crew) -> Crew:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from quarterdeck.api import DynamicObject, Resource
+from quarterdeck.api import DynamicObject, GroupVersionKind, Resource
 from quarterdeck.api.k8s.core import Namespace
 from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.api.meta import ObjectMeta
@@ -16,9 +16,23 @@ from quarterdeck.testing import FaultPlan, Link, Refuse, TestCluster
 
 from .runtimewidget import Widget
 
-__all__ = ["NO_STREAMED_LISTS", "WIDGETS", "AlteredStreams", "WidgetCluster", "widget_cluster"]
+__all__ = [
+    "MISSING",
+    "NO_STREAMED_LISTS",
+    "PODS",
+    "WIDGET",
+    "WIDGETS",
+    "AlteredStreams",
+    "WidgetCluster",
+    "colored_widgets",
+    "owner_of",
+    "widget_cluster",
+]
 
+PODS: Final = frozenset({"pods"})
 WIDGETS: Final = "widgets.example.com"
+WIDGET: Final = GroupVersionKind("example.com", "v1", "Widget")
+MISSING: Final = Refuse(404, message="the server could not find the requested resource")
 NO_STREAMED_LISTS: Final = Refuse(422, parameter="sendInitialEvents")
 POD_SPEC: Final = {"containers": [{"name": "main", "image": "main"}]}
 
@@ -139,3 +153,21 @@ class AlteredStreams:
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@asynccontextmanager
+async def colored_widgets(
+    *names: str, namespace: str = "ns", plan: FaultPlan | None = None
+) -> AsyncIterator[WidgetCluster]:
+    """Widgets with a label and a color that follow from their names."""
+    async with widget_cluster(plan=plan) as api:
+        for name in names:
+            labels = {"app": name[0]}
+            await api.put(Widget, name, namespace, metadata={"labels": labels}, spec={"color": name})
+        yield api
+
+
+async def owner_of(api: WidgetCluster, name: str) -> dict[str, Any]:
+    """The reference by which a widget controls an object."""
+    kind = {"apiVersion": "example.com/v1", "kind": "Widget", "controller": True}
+    return {**kind, "name": name, "uid": (await api.client.get(Widget, name, "ns")).metadata.uid}

@@ -43,6 +43,7 @@ def test_a_number_goes_up_and_down_but_not_below_zero() -> None:
 def test_a_result_becomes_none() -> None:
     assert texts("def f(): return x") == ["def f(): return None"]
     assert texts("def f(): return None") == []
+    assert texts("def f(): return False") == ["def f(): return True"]
 
 
 def test_letters_outside_ascii_do_not_shift_the_place() -> None:

@@ -12,10 +12,10 @@ Values are JSON documents without their outer brace, apiVersion, kind and resour
 
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, encode_value
-from .error import StorageDamaged, StorageError, StorageFull, StorageLocked
+from .error import Compacted, StorageDamaged, StorageError, StorageFull, StorageLocked, WriteConflict
 from .log import Durability
 from .salvage import salvage
-from .store import Compacted, Store, WriteConflict
+from .store import Store
 
 __all__ = [
     "Bucket",

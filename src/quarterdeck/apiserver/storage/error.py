@@ -4,6 +4,8 @@ StorageError
 ├── StorageLocked    another server holds the data directory
 ├── StorageDamaged   something acknowledged is not there any more
 └── StorageFull      no room for a write; it passes
+WriteConflict        the stored revision is not the expected one
+Compacted            history at that revision is gone
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ import sqlite3
 from typing import Final
 
 from quarterdeck.errors import QuarterdeckError
+
+from .entry import Entry
 
 _PASSING: Final = frozenset(
     {
@@ -49,3 +53,19 @@ class StorageFull(StorageError):
 def is_passing(error: BaseException) -> bool:
     """Whether a failed write left everything as it was, and may succeed later."""
     return isinstance(error, sqlite3.Error) and getattr(error, "sqlite_errorname", "") in _PASSING
+
+
+class WriteConflict(QuarterdeckError):
+    """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
+
+    def __init__(self, current: Entry | None) -> None:
+        super().__init__("stored revision differs")
+        self.current = current
+
+
+class Compacted(QuarterdeckError):
+    """History at that revision is gone; `oldest` is the oldest one kept."""
+
+    def __init__(self, oldest: int) -> None:
+        super().__init__(f"compacted up to {oldest}")
+        self.oldest = oldest

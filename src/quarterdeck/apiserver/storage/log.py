@@ -42,7 +42,7 @@ class Durability(Enum):
     """What an acknowledged write survives.
 
     FULL: power loss (fsync per group commit). NORMAL: a killed process, not a power loss.
-    MEMORY: nothing; the state lives in this process only.
+    MEMORY: nothing; the state lives in this process only, and no log is written.
     """
 
     FULL = "full"
@@ -53,23 +53,20 @@ class Durability(Enum):
 class Log:
     """The database file and its single-writer lock."""
 
-    def __init__(self, directory: Path | None, durability: Durability) -> None:
-        self.durability = Durability.MEMORY if directory is None else durability
+    def __init__(self, directory: Path, durability: Durability) -> None:
+        self.durability = durability
         self._lock_fd: int | None = None
         self._reader: sqlite3.Connection | None = None
         self._mark: Mark | None = None
         self._inserts: dict[int, str] = {}
         self._slice = _FIRST_SLICE
-        self._path = None if directory is None else directory / DATABASE
-        found = None
-        if directory is not None:
-            # what is stored includes Secrets: nobody else on the machine may read it
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            directory.chmod(0o700)
-            self._lock_fd = lock(directory)
+        self._path = directory / DATABASE
+        # what is stored includes Secrets: nobody else on the machine may read it
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
+        self._lock_fd = lock(directory)
         try:
-            if directory is not None:
-                found = inspect(directory)
+            found = inspect(directory)
             self._db = self._connect()
         except sqlite3.DatabaseError as error:
             self._unlock()
@@ -90,17 +87,15 @@ class Log:
 
     def _connect(self) -> sqlite3.Connection:
         # one connection is used by the loop thread and the commit thread, never at the same time
-        target = ":memory:" if self._path is None else str(self._path)
-        db = sqlite3.connect(target, isolation_level=None, check_same_thread=False, cached_statements=64)
+        db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, cached_statements=64)
         db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # has an effect in a file without tables only
-        if self._path is not None:
-            db.execute("PRAGMA journal_mode=WAL")
-            db.execute("PRAGMA synchronous=" + ("FULL" if self.durability is Durability.FULL else "NORMAL"))
-            db.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=" + ("FULL" if self.durability is Durability.FULL else "NORMAL"))
+        db.execute(f"PRAGMA journal_size_limit={_LOG_LIMIT}")
         db.execute("PRAGMA temp_store=MEMORY")
         return db
 
-    def _open(self, directory: Path | None, found: Found | None) -> None:
+    def _open(self, directory: Path, found: Found | None) -> None:
         try:
             if found is None:
                 instance = self._make()
@@ -114,9 +109,8 @@ class Log:
         self._cleaned_rev = 0 if found is None else found.cleaned_rev
         #: what exists, until it is taken
         self._live = {} if found is None else found.live
-        if directory is not None:
-            self._mark = Mark(directory, instance, is_synced=self.durability is Durability.FULL)
-            self._mark.create(self.last_rev)
+        self._mark = Mark(directory, instance, is_synced=self.durability is Durability.FULL)
+        self._mark.create(self.last_rev)
 
     def _make(self) -> str:
         instance = str(uuid.uuid4())
@@ -252,7 +246,7 @@ class Log:
     def _shrink(self) -> bool:
         """Give some of the free pages back to the disk; returns whether there are more."""
         [free] = self._db.execute("PRAGMA freelist_count").fetchone()
-        if self._path is None or free <= _SPARE_PAGES:
+        if free <= _SPARE_PAGES:
             return False
         # as a script: `execute` takes one step of it, which frees one page
         self._db.executescript(f"PRAGMA incremental_vacuum({min(free - _SPARE_PAGES, 200)})")
@@ -292,15 +286,10 @@ class Log:
         return None if row is None else bytes(row[0])
 
     def _read(self) -> sqlite3.Connection:
-        """History is read beside the writer; in memory there is only the writer's connection."""
-        if self._path is None:
-            return self._db
+        """History is read beside the writer."""
         if self._reader is None:
             self._reader = open_read_only(self._path)
         return self._reader
-
-    def backup(self, target: Path) -> None:
-        self._read().execute("VACUUM INTO ?", (str(target),))
 
     def close(self) -> None:
         if self._reader is not None:
@@ -309,6 +298,42 @@ class Log:
         if self._mark is not None:
             self._mark.close()
         self._unlock()
+
+
+class NoLog:
+    """Takes the place of a log where nothing is kept: all that is known of the past is in memory."""
+
+    durability: Final = Durability.MEMORY
+
+    def __init__(self) -> None:
+        self.last_rev = 0
+        self.compact_rev = 0
+
+    def append(self, rows: Sequence[Row]) -> None:
+        self.last_rev = rows[-1].rev
+
+    def try_to_write(self) -> None:
+        """There is room as long as there is memory."""
+
+    def declare_compacted(self, rev: int) -> None:
+        self.compact_rev = rev
+
+    def take_live(self) -> list[Row]:
+        return []
+
+    def first_changes(
+        self, prefix: str, after: int, up_to: int
+    ) -> Iterator[tuple[str, int, int | None, bytes | None]]:
+        return iter(())
+
+    def changes(self, prefix: str, after: int, up_to: int) -> Iterator[Row]:
+        return iter(())
+
+    def value_of(self, rev: int) -> bytes | None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def lock(directory: Path) -> int:

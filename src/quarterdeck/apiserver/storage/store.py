@@ -22,26 +22,25 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from quarterdeck.errors import QuarterdeckError
-
 from .bucket import Bucket
 from .entry import Entry, Event, EventType, body_at
-from .error import StorageError, StorageFull, is_passing
-from .log import Durability, Log
+from .error import Compacted, StorageError, StorageFull, WriteConflict, is_passing
+from .log import Durability, Log, NoLog
 from .past import Past, state_before
 from .row import DELETE, PUT, Row
+from .write import Write
 
 T = TypeVar("T")
 _log = logging.getLogger("quarterdeck.apiserver.storage")
 
-#: changes kept in memory for watches that resume, over all resources
+#: changes kept in memory for watches that resume, over all resources; more where no log has the others
 RING_EVENTS = 100_000
 RING_BYTES = 64 * 1024 * 1024
+RING_BYTES_WITHOUT_LOG = 128 * 1024 * 1024
 #: how long history is kept (upstream's etcd compaction period)
 HISTORY_SECONDS = 300.0
-#: how much of it is kept where it takes memory, and how much is written between two looks at it
-HISTORY_BYTES = 128 * 1024 * 1024
-LOOK_BYTES = HISTORY_BYTES // 4
+#: changes that are forgotten before others have their turn
+FORGOTTEN_AT_ONCE = 1_000
 #: earlier states of one resource that lists are continued at; more take longer to look at again
 PASTS = 8
 #: how often it is tried whether there is room for writes again
@@ -50,68 +49,11 @@ RETRY_SECONDS = 1.0
 ANY = -1
 
 
-class WriteConflict(QuarterdeckError):
-    """The stored revision is not the expected one; `current` is what is stored, None if nothing."""
-
-    def __init__(self, current: Entry | None) -> None:
-        super().__init__("stored revision differs")
-        self.current = current
-
-
-class Compacted(QuarterdeckError):
-    """History at that revision is gone; `oldest` is the oldest one kept."""
-
-    def __init__(self, oldest: int) -> None:
-        super().__init__(f"compacted up to {oldest}")
-        self.oldest = oldest
-
-
-class _Write:
-    __slots__ = (
-        "bucket",
-        "expected",
-        "fields",
-        "future",
-        "is_delete",
-        "labels",
-        "mark",
-        "name",
-        "namespace",
-        "value",
-    )
-
-    def __init__(
-        self,
-        bucket: Bucket,
-        namespace: str,
-        name: str,
-        expected: int,
-        value: bytes,
-        labels: Mapping[str, str] | None,
-        fields: Mapping[str, str] | None,
-        mark: object,
-        is_delete: bool,
-        future: asyncio.Future[Entry],
-    ) -> None:
-        self.bucket = bucket
-        self.namespace = namespace
-        self.name = name
-        self.expected = expected
-        self.value = value
-        self.labels = labels
-        self.fields = fields
-        self.mark = mark
-        self.is_delete = is_delete
-        self.future = future
-
-
 class _Sample(NamedTuple):
     """How far the store was at a time."""
 
     time: float
     rev: int
-    written: int
-    """Bytes of all changes until then."""
 
 
 class Store:
@@ -124,13 +66,14 @@ class Store:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._log = Log(directory, durability)
+        self._log = NoLog() if directory is None else Log(directory, durability)
+        self._is_logged = directory is not None
         self._clock = clock
         self._buckets: dict[tuple[str, str], Bucket] = {}
         #: values on disk of buckets nobody has opened yet (a CRD's objects before the CRD is served)
         self._unclaimed: dict[str, list[Row]] = {}
         self.rev = self._log.last_rev
-        self._queue: list[_Write] = []
+        self._queue: list[Write] = []
         self._scheduled = False
         self._committing: asyncio.Future[None] | None = None
         self._failure: StorageError | None = None
@@ -138,11 +81,8 @@ class Store:
         self._compaction_failure: str | None = None
         self._ring: deque[tuple[Bucket, int]] = deque()
         self._ring_bytes = 0
-        self._written = 0
-        self._written_at_look = 0
-        #: set when so much was written that history in memory should be looked at
-        self.has_grown = asyncio.Event()
-        self._samples: deque[_Sample] = deque([_Sample(clock(), self.rev, 0)])
+        self._ring_limit = RING_BYTES if self._is_logged else RING_BYTES_WITHOUT_LOG
+        self._samples: deque[_Sample] = deque([_Sample(clock(), self.rev)])
         self._thread = (
             ThreadPoolExecutor(1, thread_name_prefix="commit")
             if self._log.durability is Durability.FULL
@@ -189,7 +129,7 @@ class Store:
                 place = bucket.split_key(row.key)
                 bucket.load(Entry(*place, row.rev, row.create_rev, body_at(row.value, row.rev)))
             # history of before this process is on disk only
-            bucket.evicted_rev = self.rev
+            bucket.evicted_rev = self.rev if self._is_logged else self._log.compact_rev
             self._buckets[(group, resource)] = bucket
         return bucket
 
@@ -232,7 +172,7 @@ class Store:
             future.set_exception(self._refusal())
             return future
         self._queue.append(
-            _Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
+            Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
         )
         if not self._scheduled and self._committing is None:
             self._scheduled = True
@@ -371,11 +311,8 @@ class Store:
             by_bucket.setdefault(bucket, []).append(event)
             self._ring.append((bucket, len(event.entry.body)))
             self._ring_bytes += len(event.entry.body)
-            self._written += len(event.entry.body)
         self.rev = events[-1][1].rev
         self._trim_ring()
-        if self._written - self._written_at_look >= LOOK_BYTES and self.durability is Durability.MEMORY:
-            self.has_grown.set()
         for future, entry in accepted:
             if not future.done():
                 future.set_result(entry)
@@ -386,11 +323,28 @@ class Store:
             self._wake_waiters()
 
     def _trim_ring(self) -> None:
-        ring = self._ring
-        while len(ring) > RING_EVENTS or self._ring_bytes > RING_BYTES:
-            bucket, size = ring.popleft()
-            self._ring_bytes -= size
-            bucket.evicted_rev = bucket.recent.popleft().rev
+        forgotten = 0
+        while len(self._ring) > RING_EVENTS or self._ring_bytes > self._ring_limit:
+            forgotten = self._forget_oldest()
+        if forgotten > self._log.compact_rev and not self._is_logged:
+            self._log.declare_compacted(forgotten)
+
+    def _forget_oldest(self) -> int:
+        """Forget the oldest change in memory; returns its revision."""
+        bucket, size = self._ring.popleft()
+        self._ring_bytes -= size
+        bucket.evicted_rev = bucket.recent.popleft().rev
+        return bucket.evicted_rev
+
+    def _clean(self) -> tuple[int, bool]:
+        """Remove a slice of compacted history; returns how much, and whether there is more."""
+        if isinstance(self._log, Log):
+            return self._log.clean()
+        for count in range(FORGOTTEN_AT_ONCE):
+            if not self._ring or self._ring[0][0].recent[0].rev > self._log.compact_rev:
+                return count, False
+            self._forget_oldest()
+        return FORGOTTEN_AT_ONCE, True
 
     def changes_after(self, bucket: Bucket, rev: int) -> list[Event]:
         """Every change of a bucket with a higher revision; raises Compacted when some are gone."""
@@ -467,19 +421,11 @@ class Store:
                 future.set_result(None)
 
     async def compact(self, *, keep_seconds: float = HISTORY_SECONDS) -> int:
-        """Drop history older than `keep_seconds`, and what takes too much memory.
-
-        Returns the number of rows removed.
-        """
+        """Drop history older than `keep_seconds`; returns the number of changes removed."""
         now = self._clock()
-        self._written_at_look = self._written
-        self.has_grown.clear()
-        self._samples.append(_Sample(now, self.rev, self._written))
-        most = HISTORY_BYTES if self.durability is Durability.MEMORY else math.inf
+        self._samples.append(_Sample(now, self.rev))
         target = self._log.compact_rev
-        while self._samples and (
-            self._samples[0].time <= now - keep_seconds or self._written - self._samples[0].written >= most
-        ):
+        while self._samples and self._samples[0].time <= now - keep_seconds:
             target = self._samples.popleft().rev
         return await self.compact_to(target)
 
@@ -492,13 +438,13 @@ class Store:
         try:
             if has_more and rev > self._log.compact_rev:
                 await self._on_disk(lambda: self._log.declare_compacted(rev))
-                self._forget_pasts()
+            self._forget_pasts()
             while has_more:
-                count, has_more = await self._on_disk(self._log.clean)
+                count, has_more = await self._on_disk(self._clean)
                 removed += count
         except sqlite3.Error as error:
             self._compaction_failure = str(error)
-            self._samples.appendleft(_Sample(-math.inf, rev, 0))
+            self._samples.appendleft(_Sample(-math.inf, rev))
             _log.error("old history cannot be removed, trying again", extra={"error": str(error)})
             return removed
         self._compaction_failure = None
@@ -532,6 +478,3 @@ class Store:
         if self._thread is not None:
             self._thread.shutdown(wait=True)
         self._log.close()
-
-    def backup(self, target: Path) -> None:
-        self._log.backup(target)

@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final, NamedTuple
 
 from quarterdeck.cel.error import CostLimitExceeded, EvalError
-from quarterdeck.cel.library.standard import to_string
+from quarterdeck.cel.library.conversion import to_string
 from quarterdeck.cel.value import (
     MOST_TEXT,
     Duration,

@@ -12,8 +12,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from quarterdeck.api.cron import CronSchedule
 from quarterdeck.errors import ConfigError
-from quarterdeck.runtime.controller.cron import CronSchedule
 
 __all__ = ["Schedule", "find_zone", "parse_schedule"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
 
-from quarterdeck.api import FrozenMap, Operator, Requirement
+from quarterdeck.api import FrozenMap
 from quarterdeck.api.k8s import (
     Affinity,
     DaemonSet,
@@ -18,21 +18,14 @@ from quarterdeck.api.k8s import (
     PodSpec,
     Toleration,
 )
+from quarterdeck.api.nodeselector import NAME_FIELD, selects_node
+from quarterdeck.api.toleration import tolerates
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.cluster.podset.podview import PodView
-from quarterdeck.cluster.toleration import NodeTaint, tolerates
 from quarterdeck.runtime.cache import Entry
 
 __all__ = ["DaemonPod", "Fit", "NodeView", "bound_to", "fit", "tolerations_of"]
 
-_NAME_FIELD: Final = "metadata.name"
-_OPERATORS: Final[Mapping[str, Operator]] = {
-    "In": "in",
-    "NotIn": "notin",
-    "Exists": "exists",
-    "DoesNotExist": "!",
-    "Gt": "gt",
-    "Lt": "lt",
-}
 _NO_EXECUTE: Final = frozenset({"NoExecute"})
 _REPELLING: Final = frozenset({"NoExecute", "NoSchedule"})
 
@@ -110,7 +103,7 @@ def _named_node(entry: Entry) -> str:
     affinity = _decode_pod(entry.raw).spec.affinity.node_affinity
     for term in affinity.required_during_scheduling_ignored_during_execution.node_selector_terms:
         for each in term.match_fields:
-            if each.key == _NAME_FIELD and each.operator == "In":
+            if each.key == NAME_FIELD and each.operator == "In":
                 return each.values[0] if len(each.values) == 1 else ""
     return ""
 
@@ -149,23 +142,7 @@ def _is_selected(spec: PodSpec, node: NodeView) -> bool:
         return False
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
-    return not required or any(_matches(term, node) for term in required.node_selector_terms)
-
-
-def _matches(term: NodeSelectorTerm, node: NodeView) -> bool:
-    """An empty term matches nothing."""
-    if not term.match_expressions and not term.match_fields:
-        return False
-    name = {_NAME_FIELD: node.name}
-    return _hold(term.match_expressions, node.labels) and _hold(term.match_fields, name)
-
-
-def _hold(requirements: Iterable[NodeSelectorRequirement], labels: Mapping[str, str]) -> bool:
-    for each in requirements:
-        operator = _OPERATORS.get(each.operator)
-        if operator is None or not Requirement(each.key, operator, tuple(each.values)).matches(labels):
-            return False
-    return True
+    return not required or selects_node(required, node.name, node.labels)
 
 
 def tolerations_of(spec: PodSpec) -> tuple[Toleration, ...]:
@@ -197,7 +174,7 @@ def _names(toleration: Toleration) -> tuple[str, ...]:
 
 def bound_to(spec: PodSpec, node: str) -> PodSpec:
     """The spec of a pod that only one node can take; other required node affinity is replaced."""
-    field = NodeSelectorRequirement(key=_NAME_FIELD, operator="In", values=(node,))
+    field = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node,))
     only = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(field,)),))
     affinity = spec.affinity or Affinity()
     inner = affinity.node_affinity or NodeAffinity()

@@ -21,10 +21,11 @@ class PodState(PodView):
 
     def __init__(self, entry: Entry) -> None:
         super().__init__(entry)
-        self.has_finalizer: Final = names.TRACKING in self.document.metadata.finalizers
+        metadata = self.document.metadata
+        self.has_finalizer: Final = names.TRACKING in metadata.finalizers
         self.is_tracked = self.has_finalizer
         """Whether it waits to be counted; one that was counted may still be seen with its finalizer."""
-        self.index: Final = _number(self.annotations.get(names.COMPLETION_INDEX))
+        self.index: Final = _number(metadata.annotations.get(names.COMPLETION_INDEX))
         """Its completion index; none if the annotation is missing or makes no sense."""
         self.is_succeeded: Final = self.phase == "Succeeded"
 
@@ -43,7 +44,7 @@ class PodState(PodView):
             if each.state.terminated is not None and each.state.terminated.exit_code
         )
 
-    @property
+    @cached_property
     def all_restarts(self) -> int:
         """Restarts of all containers, if the pod has not ended."""
         if self.phase not in ("Running", "Pending"):

@@ -23,7 +23,7 @@ import msgspec
 
 from quarterdeck.api import EMPTY_MAP, FrozenMap, Quantity
 from quarterdeck.cluster.node import names
-from quarterdeck.cluster.toleration import NodeTaint
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.errors import ConfigError
 
 __all__ = ["USUAL_CAPACITY", "NodePool", "NodeSettings", "PlannedNode", "read_profile"]

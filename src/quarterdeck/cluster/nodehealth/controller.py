@@ -21,7 +21,7 @@ from quarterdeck.cluster.nodehealth.health import MONITOR_PERIOD, Health
 from quarterdeck.cluster.nodehealth.nodeview import LeaseView, NodeView
 from quarterdeck.cluster.nodehealth.taint import NOT_READY, UNREACHABLE, by_condition, swapped
 from quarterdeck.cluster.nodehealth.zone import Turn, Zones
-from quarterdeck.cluster.toleration import NodeTaint
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.errors import Conflict, NotFound, QuarterdeckError, ignore_not_found
 from quarterdeck.runtime.cache import Cache, Entry, node_name
 from quarterdeck.runtime.contract import Recorder

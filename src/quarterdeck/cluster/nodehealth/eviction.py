@@ -10,11 +10,12 @@ import msgspec
 
 from quarterdeck.api import Key, ObjectMeta, Resource, value_or
 from quarterdeck.api.k8s import Node, Pod, Toleration
+from quarterdeck.api.toleration import tolerates
 from quarterdeck.client import StrategicMergePatch
 from quarterdeck.cluster.names import FIELD_MANAGER
 from quarterdeck.cluster.nodehealth.nodeview import NodeView
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.cluster.podhead import pod_head
-from quarterdeck.cluster.toleration import NodeTaint, tolerates
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.runtime.cache import Entry, node_name
 from quarterdeck.runtime.contract import Recorder

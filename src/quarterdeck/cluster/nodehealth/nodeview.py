@@ -8,7 +8,7 @@ import msgspec
 
 from quarterdeck.api import FrozenMap, MicroTime, ObjectMeta, Time
 from quarterdeck.api.k8s import Node
-from quarterdeck.cluster.toleration import NodeTaint
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.runtime.cache import Entry
 
 __all__ = ["LeaseView", "NodeView"]

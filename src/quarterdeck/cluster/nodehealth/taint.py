@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from quarterdeck.cluster.nodehealth.nodeview import NodeView
-from quarterdeck.cluster.toleration import NodeTaint
+from quarterdeck.cluster.nodetaint import NodeTaint
 
 __all__ = ["NOT_READY", "UNREACHABLE", "by_condition", "swapped"]
 

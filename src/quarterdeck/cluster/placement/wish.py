@@ -11,7 +11,8 @@ from typing import Final
 
 from quarterdeck.api import value_or
 from quarterdeck.api.k8s import NodeSelector, Taint
-from quarterdeck.cluster.toleration import NodeTaint, tolerates
+from quarterdeck.api.toleration import tolerates
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape
 from quarterdeck.scheduler.placement.predicate import accepts

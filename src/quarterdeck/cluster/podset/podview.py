@@ -81,9 +81,8 @@ class PodView:
     """What can be seen of one state of a pod."""
 
     def __init__(self, entry: Entry) -> None:
-        document = _decode(entry.raw)
         self.entry: Final = entry
-        self.document: Final = document
+        document = self.document
         self.phase: Final = document.status.phase
         self.node_name: Final = document.spec.node_name
         self.is_deleting: Final = entry.is_deleting
@@ -95,6 +94,11 @@ class PodView:
         ready = next((each for each in document.status.conditions if each.type == "Ready"), None)
         self.is_ready: Final = ready is not None and ready.status == "True"
         self._ready_text: Final = ready.last_transition_time if ready is not None and self.is_ready else None
+
+    @property
+    def document(self) -> _Document:
+        """What else is known of it. Seldom asked for, so it is read again instead of kept."""
+        return _decode(self.entry.raw)
 
     @property
     def key(self) -> Key:
@@ -145,7 +149,8 @@ class PodView:
     @property
     def sidecars(self) -> list[_Container]:
         """What is known of the init containers that go on beside the others."""
-        status, spec = self.document.status, self.document.spec
+        document = self.document
+        status, spec = document.status, document.spec
         names = {each.name for each in spec.init_containers if each.restart_policy == "Always"}
         return [each for each in status.init_container_statuses if each.name in names]
 

@@ -123,6 +123,7 @@ KAI_SCHEDULER: Final = "kai-scheduler"
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 VOLCANO: Final = "volcano"
 LPX_SCHEDULER: Final = "lpx-scheduler"
+KOORDINATOR: Final = "koord-scheduler"
 BACKEND_ENTRY_POINTS: Final = "quarterdeck.scheduler_backends"
 STATUS_CONFIG_MAP: Final = "grove-operator-status"
 STATUS_PATH: Final = "/status"
@@ -139,6 +140,9 @@ KAI_TOPOLOGY: Final = "kai.scheduler/topology"
 VOLCANO_GROUP: Final = "scheduling.volcano.sh/group-name"
 KUBE_GROUP: Final = "scheduling.k8s.io/group-name"
 VOLCANO_QUEUE: Final = "scheduling.grove.io/volcano-queue"
+
+KOORDINATOR_GROUP: Final = "pod-group.scheduling.sigs.k8s.io"
+KOORDINATOR_GROUPS: Final = "gang.scheduling.koordinator.sh/groups"
 
 RETRY: Final = 5.0
 """Seconds until something that is not there yet is looked for again."""

@@ -29,8 +29,11 @@ from .controllers import (
 )
 from .metrics import IpamMetrics
 from .settings import IpamSettings
-from .types import definitions
+from .types import Subnet, definitions
 from .webhooks import IpamGuard
+
+REMEMBERED: Final = 512 * 1024
+"""Packed bytes of Subnets that are kept decoded as well: some thousands, the last ones that changed."""
 
 
 class IpamOperator:
@@ -43,8 +46,8 @@ class IpamOperator:
         return definitions()
 
     def cached_kinds(self) -> Mapping[type[Resource], KindOptions]:
-        """All four kinds are cached as a whole."""
-        return {}
+        """All four kinds are cached as a whole; of Subnets there may be a million, read when they change."""
+        return {Subnet: KindOptions(is_packed=True, remembered_bytes=REMEMBERED)}
 
     def setup(self, manager: Manager, environment: OperatorEnvironment) -> OperatorWebhooks:
         """Add controllers, webhooks and the external trigger."""
@@ -54,19 +57,21 @@ class IpamOperator:
         shared = SharedState(manager.cache, IpamMetrics(registry), settings)
         auditor = Auditor(shared, manager.api_reader, LoopClock())
         pool_status = pool_status_controller(shared, PoolStatusReconciler(shared, auditor))
+
+        def is_fed() -> bool:
+            return pool_status.statistics().is_synced
+
         strict = StrictReservations(shared, manager.cache) if settings.strict_allocation else None
         allocator = CidrAllocator(shared, manager.recorder(names.COMPONENT), strict)
         manager.add(pool_status)
         manager.add(subnet_controller(shared))
-        manager.add(claim_controller(shared, allocator, client=manager.api_reader))
+        manager.add(claim_controller(shared, allocator, client=manager.api_reader, is_fed=is_fed))
         manager.add(release_controller(shared))
         if settings.enable_pool_claim:
             manager.add(pool_claim_controller(shared))
         if settings.pod_ranges.namespace:
             manager.add(pod_range_controller(settings.pod_ranges))
-        guard = IpamGuard(
-            shared.table, is_filled=lambda: pool_status.statistics().is_synced, settings=settings
-        )
+        guard = IpamGuard(shared.table, is_filled=is_fed, settings=settings)
         trigger = Trigger(shared, is_leading=lambda: manager.is_leading)
         return OperatorWebhooks(
             configuration=names.WEBHOOK_CONFIGURATION,

@@ -44,7 +44,7 @@ class IpamSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Let the admission hook refuse changes of a Subnet's spec."""
     pool_status_workers: int = 5
     subnet_workers: int = 5
-    claim_workers: int = 16
+    claim_workers: int = 64
     pool_claim_workers: int = 4
     omit_cidrs_above: int = 1000
     """Members above which the status of a pool does not list them."""

@@ -343,38 +343,6 @@ class Cache:
             raise NotSynced(f"{informer.gvk} has not been listed yet: {informer.health}")
         return Objects(select(informer, index=query), informer.decoder(kind))
 
-    async def wait_for(
-        self,
-        kind: AnyKind,
-        name: str,
-        namespace: str = "",
-        *,
-        test: Callable[[Any | None], bool],
-        timeout: float,
-    ) -> Any | None:
-        """Wait until ``test`` accepts a cached object (``None`` while it is absent), and return it.
-
-        Raises ``TimeoutError``.
-        """
-        informer = await self.synced(kind)
-        decode = informer.decoder(kind)
-        shard = informer.shard_for(namespace)
-        if shard is None:
-            raise CacheError(f"unable to wait: {namespace}/{name} because of unknown namespace for the cache")
-        reached = asyncio.Event()
-
-        def accepts(entry: Entry | None) -> bool:
-            return test(decode(entry) if entry is not None else None)
-
-        cancel = shard.when_entry(namespace, name, accepts, reached.set)
-        try:
-            async with asyncio.timeout(timeout):
-                await reached.wait()
-        finally:
-            cancel()
-        entry = shard.store.get(namespace, name)
-        return decode(entry) if entry is not None else None
-
     async def synced(self, kind: AnyKind) -> Informer:
         """The informer of a kind, once it holds its first list.
 

@@ -55,10 +55,10 @@ class ObjectDecoder(Generic[T]):
         made = self._decode(entry.raw)
         if self._limit:
             self._objects[entry] = made
-            self._bytes += len(entry.raw)
+            self._bytes += len(entry.body)
             while self._bytes > self._limit:
                 old, _ = self._objects.popitem(last=False)
-                self._bytes -= len(old.raw)
+                self._bytes -= len(old.body)
         return made
 
     def once(self, entry: Entry) -> T:
@@ -69,7 +69,7 @@ class ObjectDecoder(Generic[T]):
     def forget(self, entry: Entry) -> None:
         """The entry left the store: its object need not be remembered."""
         if self._objects.pop(entry, None) is not None:
-            self._bytes -= len(entry.raw)
+            self._bytes -= len(entry.body)
 
     def statistics(self) -> DecodingStatistics:
         """Remembered objects, hits and misses so far."""

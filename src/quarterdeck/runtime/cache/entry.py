@@ -21,6 +21,7 @@ from quarterdeck.api.kind import Key
 from quarterdeck.api.meta import OwnerReference
 from quarterdeck.errors import SchemaError
 from quarterdeck.runtime.cache.fieldpath import FieldReader, Values
+from quarterdeck.runtime.cache.packing import Packing
 
 __all__ = ["Entry", "EntryFactory", "Head", "Transform"]
 
@@ -66,8 +67,8 @@ class Transform(Protocol):
 class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A cached object. Compared by identity: two entries are two states, even of one object."""
 
-    raw: bytes
-    """The JSON, after transforms, with ``apiVersion`` and ``kind``."""
+    body: bytes
+    """The JSON as it is kept: packed, if there is a packing."""
     name: str
     namespace: str
     uid: str
@@ -80,6 +81,12 @@ class Entry(msgspec.Struct, frozen=True, gc=False, eq=False):
     fields: tuple[Values, ...] = ()
     """Values of the path indexes that were declared when the entry was made."""
     finalizers: tuple[str, ...] = ()
+    packing: Packing | None = None
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON, after transforms, with ``apiVersion`` and ``kind``."""
+        return self.body if self.packing is None else self.packing.unpack(self.body)
 
     @property
     def key(self) -> Key:
@@ -97,6 +104,7 @@ class EntryFactory:
         api_version: str = "",
         transforms: Sequence[Transform] = (),
         paths: Sequence[str] = (),
+        is_packed: bool = False,
     ) -> None:
         """``kind`` and ``api_version`` complete the items of a list, which come without them."""
         self._kind: Final = kind
@@ -105,6 +113,7 @@ class EntryFactory:
         self._labels: dict[bytes, FrozenMap[str, str]] = {}
         self._owners: dict[bytes, tuple[OwnerReference, ...]] = {}
         self._reader = self._make_reader(paths)
+        self._packing: Final = Packing() if is_packed else None
 
     @staticmethod
     def _make_reader(paths: Sequence[str]) -> FieldReader:
@@ -132,7 +141,7 @@ class EntryFactory:
         if not decoded.kind and self._kind:
             raw = self._prefix + raw[1:]
         return Entry(
-            raw,
+            raw if self._packing is None else self._packing.pack(raw),
             head.name,
             sys.intern(head.namespace),
             head.uid,
@@ -143,6 +152,7 @@ class EntryFactory:
             head.deletion_timestamp is not None,
             self._reader.values(decoded, raw) if self._reader.paths else (),
             head.finalizers or (),
+            self._packing,
         )
 
     def _read(self, raw: bytes) -> tuple[Any, Head]:
@@ -183,11 +193,19 @@ class EntryFactory:
         data = bytes(part)
         known = self._owners.get(data)
         if known is None:
-            known = decode(data, tuple[OwnerReference, ...]) if data and data != b"null" else ()
+            known = _owners_in(data) if data and data != b"null" else ()
             if len(self._owners) >= _SHARED_LIMIT:
                 self._owners.clear()
             self._owners[data] = known
         return known
+
+
+def _owners_in(data: bytes) -> tuple[OwnerReference, ...]:
+    """The owners, with one text for each kind, however many objects have owners of it."""
+    return tuple(
+        owner.evolve(api_version=sys.intern(owner.api_version), kind=sys.intern(owner.kind))
+        for owner in decode(data, tuple[OwnerReference, ...])
+    )
 
 
 _pairs: Final = msgspec.json.Decoder(dict[str, str] | None)

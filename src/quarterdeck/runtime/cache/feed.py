@@ -102,9 +102,9 @@ class Silence:
         await self._timeout.__aenter__()
         self._last = self._loop.time()
         if self._limit:
-            self._set(self._last + self._limit, self._listen)
+            self._listen(self._last)
         if self._remind is not None:
-            self._set(self._last + REMINDER, self._ring)
+            self._ring(self._last)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -28,6 +28,7 @@ from quarterdeck.runtime.cache.decoding import DecodingStatistics, ObjectDecoder
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
 from quarterdeck.runtime.cache.index import Index, IndexTable
+from quarterdeck.runtime.cache.indexset import IndexSet
 from quarterdeck.runtime.cache.options import ALL_NAMESPACES, ShardSettings
 from quarterdeck.runtime.cache.reflector import MISSING_KIND_PERIOD, Reflector, log_missing
 from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, ReflectorStatistics
@@ -42,7 +43,6 @@ from quarterdeck.runtime.loop.clock import Clock
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.metrics.definition import INFORMER_BUCKETS
 from quarterdeck.runtime.metrics.registry import Histogram
-from quarterdeck.wire.timeslice import TimeSlice
 
 __all__ = ["Informer", "InformerStatistics"]
 
@@ -100,9 +100,8 @@ class Informer:
         self.gvk: Final = gvk
         self.is_metadata_only: Final = metadata_only
         self.is_needed = True
-        self._observers: Final[list[Callable[[Entry | None, Entry | None], None]]] = []
         """Whether somebody cannot do without the kind; see ``Cache.informer``."""
-        self._cls: Final = cls
+        self._observers: Final[list[Callable[[Entry | None, Entry | None], None]]] = []
         self._opener: Final = opener
         self._resolve: Final = resolve
         self._settings: Final = settings
@@ -110,12 +109,8 @@ class Informer:
         self._clock: Final = clock
         self._random: Final = rng
         self._log: Final = get_logger(__name__).bind(kind=str(gvk.group_kind))
-        self._paths: list[str] = []
-        self._factories: list[EntryFactory] = []
         self._decoders: dict[Any, ObjectDecoder[Any]] = {}
-        self._indexes: dict[str, IndexTable] = {}
-        self._building: dict[str, IndexTable] = {}
-        self._tables: tuple[IndexTable, ...] = ()
+        self._indexes: Final = IndexSet(gvk, decode=lambda: self.decoder(cls or gvk).once)
         self._registrations: list[Registration] = []
         self.processing: Final = Histogram(INFORMER_BUCKETS)
         """Seconds that handlers took, change by change."""
@@ -259,9 +254,9 @@ class Informer:
                 kind=self.gvk.kind,
                 api_version=self.gvk.api_version,
                 transforms=plan.transforms,
-                paths=self._paths,
+                is_packed=plan.is_packed,
             )
-            self._factories.append(factory)
+            self._indexes.follow(factory)
             self._plans[plan.namespace] = plan
             self._shards[plan.namespace] = Shard(namespace=plan.namespace, factory=factory, owner=self)
         for registration in self._registrations:
@@ -344,9 +339,7 @@ class Informer:
             registration.expect(self._shards)
             for namespace, shard in self._shards.items():
                 if shard.has_synced:
-                    registration.push(
-                        [Delta(Change.ADDED, None, entry, True) for entry in shard.store.entries()]
-                    )
+                    registration.present(list(shard.store.entries()))
                     registration.mark(namespace)
         if self._group is not None:
             self._start_registration(registration, self._group)
@@ -372,6 +365,11 @@ class Informer:
         for registration in self._registrations:
             registration.push(deltas)
 
+    def present(self, entries: Sequence[Entry]) -> None:
+        """Tell every handler of objects that are there from the beginning."""
+        for registration in self._registrations:
+            registration.present(entries)
+
     def observe(self, observer: Callable[[Entry | None, Entry | None], None]) -> None:
         """Have every entry that leaves and enters a store told in the same moment; it must be quick."""
         self._observers.append(observer)
@@ -383,22 +381,7 @@ class Informer:
         if old is not None:
             for decoder in self._decoders.values():
                 decoder.forget(old)
-        for table in self._tables:
-            try:
-                if old is not None:
-                    table.remove(old)
-                if new is not None:
-                    table.insert(new)
-            except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
-                entry = new or old
-                name = str(entry.key) if entry is not None else ""
-                self._log.error("index function failed", error, index=table.index.name, object=name)
-
-    def _insert(self, table: IndexTable, entry: Entry) -> None:
-        try:
-            table.insert(entry)
-        except Exception as error:  # noqa: BLE001  supervision point: user code must not break the store
-            self._log.error("index function failed", error, index=table.index.name, object=str(entry.key))
+        self._indexes.swap(old, new)
 
     def shard_listed(self, shard: Shard, *, first: bool) -> None:
         """The first list of a shard lets its handlers, and perhaps the informer, become synced."""
@@ -419,70 +402,19 @@ class Informer:
         An index over a function decodes every object that is there already: with many of them, use
         ``add_index``, which gives way while it builds.
         """
-        if self._knows(index):
-            return
-        table = self._make_table(index)
-        for entry in self.entries():
-            self._insert(table, entry)
-        self._indexes[index.name] = table
-        self._collect_tables()
-
-    def _collect_tables(self) -> None:
-        self._tables = (*self._indexes.values(), *self._building.values())
+        self._indexes.declare(index, self.entries())
 
     async def add_index(self, index: Index[Any]) -> None:
         """Keep an index from now on, over the objects that are there as well; gives way while it builds."""
-        if self._knows(index):
-            return
-        table = self._make_table(index)
-        self._building[index.name] = table
-        self._collect_tables()
-        try:
-            turn = TimeSlice()
-            for shard in self._shards.values():
-                for entry in list(shard.store.entries()):
-                    # What changed since the pass began was indexed when it changed.
-                    if shard.store.get(entry.namespace, entry.name) is entry:
-                        self._insert(table, entry)
-                    if turn.is_over:
-                        await turn.end()
-        except BaseException:
-            del self._building[index.name]
-            self._collect_tables()
-            raise
-        del self._building[index.name]
-        self._indexes[index.name] = table
-        self._collect_tables()
-
-    def _knows(self, index: Index[Any]) -> bool:
-        known = self._indexes.get(index.name) or self._building.get(index.name)
-        if known is None:
-            return False
-        same = known.index is index or (
-            known.index.path == index.path and known.index.of_object is None and index.of_object is None
-        )
-        if not same:
-            raise CacheError(f"index {index.name} of {self.gvk} is already declared with another function")
-        return True
-
-    def _make_table(self, index: Index[Any]) -> IndexTable:
-        slot = -1
-        if index.path:
-            if index.path not in self._paths:
-                self._paths.append(index.path)
-                for factory in self._factories:
-                    factory.add_path(index.path)
-            slot = self._paths.index(index.path)
-        return IndexTable(index, slot=slot, decode=self.decoder(self._cls or self.gvk).once)
+        await self._indexes.build(index, [shard.store for shard in self._shards.values()])
 
     def remove_index(self, name: str) -> None:
         """Stop keeping an index."""
-        self._indexes.pop(name, None)
-        self._collect_tables()
+        self._indexes.remove(name)
 
     def table(self, name: str) -> IndexTable | None:
         """A filled index by name."""
-        return self._indexes.get(name)
+        return self._indexes.table(name)
 
     def shard_for(self, namespace: str) -> Shard | None:
         """The shard that holds a namespace; ``None`` if the cache does not hold it."""

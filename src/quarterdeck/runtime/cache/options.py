@@ -22,7 +22,7 @@ from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
 from quarterdeck.runtime.cache.entry import Transform
 from quarterdeck.runtime.cache.transform import strip_managed_fields
 
-__all__ = ["ALL_NAMESPACES", "CacheOptions", "KindOptions", "Settings", "ShardSettings"]
+__all__ = ["ALL_NAMESPACES", "CacheOptions", "KindOptions", "Settings", "ShardSettings", "by_namespace"]
 
 ALL_NAMESPACES: Final = ""
 """Key for "all namespaces but those listed"."""
@@ -51,6 +51,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds after which every object is reported as updated; default 0, never. Makes no request."""
     verify_period: float | UnsetType = UNSET
     """Seconds between comparisons with the server's metadata; default 0, never."""
+    is_packed: bool | UnsetType = UNSET
+    """Keep bodies compressed: a fifth of the memory for some ten microseconds per change; default no. For
+    kinds with very many small objects that are seldom read."""
 
 
 class KindOptions(Settings, frozen=True, kw_only=True):
@@ -59,7 +62,7 @@ class KindOptions(Settings, frozen=True, kw_only=True):
     namespaces: Mapping[str, Settings] | Sequence[str] | UnsetType = UNSET
     """Only these namespaces; unset inherits the cache's. Ignored for cluster-scoped kinds."""
     remembered_bytes: int | UnsetType = UNSET
-    """JSON bytes whose decoded objects are remembered; default 16 MiB."""
+    """Bytes kept of objects that are remembered decoded as well; default 16 MiB."""
 
 
 class CacheOptions(KindOptions, frozen=True, kw_only=True):
@@ -77,11 +80,11 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
         """What to list and watch for a kind: one entry per namespace, or one for everything."""
         kind = self._kind(gvk)
         spaces = kind.namespaces if kind.namespaces is not UNSET else self.namespaces
-        own = _by_namespace(kind.namespaces)
-        shared = _by_namespace(self.namespaces)
-        if not is_namespaced or spaces is UNSET or not _by_namespace(spaces):
+        own = by_namespace(kind.namespaces)
+        shared = by_namespace(self.namespaces)
+        if not is_namespaced or spaces is UNSET or not by_namespace(spaces):
             return [_shard("", (kind, self))]
-        names = tuple(_by_namespace(spaces))
+        names = tuple(by_namespace(spaces))
         listed = tuple(name for name in names if name != ALL_NAMESPACES)
         shards = []
         for name in names:
@@ -120,6 +123,7 @@ class ShardSettings(msgspec.Struct, frozen=True, kw_only=True):
     internal_error_window: float
     resync_period: float
     verify_period: float
+    is_packed: bool
 
     def without(self, namespaces: Sequence[str]) -> "ShardSettings":
         """The same for all namespaces but some."""
@@ -130,9 +134,10 @@ class ShardSettings(msgspec.Struct, frozen=True, kw_only=True):
 _NO_OPTIONS: Final = KindOptions()
 
 
-def _by_namespace(
+def by_namespace(
     namespaces: Mapping[str, Settings] | Sequence[str] | UnsetType,
 ) -> Mapping[str, Settings]:
+    """The namespaces that are named, each with its settings; none if that is not limited."""
     if isinstance(namespaces, UnsetType):
         return {}
     if isinstance(namespaces, Mapping):
@@ -168,6 +173,7 @@ def _shard(namespace: str, layers: Sequence[Settings]) -> ShardSettings:
         internal_error_window=pick("internal_error_window", 0.0),
         resync_period=pick("resync_period", 0.0),
         verify_period=pick("verify_period", 0.0),
+        is_packed=pick("is_packed", False),
     )
 
 

@@ -26,7 +26,6 @@ import random
 from collections.abc import Callable
 from typing import Final, NoReturn
 
-from quarterdeck.client.call import Call
 from quarterdeck.client.discovery import ResourceMapping
 from quarterdeck.errors import (
     ApiError,
@@ -45,7 +44,7 @@ from quarterdeck.errors import (
 from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.feed import Feed, Silence, Silent
 from quarterdeck.runtime.cache.health import Health, HealthState
-from quarterdeck.runtime.cache.listing import ListSplitter
+from quarterdeck.runtime.cache.listwatch import ListWatch
 from quarterdeck.runtime.cache.reflectoroption import ReflectorOptions, ReflectorStatistics
 from quarterdeck.runtime.cache.sink import Opener, Sink
 from quarterdeck.runtime.cache.watching import bookmark_of, error_of, split_line
@@ -61,16 +60,12 @@ SHORT_WATCH: Final = 1.0
 MISSING_KIND_PERIOD: Final = 10.0
 RELIST_SPACING: Final = 10.0
 """A 410 sooner than this after the last list waits for the back-off: no storm of lists."""
-LIST_SILENCE: Final = 60.0
-"""Seconds without a byte in the middle of a list after which its connection counts as dead."""
 LONG_LIST: Final = 500
 """Objects after which a streamed list is taken for a long one, which may come in bigger pieces."""
 LIST_PACE: Final = 0.005
 """Seconds between two looks at a long list. The server sends every object by itself, and being woken for each
 costs more than the object does."""
 ERROR_WINDOW_QUIET: Final = 60.0
-OVERTIME: Final = 60.0
-"""Seconds a watch may outlive the time the server was asked to end it at; then it is dead, alarm or not."""
 
 
 class _ListNeeded(QuarterdeckError):
@@ -104,8 +99,6 @@ class Reflector:
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        self._opener: Final = opener
-        self._mapping: Final = mapping
         self._sink: Final = sink
         self._options: Final = options if options is not None else ReflectorOptions()
         self._is_needed: Final = is_needed
@@ -114,6 +107,7 @@ class Reflector:
         self._backoff: Final = EndlessBackoff(
             base=0.8, cap=30.0, jitter=1.0, reset_after=120.0, clock=self._clock, rng=self._random
         )
+        self._requests: Final = ListWatch(opener, mapping, self._options, clock=self._clock, rng=self._random)
         gvr = mapping.gvr
         self._resource: Final = f"{gvr.resource}.{gvr.group}" if gvr.group else gvr.resource
         self._log: Final[FieldLogger] = get_logger(__name__).bind(
@@ -122,7 +116,6 @@ class Reflector:
         )
         self._version = ""
         self._version_unavailable = False
-        self._was_paged = False
         self._can_stream = self._options.stream_lists
         self._silence = self._options.silence if self._options.bookmarks else 0.0
         self._bookmarks_seen = False
@@ -133,12 +126,10 @@ class Reflector:
         self._last_event: float | None = None
         self._lists = 0
         self._relists: dict[str, int] = {}
-        self._watches = 0
         self._skipped = 0
         self._list_reason = "start"
         self._requested = ""
         self._listening: Silence | None = None
-        self._verb = "list"
         self._health = Health(HealthState.STARTING)
 
     @property
@@ -159,7 +150,7 @@ class Reflector:
             last_event=self._last_event,
             lists=self._lists,
             relists=dict(self._relists),
-            watches=self._watches,
+            watches=self._requests.watches,
             skipped=self._skipped,
             is_watching=self._listening is not None,
         )
@@ -216,7 +207,7 @@ class Reflector:
         else:
             state = HealthState.RETRYING
         if self._health.state is not state:
-            self._log.warning("cannot list or watch", error, verb=self._verb, state=state.value)
+            self._log.warning("cannot list or watch", error, verb=self._requests.verb, state=state.value)
         self._set_health(state, error)
 
     def _set_health(self, state: HealthState, error: BaseException | None = None) -> None:
@@ -225,7 +216,7 @@ class Reflector:
         since = self._health.since if state is self._health.state else self._clock.monotonic()
         self._health = Health(
             state,
-            verb=self._verb if error is not None else "",
+            verb=self._requests.verb if error is not None else "",
             resource=self._resource if error is not None else "",
             message=str(error) if error is not None else "",
             since=since,
@@ -260,7 +251,7 @@ class Reflector:
             version = "" if self._version_unavailable else self._version
             feed: Feed | None = None
             try:
-                feed = await self._open(version, initial=True)
+                feed = await self._requests.watch(version, initial=True)
                 entries, reached = await self._collect(feed)
                 await self._sink.replace(entries, reached)
             except BaseException as error:
@@ -291,7 +282,7 @@ class Reflector:
 
     async def _collect(self, feed: Feed) -> tuple[list[Entry], str]:
         """Read the initial events up to the bookmark that ends them."""
-        entries: dict[tuple[str, str], Entry] = {}
+        entries: dict[str, dict[str, Entry]] = {}
         silence = Silence(self._silence, lifetime=feed.lifetime, remind=self._warn_waiting)
         async with silence:
             async for lines in feed:
@@ -299,33 +290,31 @@ class Reflector:
                 version = await self._collect_lines(feed, lines, entries)
                 if version is not None:
                     feed.gather(0.0)
-                    return list(entries.values()), version
-                if len(entries) >= LONG_LIST:
+                    return [entry for space in entries.values() for entry in space.values()], version
+                if sum(map(len, entries.values())) >= LONG_LIST:
                     feed.gather(LIST_PACE)
         raise TransportError("the stream ended before the initial events did")
 
     async def _collect_lines(
-        self, feed: Feed, lines: list[bytes], entries: dict[tuple[str, str], Entry]
+        self, feed: Feed, lines: list[bytes], entries: dict[str, dict[str, Entry]]
     ) -> str | None:
-        """Take in a batch; returns the version if the last initial event was in it."""
+        """Take in a batch, by namespace and name; returns the version if the last initial event was in it."""
         turn = TimeSlice()
         for i, line in enumerate(lines):
             kind, raw = split_line(line)
             if kind == "BOOKMARK":
                 version, is_end = bookmark_of(raw)
                 if is_end:
-                    feed.unread = lines[i + 1 :]
-                    feed.events += 1
-                    self._bookmarks_seen = True
+                    feed.unread = lines[i:]  # the watch goes on from this bookmark
                     return version
             elif kind == "ERROR":
                 raise error_of(raw, self._resource)
             else:
                 entry = self._make(raw)
                 if entry is not None and kind == "DELETED":
-                    entries.pop((entry.namespace, entry.name), None)
+                    entries.get(entry.namespace, {}).pop(entry.name, None)
                 elif entry is not None:
-                    entries[entry.namespace, entry.name] = entry
+                    entries.setdefault(entry.namespace, {})[entry.name] = entry
             if turn.is_over:
                 await turn.end()
         return None
@@ -335,71 +324,21 @@ class Reflector:
 
     async def _list(self) -> None:
         version = "" if self._version_unavailable else self._version or "0"
-        limit = self._options.page_size if version in ("", "0") or self._was_paged else 0
-        while True:
-            try:
-                entries, reached = await self._list_pages(version, limit)
-                break
-            except ApiError as error:
-                if not _is_version_gone(error) or not version:
-                    raise
-                self._version_unavailable = True
-                version, limit = "", self._options.page_size
+        try:
+            entries, reached = await self._requests.list_all(version, self._make)
+        except ApiError as error:
+            if not _is_version_gone(error) or not version:
+                raise
+            self._version_unavailable = True
+            entries, reached = await self._requests.list_all("", self._make)
         await self._sink.replace(entries, reached)
         self._listed(reached)
-
-    async def _list_pages(self, version: str, limit: int) -> tuple[list[Entry], str]:
-        entries: list[Entry] = []
-        token = ""
-        while True:
-            try:
-                splitter = await self._list_page(version, limit, token, entries)
-            except Gone:
-                if not token:
-                    raise
-                # The pages took longer than the server keeps them: all in one piece then.
-                entries.clear()
-                token, limit = "", 0
-                continue
-            token = splitter.continue_token
-            if not token:
-                return entries, splitter.resource_version
-            if version == "0":
-                self._was_paged = True
-
-    async def _list_page(self, version: str, limit: int, token: str, entries: list[Entry]) -> ListSplitter:
-        query = [("limit", str(limit))] if limit else []
-        if token:
-            query.append(("continue", token))
-        elif version:
-            query.append(("resourceVersion", version))
-        self._verb = "list"
-        stream = await self._opener.open(self._call("list", query, self._options.accept_list))
-        splitter = ListSplitter()
-        turn = TimeSlice()
-        silence = Silence(LIST_SILENCE, lifetime=LIST_SILENCE)
-        async with stream, silence:
-            async for chunk in stream:
-                silence.broken()
-                for raw in splitter.feed(chunk):
-                    entry = self._make(bytes(raw))
-                    if entry is not None:
-                        entries.append(entry)
-                    if turn.is_over:
-                        await turn.end()
-        for raw in splitter.finish():
-            entry = self._make(bytes(raw))
-            if entry is not None:
-                entries.append(entry)
-            if turn.is_over:
-                await turn.end()
-        return splitter
 
     async def _open_watch(self) -> Feed:
         """A watch from the last version, however long it takes; raises if a list is needed."""
         while True:
             try:
-                feed = await self._open(self._version)
+                feed = await self._requests.watch(self._version)
             except (Gone, NotFound) as error:
                 if isinstance(error, NotFound):
                     raise
@@ -412,39 +351,6 @@ class Reflector:
                 continue
             self._set_health(HealthState.WATCHING)
             return feed
-
-    async def _open(self, version: str, *, initial: bool = False) -> Feed:
-        low, high = self._options.watch_timeout
-        query = [("watch", "true")]
-        if version:
-            query.append(("resourceVersion", version))
-        if initial:
-            query += [("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan")]
-        if initial or self._options.bookmarks:
-            query.append(("allowWatchBookmarks", "true"))
-        lifetime = self._random.randrange(low, high)
-        query.append(("timeoutSeconds", str(lifetime)))
-        self._verb = "watch"
-        stream = await self._opener.open(self._call("watch", query, self._options.accept_watch))
-        self._watches += 1
-        return Feed(stream, opened=self._clock.monotonic(), lifetime=lifetime + OVERTIME)
-
-    def _call(self, verb: str, query: list[tuple[str, str]], accept: str) -> Call:
-        options = self._options
-        if options.label_selector:
-            query.append(("labelSelector", options.label_selector))
-        if options.field_selector:
-            query.append(("fieldSelector", options.field_selector))
-        mapping = self._mapping
-        return Call(
-            "watch" if verb == "watch" else "list",
-            mapping.gvk,
-            mapping.gvr,
-            mapping.is_namespaced,
-            namespace=options.namespace,
-            query=tuple(query),
-            accept=accept,
-        )
 
     async def _wait(self, error: QuarterdeckError) -> None:
         """Back off before the same request is tried again."""

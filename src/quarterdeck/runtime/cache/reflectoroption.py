@@ -53,5 +53,5 @@ class ReflectorStatistics(msgspec.Struct, frozen=True):
     """Watches opened."""
     skipped: int
     """Objects that could not be read."""
-    is_watching: bool = False
+    is_watching: bool
     """Whether a watch is open now, behind a complete list."""

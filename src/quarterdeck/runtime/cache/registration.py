@@ -10,13 +10,14 @@ later, after a growing delay, while newer events go on.
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
 from time import perf_counter
 from typing import Final, Protocol
 
 import msgspec
 
-from quarterdeck.runtime.cache.store import Delta
+from quarterdeck.runtime.cache.entry import Entry
+from quarterdeck.runtime.cache.store import Change, Delta
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.wire.timeslice import TimeSlice
 
@@ -52,6 +53,28 @@ class RegistrationStatistics(msgspec.Struct, frozen=True):
     """Whether the handler is at work on a change."""
 
 
+class _Present:
+    """Objects that are there, handed on as initial additions one by one.
+
+    The list is shared by all handlers, and the change of an object is made when its turn comes: a million
+    changes that wait would take as much memory as the objects.
+    """
+
+    __slots__ = ("_entries", "_place")
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._place = 0
+
+    def __len__(self) -> int:
+        return len(self._entries) - self._place
+
+    def take(self) -> Delta:
+        entry = self._entries[self._place]
+        self._place += 1
+        return Delta(Change.ADDED, None, entry, True)
+
+
 class _Marker:
     """Behind the last initial delta of one shard."""
 
@@ -77,7 +100,7 @@ class Registration:
         self._name: Final = name
         self._observe: Final = observe
         self._failed: Final = failed
-        self._buffer: deque[Delta | _Marker] = deque()
+        self._buffer: deque[Delta | _Present | _Marker] = deque()
         self._filled: Final = asyncio.Event()
         self._synced: Final = asyncio.Event()
         self._missing: set[Hashable] | None = None
@@ -100,7 +123,7 @@ class Registration:
     def statistics(self) -> RegistrationStatistics:
         """Backlog, work done and trouble."""
         return RegistrationStatistics(
-            queued=len(self._buffer),
+            queued=sum(len(item) if isinstance(item, _Present) else 1 for item in self._buffer),
             handled=self._handled,
             failures=self._failures,
             retrying=len(self._timers),
@@ -118,6 +141,12 @@ class Registration:
         """Append changes."""
         if not self._closed:
             self._buffer.extend(deltas)
+            self._filled.set()
+
+    def present(self, entries: Sequence[Entry]) -> None:
+        """Append what is there, as initial additions; the sequence must not change."""
+        if entries and not self._closed:
+            self._buffer.append(_Present(entries))
             self._filled.set()
 
     def mark(self, shard: Hashable) -> None:
@@ -142,6 +171,10 @@ class Registration:
         while not self._closed:
             while buffer:
                 item = buffer.popleft()
+                if isinstance(item, _Present):
+                    if len(item) > 1:
+                        buffer.appendleft(item)
+                    item = item.take()
                 if isinstance(item, _Marker):
                     self._reach(item)
                 else:

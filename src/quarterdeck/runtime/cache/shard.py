@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeAlias
 
 from quarterdeck.runtime.cache.entry import Entry, EntryFactory
 from quarterdeck.runtime.cache.health import Health, HealthState
-from quarterdeck.runtime.cache.store import Delta, Store
+from quarterdeck.runtime.cache.store import Change, Delta, Store
 from quarterdeck.runtime.cache.version import is_at_least, is_comparable
 from quarterdeck.wire.timeslice import TimeSlice
 
@@ -30,6 +30,10 @@ class ShardOwner(Protocol):
 
     def dispatch(self, deltas: Sequence[Delta]) -> None:
         """Hand changes to all handlers."""
+        ...
+
+    def present(self, entries: Sequence[Entry]) -> None:
+        """Tell all handlers of objects that are there from the beginning."""
         ...
 
     def shard_listed(self, shard: "Shard", *, first: bool) -> None:
@@ -142,22 +146,28 @@ class Shard:
         was_empty = len(store) == 0
         keep: dict[str, set[str]] = {}
         changed: list[Entry] = []
+        added: list[Entry] = []
         deltas: list[Delta] = []
         for entry in entries:
             if not was_empty:
                 keep.setdefault(entry.namespace, set()).add(entry.name)
             if first:
-                deltas += store.put(entry, is_initial=True)
+                found = store.put(entry, is_initial=True)
+                if [delta.change for delta in found] == [Change.ADDED]:
+                    added.append(entry)
+                else:
+                    deltas += found
             elif store.differs(entry):
                 changed.append(entry)
             if turn.is_over:
                 await turn.end()
         if not was_empty:
             # Deletions first: a name that moved to another object frees what the old one held.
-            deltas = store.drop(store.missing_from(keep)) + deltas
+            self._owner.dispatch(store.drop(store.missing_from(keep)))
         for entry in changed:
             deltas += store.put(entry)
         store.version = version
+        self._owner.present(added)
         self._owner.dispatch(deltas)
         self._synced.set()
         self._owner.shard_listed(self, first=first)

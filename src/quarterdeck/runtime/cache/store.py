@@ -141,9 +141,9 @@ class Store:
             if space is None:
                 space = self._spaces[new.namespace] = {}
             space[new.name] = new
-            self.bytes += len(new.raw)
+            self.bytes += len(new.body)
         if old is not None:
-            self.bytes -= len(old.raw)
+            self.bytes -= len(old.body)
             if new is None:
                 space = self._spaces[old.namespace]
                 del space[old.name]

@@ -20,7 +20,7 @@ _PREFIXES: Final = tuple(
     (kind, f'{{"type":"{kind}","object":'.encode())
     for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")
 )
-_BY_LETTER: Final = {prefix[9]: (kind, prefix, len(prefix)) for kind, prefix in _PREFIXES}
+_BY_LETTER: Final = {prefix[9:10]: (kind, prefix, len(prefix)) for kind, prefix in _PREFIXES}
 """The first letter of the type is at position 9 and differs between all of them."""
 
 
@@ -47,7 +47,7 @@ def split_line(line: bytes) -> tuple[str, bytes]:
 
     The object is not checked here: whoever decodes it finds out whether it is JSON.
     """
-    known = _BY_LETTER.get(line[9]) if len(line) > 9 else None
+    known = _BY_LETTER.get(line[9:10])
     if known is not None and line.startswith(known[1]) and line.endswith(b"}"):
         return known[0], line[known[2] : -1]
     try:

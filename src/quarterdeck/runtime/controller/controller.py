@@ -9,7 +9,6 @@ cluster's name, and its contexts are bound to it.
 """
 
 import asyncio
-import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
@@ -17,21 +16,22 @@ import msgspec
 
 from quarterdeck.api import Key, Resource
 from quarterdeck.client import AnyKind, Client, field_owner
-from quarterdeck.errors import CacheError, QuarterdeckError
+from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.cache.cache import Cache
-from quarterdeck.runtime.cache.entry import Entry
 from quarterdeck.runtime.cache.index import Index
-from quarterdeck.runtime.contract import NoRecorder, ReconcileMetrics, Recorder
-from quarterdeck.runtime.controller.consistency import ConsistencyStatistics, WriteTracker
+from quarterdeck.runtime.contract import ReconcileMetrics
+from quarterdeck.runtime.controller.consistency import WriteTracker
+from quarterdeck.runtime.controller.environment import ControllerEnvironment
 from quarterdeck.runtime.controller.option import ControllerOptions
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
-from quarterdeck.runtime.controller.result import Result, Wait
+from quarterdeck.runtime.controller.result import Result
 from quarterdeck.runtime.controller.source import KindSource, Source, SourceContext
+from quarterdeck.runtime.controller.statistics import ControllerStatistics
+from quarterdeck.runtime.controller.waiting import WaitingKeys
 from quarterdeck.runtime.controller.worker import Worker
 from quarterdeck.runtime.log.field import get_logger
-from quarterdeck.runtime.loop.clock import Clock, LoopClock
-from quarterdeck.runtime.loop.execution import Execution
+from quarterdeck.runtime.loop.step import unless
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.operator.rbac import Rule
 from quarterdeck.runtime.queue.choice import make_queue
@@ -39,21 +39,17 @@ from quarterdeck.runtime.queue.ratelimit import RateLimiter
 from quarterdeck.runtime.queue.workqueue import (
     LOW_PRIORITY,
     QueueClosed,
-    QueueMetrics,
-    QueueStatistics,
     WorkQueue,
 )
 from quarterdeck.runtime.reconcile.application import AppliedMemory
-from quarterdeck.runtime.reconcile.context import Context, ContextServices, ContextWrites, current_key
+from quarterdeck.runtime.reconcile.context import Context, ContextWrites, current_key
 from quarterdeck.runtime.reconcile.finalizer import FinalizerRegistry
 from quarterdeck.runtime.reconcile.recording import recording_client
-from quarterdeck.runtime.trace import NO_TRACER, Tracer
+from quarterdeck.runtime.reconcile.services import ContextServices
 
 __all__ = [
     "Controller",
-    "ControllerEnvironment",
     "ControllerOptions",
-    "ControllerStatistics",
     "SyncTimeout",
     "WatchHandle",
 ]
@@ -64,45 +60,11 @@ _TWICE: Final = (
     "controller was started more than once. This is likely to be caused by being added to a manager multiple "
     "times"
 )
-
-
 _HANDOVER_PERIOD: Final = 0.01
 
 
 class SyncTimeout(QuarterdeckError):
     """A source was not ready in time; the message says which, and what keeps it."""
-
-
-class ControllerEnvironment(msgspec.Struct, frozen=True, kw_only=True):
-    """What a manager gives to a controller."""
-
-    execution: Execution
-    recorder: Recorder = msgspec.field(default_factory=NoRecorder)
-    clock: Clock = msgspec.field(default_factory=LoopClock)
-    rng: random.Random = msgspec.field(default_factory=random.Random)
-    may_write: Callable[[Key | None], bool] | None = None
-    """Asked before each write of a controller that needs leadership, with the key it is made for."""
-    owns: Callable[[Key], bool] | None = None
-    """Asked before each reconcile of such a controller, if keys are shared among replicas."""
-    metrics: ReconcileMetrics | None = None
-    queue_metrics: QueueMetrics | None = None
-    tracer: Tracer = NO_TRACER
-    workers: int = 4
-    """Workers, unless the controller's options say otherwise."""
-
-
-class ControllerStatistics(msgspec.Struct, frozen=True):
-    """A moment of a controller's life."""
-
-    name: str
-    workers: int
-    active: int
-    sources: int
-    queue: QueueStatistics
-    consistency: ConsistencyStatistics | None
-    waiting: int
-    """Keys that wait for something to be seen in the cache."""
-    is_synced: bool
 
 
 class WatchHandle:
@@ -152,7 +114,7 @@ class Controller(Generic[T]):
         self._handles: list[WatchHandle] = [WatchHandle(source) for source in sources]
         self._clusters: dict[str, ContextServices] = {}
         self._pending_clusters: dict[str, tuple[Client, Cache]] = {}
-        self._waiting: dict[Key, Callable[[], None]] = {}
+        self._waiting: Final = WaitingKeys()
         self._applied: Final = AppliedMemory()
         about = (
             {"controllerGroup": kind.type_info.group, "controllerKind": kind.type_info.kind}
@@ -186,11 +148,6 @@ class Controller(Generic[T]):
     def sources(self) -> tuple[Source, ...]:
         """The sources that are attached."""
         return tuple(handle.source for handle in self._handles)
-
-    @property
-    def finalizers(self) -> tuple[str, ...]:
-        """Names of the finalizers it declares."""
-        return tuple(self._finalizers)
 
     @property
     def queue(self) -> WorkQueue[Key]:
@@ -289,8 +246,7 @@ class Controller(Generic[T]):
         def belongs(key: Key) -> bool:
             return key.cluster == cluster
 
-        for key in [key for key in self._waiting if belongs(key)]:
-            self._waiting.pop(key)()
+        self._waiting.discard(belongs)
         self.queue.discard(belongs)
         if self._tracker is not None:
             self._tracker.discard(belongs)
@@ -341,7 +297,8 @@ class Controller(Generic[T]):
                     await self._start_sources(group)
                     if not self.options.enable_warmup:
                         self._may_work.set()
-                    if await self._unless_stopping(self._may_work):
+                    await unless(self._stopping, self._may_work.wait())
+                    if not self._stopping.is_set():
                         await self._work(environment)
                     await _end([task for handle in self._handles for task in handle.tasks.values()])
         finally:
@@ -352,9 +309,7 @@ class Controller(Generic[T]):
         self.queue.shut_down()
         if self._tracker is not None:
             self._tracker.close()
-        for cancel in self._waiting.values():
-            cancel()
-        self._waiting.clear()
+        self._waiting.discard(lambda _: True)
         for handle in self._handles:
             handle.tasks.clear()
             handle.synced.clear()
@@ -377,7 +332,7 @@ class Controller(Generic[T]):
         self._renew()
         for name, tools in clusters.items():
             # The contexts of the new term record into the new tracker.
-            self._clusters[name] = tools.with_tracker(self._tracker)
+            self._clusters[name] = msgspec.structs.replace(tools, tracker=self._tracker)
 
     async def wait_synced(self) -> None:
         """Wait until all sources have enqueued the present state."""
@@ -391,7 +346,7 @@ class Controller(Generic[T]):
         timeout = self.options.cache_sync_timeout
         try:
             async with asyncio.timeout(timeout):
-                await self._unless_stopping(self._synced)
+                await unless(self._stopping, self._synced.wait())
         except TimeoutError as error:
             raise SyncTimeout(self._why_not_synced(timeout)) from error
 
@@ -434,15 +389,6 @@ class Controller(Generic[T]):
         names = ", ".join(late)
         return f"failed to wait for {self.name} caches to sync: not synced within {timeout:g}s: {names}"
 
-    async def _unless_stopping(self, event: asyncio.Event) -> bool:
-        """Wait for an event; returns whether it came before ``request_stop()``."""
-        waits = [asyncio.ensure_future(e.wait()) for e in (event, self._stopping)]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            await _end(waits)
-        return not self._stopping.is_set()
-
     async def _work(self, environment: ControllerEnvironment) -> None:
         count = self.options.max_concurrent_reconciles or environment.workers
         metrics = environment.metrics
@@ -466,7 +412,7 @@ class Controller(Generic[T]):
             reconciler=self._reconciler,
             finalizers=self._finalizers,
             queue=self.queue,
-            waiting=self,
+            waiting=self._waiting,
             tools=self._clusters.get,
             execution=environment.execution,
             clock=environment.clock,
@@ -533,36 +479,6 @@ class Controller(Generic[T]):
         while any(others(key) for key in self.queue.processing):  # noqa: ASYNC110  nobody signals this
             await asyncio.sleep(_HANDOVER_PERIOD)
 
-    def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
-        """Queue ``key`` when what it waits for shows up in the cache, or after its time-out."""
-        queue, tools = self.queue, self._clusters.get(key.cluster)
-        queue.add(key, after=wait.requeue_after or 0.0, priority=priority)
-        if tools is None:
-            return
-        until = wait.until
-        if not tools.cache.has_informer(until.kind):
-            raise CacheError(f"cannot wait for {until.kind}: it is not cached")
-        informer = tools.cache.informer(until.kind)
-        shard = informer.shard_for(until.key.namespace)
-        if shard is None:
-            return
-        decode = informer.decoder(until.kind)
-
-        def accepts(entry: Entry | None) -> bool:
-            return until.test(decode(entry) if entry is not None else None)
-
-        def arrived() -> None:
-            self._waiting.pop(key, None)
-            queue.add(key, priority=priority)
-
-        known = self._waiting.pop(key, None)
-        if known is not None:
-            known()
-        self._waiting[key] = _ignore
-        cancel = shard.when_entry(until.key.namespace, until.key.name, accepts, arrived)
-        if key in self._waiting:
-            self._waiting[key] = cancel
-
 
 async def _end(tasks: Sequence["asyncio.Future[Any]"]) -> None:
     for task in tasks:
@@ -571,5 +487,5 @@ async def _end(tasks: Sequence["asyncio.Future[Any]"]) -> None:
         await asyncio.wait(tasks)
 
 
-def _ignore(*_args: object) -> None:
+def _ignore(_key: Key) -> None:
     return None

@@ -23,8 +23,9 @@ import inspect
 import random
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
+from functools import partial
 from time import perf_counter
-from typing import Any, Final, Generic, Protocol, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 from quarterdeck.api import Key, Resource, add_finalizer, remove_finalizer
 from quarterdeck.client import AnyKind
@@ -35,6 +36,7 @@ from quarterdeck.runtime.contract import ReconcileMetrics, ReconcileResult
 from quarterdeck.runtime.controller.option import LogConstructor
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Result, Wait
+from quarterdeck.runtime.controller.waiting import WaitingKeys
 from quarterdeck.runtime.log.field import FieldLogger, LazyFields
 from quarterdeck.runtime.log.repeat import RepeatGuard
 from quarterdeck.runtime.loop.clock import Clock
@@ -43,30 +45,22 @@ from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.queue.workqueue import WorkQueue
 from quarterdeck.runtime.reconcile.context import (
     Context,
-    ContextServices,
     DeleteContext,
     in_context,
     working_on,
 )
 from quarterdeck.runtime.reconcile.finalizer import FinalizerError, FinalizerRegistry, change_finalizers
 from quarterdeck.runtime.reconcile.recording import NotLeading
+from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.trace import Span, Tracer
 
-__all__ = ["ReconcileTimeout", "WaitingKeys", "Worker"]
+__all__ = ["ReconcileTimeout", "Worker"]
 
 T = TypeVar("T", bound=Resource)
 
 
 class ReconcileTimeout(QuarterdeckError):
     """The reconcile took longer than its controller allows."""
-
-
-class WaitingKeys(Protocol):
-    """Where keys wait for something to be seen in the cache."""
-
-    def wait(self, key: Key, wait: Wait, *, priority: int) -> None:
-        """Queue ``key`` when what it waits for is there, or after the time-out."""
-        ...
 
 
 class Worker(Generic[T]):
@@ -320,7 +314,11 @@ class Worker(Generic[T]):
                 self._metrics.requeued(result.reason)
         if isinstance(result, Wait):
             queue.forget(key)
-            self._waiting.wait(key, result, priority=priority)
+            queue.add(key, after=result.requeue_after or 0.0, priority=priority)
+            tools = self._tools(key.cluster)
+            if tools is not None:
+                arrived = partial(queue.add, key, priority=priority)
+                self._waiting.wait(key, result.until, tools.cache, arrived)
             return "requeue_after"
         if result.requeue_after is not None and result.requeue_after > 0:
             queue.forget(key)

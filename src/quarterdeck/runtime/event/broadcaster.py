@@ -21,6 +21,7 @@ from typing import Final, Literal, Self, TypeAlias
 
 import msgspec
 
+from quarterdeck.api import MicroTime
 from quarterdeck.api.k8s import core, events
 from quarterdeck.client import Client, StrategicMergePatch
 from quarterdeck.errors import AlreadyExists, ApiError, NotFound, TransportError
@@ -46,7 +47,7 @@ REPORT_PERIOD: Final = 60.0
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 _log: Final = get_logger(__name__)
 
-Api: TypeAlias = Literal["events.k8s.io", "core"]
+Api: TypeAlias = Literal["events.k8s.io", "core", "both"]
 AnyEvent: TypeAlias = core.Event | events.Event
 
 
@@ -78,7 +79,7 @@ class EventBroadcaster:
         clock: Clock | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """``api`` chooses new events with series, or legacy ones with counts.
+        """``api`` chooses new events with series, legacy ones with counts, or legacy ones that have both.
 
         ``queue_size`` is how many writes may wait; ``flush_grace`` the seconds a stop may take; ``host``
         defaults to the host's name.
@@ -315,15 +316,24 @@ class EventBroadcaster:
         event = write.event
         if write.is_repeat:
             try:
-                await self._client.patch(event, StrategicMergePatch(_repetition(event)))
+                changes = _repetition(event, has_series=self.api == "both")
+                await self._client.patch(event, StrategicMergePatch(changes))
                 return
             except NotFound:
                 pass  # expired or removed: write it anew, counts included
         await self._client.create(event)
 
 
-def _repetition(event: AnyEvent) -> dict[str, object]:
+def _repetition(event: AnyEvent, *, has_series: bool) -> dict[str, object]:
     """What changes on an event that happened again."""
     if isinstance(event, events.Event):
         return {"series": event.series}
-    return {"count": event.count, "lastTimestamp": event.last_timestamp, "message": event.message}
+    changes: dict[str, object] = {
+        "count": event.count,
+        "lastTimestamp": event.last_timestamp,
+        "message": event.message,
+    }
+    if has_series and event.last_timestamp:
+        seen = MicroTime.of_timestamp(event.last_timestamp.timestamp())
+        changes["series"] = core.EventSeries(count=event.count, last_observed_time=seen)
+    return changes

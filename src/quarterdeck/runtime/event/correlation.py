@@ -13,7 +13,7 @@ Each keeps 4096 keys, the least recently used leave first. Pure: events in, deci
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -50,7 +50,7 @@ class Correlator:
         self._now: Final = now
         self._make_name: Final = make_name
         self._groups: Final[_Recent[_Group]] = _Recent()
-        self._written: Final[_Recent[Event]] = _Recent()
+        self._written: Final[_Recent[_Written]] = _Recent()
         self._buckets: Final[_Recent[_Bucket]] = _Recent()
 
     def correlate(self, event: Event) -> Correlated | None:
@@ -60,11 +60,12 @@ class Correlator:
         known = self._written.get(key)
         if known is not None:
             event = event.evolve(
-                metadata=event.metadata.evolve(name=known.metadata.name),
+                metadata=event.metadata.evolve(name=known.name),
                 first_timestamp=known.first_timestamp,
-                count=value_or(known.count, 0) + 1,
+                count=known.times + 1,
             )
-        self._written.put(key, event)
+        count = value_or(event.count, 0)
+        self._written.put(key, _Written(event.metadata.name, event.first_timestamp, count))
         if not self._is_allowed(event, now):
             return None
         return Correlated(event, is_repeat=known is not None)
@@ -75,11 +76,9 @@ class Correlator:
         if group is None or now - group.last > AGGREGATE_SECONDS:
             group = _Group()
             self._groups.put(key, group)
-        group.messages.add(event.message)
         group.last = now
-        if len(group.messages) < AGGREGATE_FROM:
+        if group.takes(event.message):
             return event, (*_source(event), event.involved_object.field_path, event.reason, event.message)
-        group.messages.pop()  # enough to know that there are many
         time = Time.of_timestamp(now)
         combined = event.evolve(
             metadata=event.metadata.evolve(name=self._make_name(event.involved_object.name)),
@@ -113,14 +112,31 @@ def _source(event: Event) -> Parts:
     )
 
 
+class _Written(NamedTuple):
+    """What is needed of an event to write its repetition."""
+
+    name: str
+    first_timestamp: Time | msgspec.UnsetType | None
+    times: int
+
+
 class _Group:
     """Messages about one reason."""
 
     __slots__ = ("last", "messages")
 
     def __init__(self) -> None:
-        self.messages: Final[set[str]] = set()
+        self.messages: tuple[str, ...] = ()
         self.last = 0.0
+
+    def takes(self, message: str) -> bool:
+        """Whether there are still few enough for this one to be told by itself."""
+        if message in self.messages:
+            return True
+        if len(self.messages) + 1 >= AGGREGATE_FROM:
+            return False
+        self.messages += (message,)
+        return True
 
 
 class _Bucket:

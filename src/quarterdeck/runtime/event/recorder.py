@@ -75,7 +75,7 @@ class EventRecorder:
             namespace=namespace_of(subject),
             annotations=dict(annotations or {}),
         )
-        if owner.api == "core":
+        if owner.api != "events.k8s.io":
             made_there = host or owner.host
             owner.put(self._legacy(metadata, subject, made_there, type, text, action, note, related))
             return

@@ -60,8 +60,6 @@ def is_loopback(address: str) -> bool:
 class _Server:
     """What both servers share: an address, a life."""
 
-    needs_leader_election: Final = False
-
     def __init__(self, address: str) -> None:
         self._address: Final = parse_address(address)
         self._http: Final = path_server(self._find)

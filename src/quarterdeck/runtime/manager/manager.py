@@ -13,6 +13,7 @@ The first runnable that raises stops the manager, and its error is raised by ``s
 import asyncio
 import random
 from collections.abc import Awaitable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar, overload
 
@@ -23,18 +24,21 @@ from quarterdeck.client import Client, Config, Observer
 from quarterdeck.errors import ConfigError, QuarterdeckError
 from quarterdeck.runtime.cache.cache import Cache
 from quarterdeck.runtime.cache.options import CacheOptions
-from quarterdeck.runtime.contract import Elector, KeyElector, NoRecorder, Recorder, RecorderSource
+from quarterdeck.runtime.contract import Elector, KeyElector, Recorder, RecorderSource
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.controller import Controller, ControllerEnvironment
+from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.environment import ControllerEnvironment
 from quarterdeck.runtime.log.field import get_logger
 from quarterdeck.runtime.loop.clock import Clock, LoopClock
 from quarterdeck.runtime.loop.execution import Execution
 from quarterdeck.runtime.loop.lag import LoopLag
+from quarterdeck.runtime.loop.step import unless
 from quarterdeck.runtime.loop.taskerror import unwrapped
 from quarterdeck.runtime.manager.check import BuiltinChecks
 from quarterdeck.runtime.manager.cluster import Cluster, ClusterProvider
 from quarterdeck.runtime.manager.fleet import Fleet
 from quarterdeck.runtime.manager.leadership import Leadership
+from quarterdeck.runtime.manager.making import choose_elector, connect, make_recorders
 from quarterdeck.runtime.manager.option import (
     GracePeriodExceeded,
     LeaderElectionLost,
@@ -42,7 +46,7 @@ from quarterdeck.runtime.manager.option import (
     ManagerOptions,
     ManagerStatistics,
 )
-from quarterdeck.runtime.manager.runnable import Group, Runnable, RunnableGroup, describe
+from quarterdeck.runtime.manager.runnable import Group, Runnable, RunnableGroup, describe, group_of
 from quarterdeck.runtime.manager.stopsignal import stop_on_signals
 from quarterdeck.runtime.metrics import RuntimeMetrics, follow_caches
 from quarterdeck.runtime.operator.rbac import (
@@ -53,7 +57,7 @@ from quarterdeck.runtime.operator.rbac import (
     merge_rules,
     missing_permissions,
 )
-from quarterdeck.runtime.trace import NO_TRACER, Tracer, trace_requests
+from quarterdeck.runtime.trace import NO_TRACER, Tracer
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.election import LeaderElection
@@ -100,23 +104,10 @@ class Manager:
         rng: random.Random | None = None,
     ) -> None:
         self.options: Final = options if options is not None else ManagerOptions()
-        if isinstance(metrics, RuntimeMetrics) and observer is None:
-            observer = metrics.observe_request
         self._clock: Final = clock if clock is not None else LoopClock()
         self._random: Final = rng if rng is not None else random.Random()  # noqa: S311  jitter, no secret
         self.config: Final = target if isinstance(target, Config) else None
-        client = (
-            target
-            if isinstance(target, Client)
-            else Client.connect(
-                target,
-                scheme=scheme,
-                observer=trace_requests(tracer, observer),
-                on_resolved=metrics.observe_resolution
-                if isinstance(metrics, RuntimeMetrics) and metrics.has_client_details
-                else None,
-            )
-        )
+        client = target if isinstance(target, Client) else connect(target, scheme, metrics, tracer, observer)
         self.cluster: Final = Cluster(
             client,
             cache=cache,
@@ -125,7 +116,11 @@ class Manager:
             owns_client=isinstance(target, Config),
         )
         self.metrics: Final = metrics
-        self._recorders: Final = self._make_recorders(recorder)
+        self._recorders: Final = (
+            recorder
+            if recorder is not None
+            else make_recorders(client, self.options, metrics, clock=self._clock, rng=self._random)
+        )
         self._tracer: Final = tracer
         self.webhooks: Final = webhooks
         self.execution: Final = Execution(threads=self.options.threads, processes=self.options.processes)
@@ -133,7 +128,13 @@ class Manager:
         self.loop_lag: Final = LoopLag(observe=lag)
         # Where the Lease lives, if that is known here: the permission is needed there only.
         self._election_namespace: Final[str] = getattr(leader_election, "namespace", "")
-        self.elector: Final = self._make_elector(leader_election)
+        self.elector: Final = choose_elector(
+            leader_election,
+            self.config,
+            recorder=partial(self.recorder, "leader-election"),
+            metrics=metrics,
+            rng=self._random,
+        )
         self._controllers: Final[dict[str, Controller[Any]]] = {}
         self._rules: list[Rule] = []
         self._fleet: Final = Fleet(
@@ -169,38 +170,6 @@ class Manager:
             self._groups[Group.WEBHOOKS].add(webhooks)
         if isinstance(metrics, RuntimeMetrics):
             follow_caches(metrics, self._fleet.caches_by_name, clock=self._clock)
-
-    def _make_recorders(self, given: Recorder | RecorderSource | None) -> Recorder | RecorderSource:
-        if given is not None:
-            return given
-        if not self.options.record_events:
-            return NoRecorder()
-        from quarterdeck.runtime.event import EventBroadcaster  # late: it needs the built-in kinds
-
-        return EventBroadcaster(
-            self.client,
-            api=self.options.event_api,
-            metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
-            clock=self._clock,
-            rng=self._random,
-        )
-
-    def _make_elector(
-        self, given: "LeaderElection | Elector | KeyElector | None"
-    ) -> Elector | KeyElector | None:
-        if given is None:
-            return None
-        from quarterdeck.runtime.election import LeaderElection, make_elector
-
-        if not isinstance(given, LeaderElection):
-            return given
-        return make_elector(
-            given,
-            self.config,
-            recorder=self.recorder("leader-election"),
-            metrics=self.metrics if isinstance(self.metrics, RuntimeMetrics) else None,
-            rng=self._random,
-        )
 
     def recorder(self, name: str) -> Recorder:
         """The event recorder of a controller, or of anybody else under a name of their own."""
@@ -268,7 +237,7 @@ class Manager:
         adopt = getattr(runnable, "adopt_checks", None)
         if adopt is not None:
             adopt(self.checks)
-        self._groups[group or _classify(runnable)].add(runnable)
+        self._groups[group or group_of(runnable)].add(runnable)
 
     def _add_controller(self, controller: Controller[Any]) -> None:
         name = controller.name
@@ -359,18 +328,7 @@ class Manager:
 
         ``until`` is a loop time; ``None`` ignores delayed keys altogether.
         """
-        for cluster in self._fleet:
-            if any(each.queued or each.handling for each in cluster.cache.statistics().informers):
-                return False
-        for controller in self._controllers.values():
-            now = controller.statistics()
-            parked = now.consistency.parked if now.consistency is not None else 0
-            if now.queue.ready or now.queue.processing or now.active or parked:
-                return False
-            due = now.queue.next_due
-            if until is not None and due is not None and due <= until:
-                return False
-        return True
+        return self.statistics().is_idle(until=until)
 
     @property
     def checks(self) -> BuiltinChecks:
@@ -437,19 +395,19 @@ class Manager:
             groups[Group.SERVERS].add(self.loop_lag)
         for group in (Group.SERVERS, Group.WEBHOOKS):
             groups[group].start()
-            await self._unless_stopped(groups[group].wait_serving())
+            await unless(self._stop_requested, groups[group].wait_serving())
         if self.options.check_permissions:
             self._spawn(self._check_permissions(), "permission check")
         self._fleet.start_caches()
         groups[Group.CACHES].start()
-        await self._unless_stopped(self._fleet.wait_settled(self.options.cache_settle_timeout))
-        await self._unless_stopped(groups[Group.CACHES].wait_serving())
+        await unless(self._stop_requested, self._fleet.wait_settled(self.options.cache_settle_timeout))
+        await unless(self._stop_requested, groups[Group.CACHES].wait_serving())
         groups[Group.OTHERS].start()
         self._fleet.follow_providers()
         groups[Group.WARMUP].start()
         for runnable in groups[Group.WARMUP].runnables:
             if isinstance(runnable, Controller):
-                await self._unless_stopped(runnable.wait_synced())
+                await unless(self._stop_requested, runnable.wait_synced())
         if self._stop_requested.is_set():
             return None
         self._campaigning = True
@@ -466,18 +424,6 @@ class Manager:
             return
         if missing:
             _log.error("permissions are missing", permissions=[str(each) for each in missing])
-
-    async def _unless_stopped(self, step: Awaitable[None]) -> None:
-        """Take a step of the start, but not longer than until somebody asks to stop."""
-        tasks = [asyncio.ensure_future(step), asyncio.ensure_future(self._stop_requested.wait())]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-        if not tasks[0].cancelled():
-            tasks[0].result()
 
     async def _campaign(self) -> None:
         try:
@@ -550,14 +496,3 @@ class Manager:
 
 async def _as_coroutine(work: Awaitable[None]) -> None:
     await work
-
-
-def _classify(runnable: Runnable) -> Group:
-    declared = getattr(runnable, "group", None)
-    if isinstance(declared, Group):
-        return declared
-    if hasattr(runnable, "is_serving"):
-        return Group.LEADER if getattr(runnable, "needs_leader_election", False) else Group.SERVERS
-    if isinstance(runnable, Cluster) or hasattr(runnable, "cache"):
-        return Group.CACHES
-    return Group.LEADER if getattr(runnable, "needs_leader_election", True) else Group.OTHERS

@@ -8,7 +8,7 @@ import msgspec
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.runtime.cache.cache import CacheStatistics
 from quarterdeck.runtime.contract import ReconcileMetrics
-from quarterdeck.runtime.controller.controller import ControllerStatistics
+from quarterdeck.runtime.controller.statistics import ControllerStatistics
 from quarterdeck.runtime.queue.workqueue import QueueMetrics
 
 __all__ = [
@@ -61,9 +61,9 @@ class ManagerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Heavy computations at once."""
     record_events: bool = True
     """Write events to the cluster, unless the manager is given a recorder."""
-    event_api: Literal["events.k8s.io", "core"] = "events.k8s.io"
+    event_api: Literal["events.k8s.io", "core", "both"] = "events.k8s.io"
     """In which form: ``core`` fills the fields that kubectl sorts by and older tools read (source, count,
-    first and last time), at the price of a write for each repetition."""
+    first and last time), at the price of a write for each repetition; ``both`` is ``core`` with a series."""
     watch_loop: bool = True
     """Watch the event loop for blocking calls."""
     restart_on_lost_lease: bool = False
@@ -76,3 +76,21 @@ class ManagerStatistics(msgspec.Struct, frozen=True):
     controllers: tuple[ControllerStatistics, ...]
     caches: dict[str, CacheStatistics]
     is_leading: bool
+
+    def is_idle(self, *, until: float | None = None) -> bool:
+        """Whether nothing is to be done: queues empty, nobody at work, nothing delayed before ``until``.
+
+        ``until`` is a loop time; ``None`` ignores delayed keys altogether.
+        """
+        informers = (each for cache in self.caches.values() for each in cache.informers)
+        if any(each.queued or each.handling for each in informers):
+            return False
+        return all(_is_idle(controller, until) for controller in self.controllers)
+
+
+def _is_idle(controller: ControllerStatistics, until: float | None) -> bool:
+    queue, consistency = controller.queue, controller.consistency
+    parked = consistency.parked if consistency is not None else 0
+    if queue.ready or queue.processing or controller.active or parked:
+        return False
+    return until is None or queue.next_due is None or queue.next_due > until

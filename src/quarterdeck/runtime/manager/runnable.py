@@ -6,6 +6,7 @@ A runnable has ``async def run()``, which ends when it is cancelled. It may also
 - ``needs_leader_election``: ``False`` to run on every replica; the default is to need it;
 - ``is_serving``: it is a server; the next group starts when this is true;
 - ``adopt_checks(checks)``: it is told the manager's health checks when it is added;
+- ``cache``: controllers stand on it, so it starts with the caches;
 - ``group``: the group it belongs to, where the rest does not say so (the webhook server).
 
 Groups start one after the other and stop in another order; within a group everything happens at once.
@@ -18,7 +19,7 @@ from typing import Final, Protocol
 
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["Group", "Runnable", "RunnableGroup"]
+__all__ = ["Group", "Runnable", "RunnableGroup", "describe", "group_of"]
 
 _log: Final = get_logger(__name__)
 SERVING_TIMEOUT: Final = 30.0
@@ -144,3 +145,15 @@ def describe(runnable: Runnable) -> str:
     """A name for logs."""
     name = getattr(runnable, "name", "")
     return f"{type(runnable).__name__} {name}".strip()
+
+
+def group_of(runnable: Runnable) -> Group:
+    """The group a runnable belongs to, by what it says of itself."""
+    declared = getattr(runnable, "group", None)
+    if isinstance(declared, Group):
+        return declared
+    if hasattr(runnable, "is_serving"):
+        return Group.LEADER if getattr(runnable, "needs_leader_election", False) else Group.SERVERS
+    if hasattr(runnable, "cache"):
+        return Group.CACHES
+    return Group.LEADER if getattr(runnable, "needs_leader_election", True) else Group.OTHERS

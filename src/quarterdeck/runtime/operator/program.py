@@ -19,11 +19,11 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, Resource, UnsetType
+from quarterdeck.api import UNSET, GroupVersionKind, Resource
 from quarterdeck.api.k8s import Deployment, EndpointSlice, Service
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, Forbidden, NotFound, QuarterdeckError
-from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, Settings
+from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, by_namespace
 from quarterdeck.runtime.certificate import (
     CertificateSource,
     EphemeralCertificates,
@@ -104,6 +104,7 @@ class Program:
         unknown = self.options.settings.keys() - {operator.name for operator in operators}
         if unknown:
             raise ConfigError(f"settings for operators that do not run: {', '.join(sorted(unknown))}")
+        kinds = merge_kinds(operators)
         self.metrics: Final = RuntimeMetrics()
         self._certificates: Final = self._make_certificates()
         self.webhooks: Final = WebhookServer(
@@ -113,13 +114,13 @@ class Program:
         )
         self.manager: Final = Manager(
             target,
-            # an embedded cluster is small, and its own controllers share the cache
-            cache=CacheOptions(by_kind={} if self.options.is_embedded else merge_kinds(operators)),
+            # the controllers of an embedded cluster share the cache
+            cache=CacheOptions(by_kind=whole_kinds(kinds) if self.options.is_embedded else kinds),
             leader_election=self.options.leader_election,
             webhooks=self.webhooks,
             metrics=self.metrics,
-            # the form that kubectl sorts by time, whoever wrote the operator
-            options=msgspec.structs.replace(self.options.manager, event_api="core"),
+            # kubectl sorts by the fields of the one form, upstream's operators write the other
+            options=msgspec.structs.replace(self.options.manager, event_api="both"),
         )
         self.registrations: Final = tuple(part for operator in operators for part in self._set_up(operator))
         self.webhooks.bind(self.manager.client, self._publish)
@@ -370,7 +371,7 @@ def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVer
             known = merged.setdefault(kind, wanted)
             if known == wanted:
                 continue
-            ours, theirs = _namespaces(known), _namespaces(wanted)
+            ours, theirs = by_namespace(known.namespaces), by_namespace(wanted.namespaces)
             alike = all(ours[name] == theirs[name] for name in ours.keys() & theirs.keys())
             if not ours or not theirs or not alike:
                 raise ConfigError(f"operator {operator.name} caches {kind.__name__} unlike another operator")
@@ -378,14 +379,20 @@ def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVer
     return merged
 
 
-def _namespaces(options: KindOptions) -> dict[str, Settings]:
-    """The namespaces a kind is cached in, each with its settings; none if that is not limited."""
-    namespaces = options.namespaces
-    if isinstance(namespaces, UnsetType):
-        return {}
-    if isinstance(namespaces, Mapping):
-        return dict(namespaces)
-    return dict.fromkeys(namespaces, Settings())
+def whole_kinds(
+    kinds: Mapping[type[Resource] | GroupVersionKind, KindOptions],
+) -> dict[type[Resource] | GroupVersionKind, KindOptions]:
+    """The same kinds kept in the same way, but all objects of them with all their fields.
+
+    Where the controllers of a cluster share the cache, an operator does not decide what they see.
+    """
+    everything: dict[str, Any] = {
+        "namespaces": UNSET,
+        "labels": UNSET,
+        "fields": UNSET,
+        "transform": UNSET,
+    }
+    return {kind: msgspec.structs.replace(options, **everything) for kind, options in kinds.items()}
 
 
 async def _until(holds: Callable[[], bool]) -> None:

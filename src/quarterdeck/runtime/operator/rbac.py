@@ -59,8 +59,8 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def event_rules(api: str) -> tuple[Rule, ...]:
-    """What a recorder needs that writes events in one of their two forms."""
-    group = "" if api == "core" else api
+    """What a recorder needs that writes events by that API; ``both`` forms are written by core's."""
+    group = "" if api in ("core", "both") else api
     return (Rule(groups=(group,), resources=("events",), verbs=("create", "patch")),)
 
 

@@ -28,7 +28,6 @@ from quarterdeck.api import (
 from quarterdeck.client import (
     AnyKind,
     Call,
-    Client,
     DeleteCallOptions,
     Labels,
     MergePatch,
@@ -39,19 +38,17 @@ from quarterdeck.client import (
 )
 from quarterdeck.client.representation import read_items
 from quarterdeck.errors import AlreadyExists, ConfigError, NotFound, Terminal
-from quarterdeck.runtime.cache import Cache, IndexQuery, Objects
+from quarterdeck.runtime.cache import IndexQuery, Objects
 from quarterdeck.runtime.cache.entry import EntryFactory
-from quarterdeck.runtime.contract import Recorder
-from quarterdeck.runtime.controller.consistency import WriteTracker
 from quarterdeck.runtime.log.field import Bound, FieldLogger
-from quarterdeck.runtime.loop.clock import Clock, time_now
-from quarterdeck.runtime.loop.execution import Execution, call_from_thread
-from quarterdeck.runtime.reconcile.application import AppliedMemory
+from quarterdeck.runtime.loop.clock import time_now
+from quarterdeck.runtime.loop.execution import call_from_thread
 from quarterdeck.runtime.reconcile.finalizer import FinalizerScope
 from quarterdeck.runtime.reconcile.recording import head_of
+from quarterdeck.runtime.reconcile.services import ContextServices
 from quarterdeck.runtime.reconcile.statusedit import ConditionEdit, StatusEdit
 
-__all__ = ["Context", "ContextServices", "ContextWrites", "DeleteContext"]
+__all__ = ["Context", "ContextWrites", "DeleteContext"]
 
 T = TypeVar("T", bound=Resource)
 R = TypeVar("R", bound=Resource)
@@ -86,46 +83,6 @@ class ContextWrites:
         context = _current.get()
         if context is not None:
             context.note_write(call, response)
-
-
-class ContextServices:
-    """What all contexts of a controller share, per cluster."""
-
-    __slots__ = ("applied", "cache", "client", "clock", "cluster", "execution", "recorder", "tracker")
-
-    def __init__(
-        self,
-        *,
-        client: Client,
-        cache: Cache,
-        cluster: str,
-        clock: Clock,
-        execution: Execution,
-        recorder: Recorder,
-        tracker: WriteTracker | None,
-        applied: AppliedMemory,
-    ) -> None:
-        self.client: Final = client
-        self.cache: Final = cache
-        self.cluster: Final = cluster
-        self.clock: Final = clock
-        self.execution: Final = execution
-        self.recorder: Final = recorder
-        self.tracker: Final = tracker
-        self.applied: Final = applied
-
-    def with_tracker(self, tracker: WriteTracker | None) -> "ContextServices":
-        """The same tools with another memory of writes."""
-        return ContextServices(
-            client=self.client,
-            cache=self.cache,
-            cluster=self.cluster,
-            clock=self.clock,
-            execution=self.execution,
-            recorder=self.recorder,
-            tracker=tracker,
-            applied=self.applied,
-        )
 
 
 class DeleteContext:

@@ -7,7 +7,7 @@ Entries are added and removed by JSON patches that test what they start from, so
 erase each other's entry: the one that is late gets ``Conflict`` and tries again.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -49,9 +49,6 @@ class FinalizerRegistry(Generic[C]):
         if name in self._functions:
             raise ValueError(f'finalizer for key "{name}" already registered')
         self._functions[name] = function
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._functions)
 
     def __len__(self) -> int:
         return len(self._functions)

@@ -292,11 +292,7 @@ def _has_head(raw: msgspec.Raw, version: _Version) -> bool:
         head = decode_json(raw)
     except SchemaError:
         return True  # not even JSON: nobody else can read it either
-    return (
-        type(head) is dict
-        and head.get("apiVersion") == version.api_version
-        and head.get("kind") == version.gvk.kind
-    )
+    return _is_document(head, version)
 
 
 def _is(value: Any, version: _Version) -> bool:
@@ -306,6 +302,10 @@ def _is(value: Any, version: _Version) -> bool:
             and value.api_version == version.api_version
             and value.kind == version.gvk.kind
         )
+    return _is_document(value, version)
+
+
+def _is_document(value: Any, version: _Version) -> bool:
     return (
         type(value) is dict
         and value.get("apiVersion") == version.api_version

@@ -161,6 +161,6 @@ _SIMPLE: Final[dict[type, Callable[[random.Random], Any]]] = {
     str: lambda rng: rng.choice(_WORDS),
     bytes: lambda rng: rng.randbytes(4),
     Quantity: lambda rng: Quantity(rng.choice(("1", "500m", "2Gi"))),
-    Time: lambda rng: Time.of_timestamp(1_700_000_000 + rng.randrange(10**6)),
-    MicroTime: lambda rng: MicroTime.of_timestamp(1_700_000_000 + rng.randrange(10**6)),
+    Time: lambda rng: Time.of_timestamp(1_700_000_000 + rng.randrange(1_000_000)),
+    MicroTime: lambda rng: MicroTime.of_timestamp(1_700_000_000 + rng.randrange(1_000_000)),
 }

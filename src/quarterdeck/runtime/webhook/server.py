@@ -69,10 +69,8 @@ class WebhookOptions(msgspec.Struct, frozen=True, kw_only=True):
 class WebhookServer:
     """Serves admission and conversion handlers; use it with ``async with``, or ``run`` it."""
 
-    needs_leader_election: Final = False
-    """Every replica serves."""
     group: Final = Group.WEBHOOKS
-    """Started before caches, however it was added to a manager."""
+    """Every replica serves, from before its caches start, however this was added to a manager."""
 
     def __init__(
         self,

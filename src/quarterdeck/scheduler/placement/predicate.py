@@ -6,11 +6,13 @@ the pods that are there change while the cycle runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from quarterdeck.api import UNSET, Operator, Requirement
-from quarterdeck.api.k8s import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Taint, Toleration
+from quarterdeck.api import UNSET
+from quarterdeck.api.k8s import NodeSelector, Taint, Toleration
+from quarterdeck.api.nodeselector import selects_node
+from quarterdeck.api.toleration import tolerates
 from quarterdeck.scheduler.model.node import NodeState
 from quarterdeck.scheduler.model.task import Shape, Task
 from quarterdeck.scheduler.placement.affinity import PodAffinities
@@ -33,15 +35,6 @@ _WHOLE_ONLY: Final = "only whole gpu jobs can run on a node with MigStrategy='si
 _MIG_ONLY: Final = "non MIG jobs cant run on a node with MigStrategy='mixed'"
 _CLAIMED_ONLY: Final = "device-plugin GPU requests cannot be scheduled on DRA-only nodes"
 _REPELLING: Final = frozenset({"NoSchedule", "NoExecute"})
-_FIELD: Final = "metadata.name"
-_OPERATORS: Final[Mapping[str, Operator]] = {
-    "In": "in",
-    "NotIn": "notin",
-    "Exists": "exists",
-    "DoesNotExist": "!",
-    "Gt": "gt",
-    "Lt": "lt",
-}
 
 
 class Predicates:
@@ -121,19 +114,9 @@ def _judge_gpus(shape: Shape, node: NodeInfo) -> tuple[str, ...]:
 
 def _untolerated(taints: Iterable[Taint], tolerations: tuple[Toleration, ...]) -> Taint | None:
     for taint in taints:
-        if taint.effect in _REPELLING and not any(_tolerates(each, taint) for each in tolerations):
+        if taint.effect in _REPELLING and not any(tolerates(each, taint) for each in tolerations):
             return taint
     return None
-
-
-def _tolerates(toleration: Toleration, taint: Taint) -> bool:
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    if toleration.operator == "Exists":
-        return True
-    return bool(toleration.key) and toleration.value == taint.value
 
 
 def _is_selected(constraints: PodConstraints, node: NodeInfo) -> bool:
@@ -148,22 +131,7 @@ def _is_selected(constraints: PodConstraints, node: NodeInfo) -> bool:
 
 def accepts(selector: NodeSelector, node: NodeInfo) -> bool:
     """Whether a node is among those that a selector means."""
-    return any(_matches(term, node) for term in selector.node_selector_terms)
-
-
-def _matches(term: NodeSelectorTerm, node: NodeInfo) -> bool:
-    """An empty term matches nothing."""
-    if not term.match_expressions and not term.match_fields:
-        return False
-    return _hold(term.match_expressions, node.labels) and _hold(term.match_fields, {_FIELD: node.name})
-
-
-def _hold(requirements: Iterable[NodeSelectorRequirement], labels: Mapping[str, str]) -> bool:
-    for each in requirements:
-        operator = _OPERATORS.get(each.operator)
-        if operator is None or not Requirement(each.key, operator, tuple(each.values)).matches(labels):
-            return False
-    return True
+    return selects_node(selector, node.name, node.labels)
 
 
 def _are_free(ports: tuple[HostPort, ...], node: NodeState, is_now: bool) -> bool:

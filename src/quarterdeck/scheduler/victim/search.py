@@ -193,7 +193,8 @@ class VictimSearch:
         self._evict(steps)
         evicted = list(dict.fromkeys(step.job for step in steps))
         for queued in self._placement_order.everyone(preemptor, evicted):
-            is_placed = self._placer.promise(queued.job, queued.tasks, self._cluster.all_nodes)
+            nodes = self._cluster.all_nodes
+            is_placed = self._placer.promise(queued.job, queued.tasks, nodes, joins_others=joins_others)
             if queued.job is self._job:
                 break
         self._transaction.rollback(start)

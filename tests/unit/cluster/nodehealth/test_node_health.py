@@ -15,7 +15,7 @@ from quarterdeck.cluster.nodehealth.nodeview import LeaseView, NodeView
 from quarterdeck.cluster.nodehealth.taint import NOT_READY, UNREACHABLE, by_condition, swapped
 from quarterdeck.cluster.nodehealth.ttl import TtlSteps
 from quarterdeck.cluster.nodehealth.zone import Turn, Zones
-from quarterdeck.cluster.toleration import NodeTaint
+from quarterdeck.cluster.nodetaint import NodeTaint
 from quarterdeck.runtime.cache.entry import EntryFactory
 
 HERE = ("r", "z")

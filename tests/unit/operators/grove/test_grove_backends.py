@@ -43,7 +43,7 @@ from quarterdeck.testing import TestCluster
 EXAMPLE = Path(__file__).parents[4] / "examples" / "grove-backend"
 
 
-OURS = ["kai-scheduler", "default-scheduler", "lpx-scheduler", "volcano"]
+OURS = ["kai-scheduler", "default-scheduler", "koord-scheduler", "lpx-scheduler", "volcano"]
 
 
 def registry(*points: EntryPoint) -> BackendRegistry:
@@ -190,7 +190,7 @@ async def test_an_unknown_scheduler_is_named_with_those_that_are_known() -> None
                 await made.initialize(cluster.client, Scheme(), NoRecorder(), "foo")
             assert str(error.value) == (
                 'unsupported scheduler "foo" (supported: kai-scheduler, default-scheduler); '
-                "also lpx-scheduler and volcano where those are installed"
+                "also koord-scheduler, lpx-scheduler and volcano where those are installed"
             )
     assert made.get() is None
 

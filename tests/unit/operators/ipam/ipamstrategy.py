@@ -69,7 +69,7 @@ def member(
         namespace="default",
         name=f"s-{uid}",
         pool=pool,
-        network=network,
+        block=network.packed if network is not None else None,
         cluster_id=f"c-{uid}",
         created=created,
         version=version,

@@ -7,7 +7,7 @@ import msgspec
 from quarterdeck.api import Key
 from quarterdeck.operators.ipam.logic.audit import Difference, differences
 from quarterdeck.operators.ipam.logic.facts import Member
-from quarterdeck.operators.ipam.logic.network import parse
+from quarterdeck.operators.ipam.logic.network import Network, parse
 from quarterdeck.operators.ipam.logic.poolstate import PoolState
 
 from .ipamstrategy import member
@@ -15,8 +15,8 @@ from .ipamstrategy import member
 ONE, OTHER = parse("10.0.0.0/28"), parse("10.0.0.16/28")
 
 
-def at(version: int, network: object = ONE, uid: str = "u") -> Member:
-    return msgspec.structs.replace(member("a", ONE), uid=uid, network=network, version=version)
+def at(version: int, network: Network | None = ONE, uid: str = "u") -> Member:
+    return msgspec.structs.replace(member("a", network), uid=uid, version=version)
 
 
 def state(*members: Member) -> PoolState:

@@ -35,7 +35,7 @@ def pool(cidr: str = "10.0.0.0/16", **spec: object) -> PoolFacts:
 
 def test_a_subnet_counts_with_all_that_identifies_it() -> None:
     made = member_of(subnet())
-    assert made == Member("u", "ns", "a", "p", parse("10.0.0.0/28"), "c", CREATED, 7)
+    assert made == Member("u", "ns", "a", "p", parse("10.0.0.0/28").packed, "c", CREATED, 7)
     assert (made.key, made.pool_key) == (Key("ns", "a"), Key("ns", "p"))
 
 

@@ -196,6 +196,27 @@ async def test_what_cannot_be_honoured_is_said(claim: Json, expected: str) -> No
         await found.create(claim, group("g"), user("g-0", "gpus"))
         await found.schedule()
         assert expected in await message_of(found, "g-0")
+        assert (await found.pod("g-0")).spec.node_name == ""
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"consumesCounters": [{"counterSet": "memory", "counters": {"slices": {"value": "1"}}}]},
+        {"allowMultipleAllocations": True},
+        {"bindingConditions": ["Attached"], "bindingFailureConditions": ["Broken"]},
+    ],
+    ids=["shared counters", "consumable capacity", "binding conditions"],
+)
+async def test_a_device_that_cannot_be_honoured_is_left_alone_and_that_is_said(part: Json) -> None:
+    async with kai() as found:
+        await found.add_nodes("n1", gpus=0)
+        await found.create(queue("team"), device_class(), slice_of("n1", device("gpu-0", **part)))
+        await found.create(resource_claim(), group("g"), user("g-0", "gpus"))
+        await found.schedule()
+        assert "request gpu: no such device is given out (left out: 1 that" in await message_of(found, "g-0")
+        assert (await found.pod("g-0")).spec.node_name == ""
+        assert await claim_of(found) == {}
 
 
 async def test_a_missing_claim_is_said() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -166,6 +167,10 @@ def test_spread_pods_are_not_moved_together_unless_somebody_says_so() -> None:
         ({"args": {"full-hierarchy-fairness": "maybe"}}, "'maybe' cannot be read"),
         ({"usageDBConfig": {"clientType": "prometheus"}}, "say where Prometheus is"),
         ({"usageDBConfig": {"clientType": "abacus"}}, "usageDBConfig: "),
+        (
+            {"usageDBConfig": {"clientType": "memory", "usageParams": {"windowType": "cron"}}},
+            'cronString: schedule "": expected 5 fields, found 0',
+        ),
     ],
 )
 def test_what_is_not_honoured_is_told(spec: Json, problem: str) -> None:
@@ -204,6 +209,21 @@ def test_memory_weighs_the_past_and_forgets_it() -> None:
 def test_a_tumbling_window_begins_anew() -> None:
     settings = UsageSettings(window_type="tumbling", window_size=100, tumbling_window_start_time=50)
     assert [settings.window_start(now) for now in (40, 60, 149, 151)] == [40, 50, 50, 150]
+
+
+def test_a_window_by_schedule_begins_when_the_schedule_says_so() -> None:
+    params = {"windowType": "cron", "cronString": "0 6 * * 1"}
+    plan = plan_of(read(usageDBConfig={"clientType": "memory", "usageParams": params}), KaiSettings())
+    assert plan.problems == ()
+    settings = plan.settings.usage
+    assert settings is not None
+    monday = datetime(2030, 1, 7, 6, tzinfo=UTC)
+    for moment, begin in (
+        (monday + timedelta(seconds=1), monday),
+        (monday + timedelta(days=6), monday),
+        (monday - timedelta(minutes=1), monday - timedelta(days=7)),
+    ):
+        assert settings.window_start(moment.timestamp()) == begin.timestamp()
 
 
 async def test_a_queue_that_used_much_gets_less() -> None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import gc
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, PartialObjectMetadata
+from quarterdeck.api import DynamicObject, PartialObjectMetadata
+from quarterdeck.api.k8s.pod import Pod
 from quarterdeck.client import metadata_of
 from quarterdeck.errors import CacheError, NotCached, NotFound, NotSynced
 from quarterdeck.runtime.cache import (
     ALL_NAMESPACES,
     Cache,
     CacheOptions,
-    Delta,
-    HealthState,
     Index,
     KindOptions,
     Settings,
@@ -30,29 +24,19 @@ from quarterdeck.runtime.cache import (
     owner_uid,
     rewrite,
 )
-from quarterdeck.testing import DelayEvents, FaultPlan, LoseEvents, Refuse, TestCluster
+from quarterdeck.runtime.cache.decoding import DEFAULT_REMEMBERED_BYTES
+from quarterdeck.testing import DelayEvents, FaultPlan, Refuse
 from tests.unit.runtime.cachekit import Recorder, running, until
 from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
-from tests.unit.runtime.widgetcluster import WIDGETS, WidgetCluster, widget_cluster
-
-WIDGET = GroupVersionKind("example.com", "v1", "Widget")
-MISSING = Refuse(404, message="the server could not find the requested resource")
-
-
-@asynccontextmanager
-async def server(
-    *names: str, namespace: str = "ns", plan: FaultPlan | None = None
-) -> AsyncIterator[WidgetCluster]:
-    """Widgets with a label and a color that follow from their names."""
-    async with widget_cluster(plan=plan) as api:
-        for name in names:
-            labels = {"app": name[0]}
-            await api.put(Widget, name, namespace, metadata={"labels": labels}, spec={"color": name})
-        yield api
+from tests.unit.runtime.widgetcluster import (
+    WIDGET,
+    WIDGETS,
+    colored_widgets,
+)
 
 
 async def test_cached_read_gives_the_typed_object_and_misses_say_so() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         widget = await cache.get(Widget, "a1", "ns")
         assert widget.spec.color == "a1"
@@ -62,7 +46,7 @@ async def test_cached_read_gives_the_typed_object_and_misses_say_so() -> None:
 
 
 async def test_one_watch_serves_typed_dynamic_and_metadata_reads() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         typed = await cache.get(Widget, "a1", "ns")
         dynamic = await cache.get(WIDGET, "a1", "ns")
@@ -75,7 +59,7 @@ async def test_one_watch_serves_typed_dynamic_and_metadata_reads() -> None:
 
 
 async def test_metadata_informer_asks_for_metadata_only() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         cache.informer(metadata_of(Widget))
         partial = await cache.get(metadata_of(Widget), "a1", "ns")
         assert partial.metadata.labels == {"app": "a"}
@@ -83,7 +67,7 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
 
 
 async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         assert not cache.has_informer(Widget)
         informer = cache.informer(Widget)
         await informer.wait_synced()
@@ -95,16 +79,15 @@ async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer()
 
 
 async def test_the_first_of_a_list_is_its_first_object_or_none() -> None:
-    async with server("b1", "a1") as api, running(api.link) as cache:
+    async with colored_widgets("b1", "a1") as api, running(api.link) as cache:
         cache.informer(Widget)
-        first = (await cache.list(Widget, namespace="ns")).first()
-        assert first is not None
-        assert first.spec.color in ("a1", "b1")
+        found = await cache.list(Widget, namespace="ns")
+        assert found.first() == next(iter(found))
         assert (await cache.list(Widget, namespace="elsewhere")).first() is None
 
 
 async def test_a_handler_that_has_handled_everything_is_idle() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         handler = Recorder()
         registration = informer.add_handler(handler)
@@ -114,7 +97,7 @@ async def test_a_handler_that_has_handled_everything_is_idle() -> None:
 
 
 async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         cache.informer(Widget)
         widget: Any = await cache.get(Widget, "a1", "ns")
         dynamic: Any = await cache.get(WIDGET, "a1", "ns")
@@ -139,18 +122,18 @@ async def test_every_mutation_attempt_on_a_cached_object_raises() -> None:
 
 
 async def test_uncached_kind_is_refused_with_both_fixes_named() -> None:
-    async with server() as api, running(api.link) as cache:
+    async with colored_widgets() as api, running(api.link) as cache:
         with pytest.raises(NotCached, match=r"example.com/v1, Kind=Widget is not cached.*live=True"):
             await cache.get(Widget, "a", "ns")
 
 
 async def test_lazy_mode_starts_an_informer_at_the_first_read() -> None:
-    async with server("a1") as api, running(api.link, CacheOptions(fail_on_uncached=False)) as cache:
+    async with colored_widgets("a1") as api, running(api.link, CacheOptions(fail_on_uncached=False)) as cache:
         assert (await cache.get(Widget, "a1", "ns")).metadata.name == "a1"
 
 
 async def test_reading_before_the_cache_runs_is_an_error_and_waits_once_it_does() -> None:
-    async with server("a1") as api:
+    async with colored_widgets("a1") as api:
         cache = Cache(api.link.client, api.link.client.mapper)
         cache.informer(Widget)
         with pytest.raises(NotSynced, match="the cache is not started"):
@@ -161,14 +144,14 @@ async def test_reading_before_the_cache_runs_is_an_error_and_waits_once_it_does(
 
 async def test_reading_a_kind_that_cannot_be_listed_says_why_instead_of_hanging() -> None:
     denied = FaultPlan(0, Refuse(403, message="widgets is forbidden", verbs=frozenset({"watch"})))
-    async with server("a1", plan=denied) as api, running(api.link) as cache:
+    async with colored_widgets("a1", plan=denied) as api, running(api.link) as cache:
         cache.informer(Widget)
         with pytest.raises(NotSynced, match=r"cannot watch widgets\.example\.com"):
             await cache.get(Widget, "a1", "ns")
 
 
 async def test_list_filters_by_namespace_labels_and_limit() -> None:
-    async with server("a1", "a2", "b1") as api, running(api.link) as cache:
+    async with colored_widgets("a1", "a2", "b1") as api, running(api.link) as cache:
         await api.put(Widget, "a3", "other", metadata={"labels": {"app": "a"}})
         cache.informer(Widget)
         assert len(await cache.list(Widget)) == 4
@@ -185,7 +168,7 @@ async def test_list_filters_by_namespace_labels_and_limit() -> None:
 
 
 async def test_field_selector_needs_an_exact_match_on_a_declared_index() -> None:
-    async with server("a1", "a2") as api, running(api.link) as cache:
+    async with colored_widgets("a1", "a2") as api, running(api.link) as cache:
         cache.informer(Widget).declare_index(field("spec.color"))
         assert [w.metadata.name for w in await cache.list(Widget, fields="spec.color=a2")] == ["a2"]
         assert len(await cache.list(Widget, fields="metadata.name=a1")) == 1
@@ -196,7 +179,7 @@ async def test_field_selector_needs_an_exact_match_on_a_declared_index() -> None
 
 
 async def test_several_requirements_are_intersected() -> None:
-    async with server("a1", "a2") as api, running(api.link) as cache:
+    async with colored_widgets("a1", "a2") as api, running(api.link) as cache:
         await api.put(Widget, "a3", spec={"color": "red", "replicas": 3})
         await api.put(Widget, "a4", spec={"color": "red", "replicas": 4})
         informer = cache.informer(Widget)
@@ -207,7 +190,7 @@ async def test_several_requirements_are_intersected() -> None:
 
 
 async def test_a_namespace_asked_for_twice_must_be_the_same() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         cache.informer(Widget).declare_index(field("spec.color"))
         color = field("spec.color")
         assert len(await cache.list(Widget, namespace="ns", fields="metadata.namespace=ns")) == 1
@@ -218,7 +201,7 @@ async def test_a_namespace_asked_for_twice_must_be_the_same() -> None:
 
 async def test_indexes_follow_additions_updates_and_deletions() -> None:
     by_first = Index[Widget]("first-letter", lambda w: [w.metadata.name[0], w.spec.color])
-    async with server("a1", "a2") as api, running(api.link) as cache:
+    async with colored_widgets("a1", "a2") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         for index in (by_first, label("app"), field("spec.color")):
             informer.declare_index(index)
@@ -238,7 +221,7 @@ async def test_indexes_follow_additions_updates_and_deletions() -> None:
 
 
 async def test_index_added_after_start_is_built_from_the_store_and_can_go_again() -> None:
-    async with server("a1", "a2", "b1") as api, running(api.link) as cache:
+    async with colored_widgets("a1", "a2", "b1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         await informer.wait_synced()
         by_color = Index[Widget]("color", lambda w: [w.spec.color])
@@ -255,7 +238,7 @@ async def test_index_added_after_start_is_built_from_the_store_and_can_go_again(
 
 
 async def test_failing_index_function_does_not_lose_the_object() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         informer = cache.informer(Widget)
         informer.declare_index(Index[Widget]("bad", lambda w: [w.spec.nonsense]))  # type: ignore[attr-defined]
         await informer.wait_synced()
@@ -263,7 +246,7 @@ async def test_failing_index_function_does_not_lose_the_object() -> None:
 
 
 async def test_owner_index_finds_children() -> None:
-    async with server("a1") as api, running(api.link) as cache:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
         owner = await api.client.get(Widget, "a1", "ns")
         reference = {
             "apiVersion": "example.com/v1",
@@ -277,138 +260,9 @@ async def test_owner_index_finds_children() -> None:
         assert [w.metadata.name for w in cache.lookup(Widget, owned_by(parent))] == ["child"]
 
 
-async def test_handler_is_synced_only_when_it_has_handled_the_initial_list() -> None:
-    release = asyncio.Event()
-
-    class Slow:
-        handled = 0
-
-        async def handle(self, delta: Delta) -> None:
-            await release.wait()
-            self.handled += 1
-
-    async with server("a1", "a2") as api, running(api.link) as cache:
-        informer = cache.informer(Widget)
-        slow, fast = Slow(), Recorder()
-        slow_registration = informer.add_handler(slow)
-        fast_registration = informer.add_handler(fast)
-        await fast_registration.wait_synced()
-        await asyncio.sleep(5)
-        assert informer.has_synced
-        assert not slow_registration.has_synced
-        assert slow_registration.statistics().queued == 2
-        release.set()
-        await slow_registration.wait_synced()
-        assert slow.handled == 2
-
-
-async def test_late_handler_gets_the_store_as_initial_additions_and_can_be_removed() -> None:
-    async with server("a1") as api, running(api.link) as cache:
-        informer = cache.informer(Widget)
-        await informer.wait_synced()
-        recorder = Recorder()
-        registration = informer.add_handler(recorder)
-        await registration.wait_synced()
-        assert recorder.texts == ["+a1i"]
-        informer.remove_handler(registration)
-        await api.put(Widget, "a2")
-        await until(lambda: len(list(informer.entries())) == 2)
-        await asyncio.sleep(1)
-        assert recorder.texts == ["+a1i"]
-
-
-async def test_handler_that_raises_gets_the_event_again_and_later_events_do_not_wait() -> None:
-    seen: list[str] = []
-
-    class Moody:
-        failures = 3
-
-        def handle(self, delta: Delta) -> None:
-            if delta.entry.name == "a1" and self.failures:
-                self.failures -= 1
-                raise RuntimeError("not now")
-            seen.append(delta.entry.name)
-
-    async with server("a1", "b1") as api, running(api.link) as cache:
-        registration = cache.informer(Widget).add_handler(Moody())
-        await until(lambda: len(seen) == 2)
-        assert seen == ["b1", "a1"]
-        assert registration.has_synced
-        assert registration.statistics().failures == 3
-        assert registration.statistics().retrying == 0
-
-
-async def test_a_handler_that_fails_again_and_again_gets_twice_the_time_each_time() -> None:
-    asked: list[float] = []
-
-    class Failing:
-        def handle(self, delta: Delta) -> None:
-            asked.append(asyncio.get_running_loop().time())
-            if len(asked) < 5:
-                raise RuntimeError("not now")
-
-    async with server("a1") as api, running(api.link) as cache:
-        cache.informer(Widget).add_handler(Failing())
-        await until(lambda: len(asked) == 5)
-    assert [b - a for a, b in pairwise(asked)] == pytest.approx([0.1, 0.2, 0.4, 0.8])
-
-
-async def test_how_long_a_handler_takes_is_observed() -> None:
-    async with server("a1", "a2") as api, running(api.link) as cache:
-        informer = cache.informer(Widget)
-        await informer.add_handler(Recorder()).wait_synced()
-        assert informer.processing.count == 2
-        assert 0 < informer.processing.sum < 60
-
-
-async def test_resyncs_come_a_tenth_before_or_after_their_period() -> None:
-    async with server("a1") as api, running(api.link, CacheOptions(resync_period=1.5)) as cache:
-        times: list[float] = []
-
-        class Noting:
-            def handle(self, delta: Delta) -> None:
-                times.append(asyncio.get_running_loop().time())
-
-        await cache.informer(Widget).add_handler(Noting()).wait_synced()
-        await until(lambda: len(times) == 8)
-    gaps = [b - a for a, b in pairwise(times[1:])]
-    assert all(1.35 <= gap <= 1.65 for gap in gaps), gaps
-    assert len(set(gaps)) > 1
-
-
-async def test_resync_reports_every_object_as_updated_without_a_request() -> None:
-    async with server("a1", "a2") as api, running(api.link, CacheOptions(resync_period=100)) as cache:
-        recorder = Recorder()
-        await cache.informer(Widget).add_handler(recorder).wait_synced()
-        calls = len(api.link.log)
-        await asyncio.sleep(115)
-        assert recorder.texts == ["+a1i", "+a2i", "~a1", "~a2"]
-        update = recorder.deltas[2]
-        assert update.old is update.new
-        assert len(api.link.log) == calls
-
-
-async def test_verification_finds_a_lost_event_and_repairs_it() -> None:
-    async with (
-        server("a1", "a2") as api,
-        running(api.link, CacheOptions(verify_period=50, silence=0)) as cache,
-    ):
-        informer = cache.informer(Widget)
-        recorder = Recorder()
-        await informer.add_handler(recorder).wait_synced()
-        await asyncio.sleep(60)
-        assert informer.statistics().differences == 0
-        api.link.plan.add(LoseEvents(types=frozenset({"MODIFIED"}), times=1))
-        await api.put(Widget, "a1", spec={"color": "lost"})  # the server forgets to tell us one change …
-        await api.put(Widget, "b1")  # … and goes on as if nothing had happened
-        await until(lambda: informer.statistics().differences == 1, within=120)
-        await until(lambda: "~a1" in recorder.texts, within=1)
-        assert informer.statistics().shards[0].relists == {"verify": 1}
-
-
 async def test_namespaced_cache_watches_each_namespace_and_refuses_others() -> None:
     options = CacheOptions(namespaces=("one", "two"))
-    async with server("a1", namespace="one") as api, running(api.link, options) as cache:
+    async with colored_widgets("a1", namespace="one") as api, running(api.link, options) as cache:
         await api.put(Widget, "a1", "two")
         await api.put(Widget, "a1", "three")
         cache.informer(Widget)
@@ -424,7 +278,7 @@ async def test_namespaced_cache_watches_each_namespace_and_refuses_others() -> N
 async def test_all_other_namespaces_are_watched_by_excluding_the_listed_ones() -> None:
     spaces = {"one": Settings(labels="app=x"), "two": Settings(), ALL_NAMESPACES: Settings()}
     options = CacheOptions(namespaces=spaces)
-    async with server("a1", namespace="one") as api, running(api.link, options) as cache:
+    async with colored_widgets("a1", namespace="one") as api, running(api.link, options) as cache:
         await api.put(Widget, "a1", "two")
         await api.put(Widget, "a1", "three")
         cache.informer(Widget)
@@ -435,13 +289,21 @@ async def test_all_other_namespaces_are_watched_by_excluding_the_listed_ones() -
 
 async def test_field_selector_on_the_namespace_becomes_a_namespaced_request() -> None:
     options = CacheOptions(by_kind={Widget: KindOptions(fields="metadata.namespace=ns,metadata.name=a1")})
-    async with server("a1", "a2") as api, running(api.link, options) as cache:
+    async with colored_widgets("a1", "a2") as api, running(api.link, options) as cache:
         cache.informer(Widget)
         assert len(await cache.list(Widget)) == 1
         with pytest.raises(CacheError, match="unknown namespace"):
             await cache.get(Widget, "a1", "other")
     assert api.link.log[0].target.namespace == "ns"
     assert api.link.log[0].query["fieldSelector"] == "metadata.name=a1"
+
+
+def test_how_much_is_remembered_decoded_is_said_by_kind_then_by_cache() -> None:
+    assert CacheOptions().remembered(WIDGET) == DEFAULT_REMEMBERED_BYTES
+    assert CacheOptions(remembered_bytes=5).remembered(WIDGET) == 5
+    nothing = KindOptions(remembered_bytes=0)
+    assert CacheOptions(remembered_bytes=5, by_kind={Widget: nothing}).remembered(WIDGET) == 0
+    assert CacheOptions(remembered_bytes=5, by_kind={Pod: KindOptions()}).remembered(WIDGET) == 5
 
 
 def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:
@@ -476,7 +338,7 @@ def test_settings_are_resolved_field_by_field_from_the_most_specific() -> None:
 
 async def test_managed_fields_are_dropped_unless_asked_for() -> None:
     for options, kept in ((None, 0), (CacheOptions(transform=None), 1)):
-        async with server("red") as api, running(api.link, options) as cache:
+        async with colored_widgets("red") as api, running(api.link, options) as cache:
             cache.informer(Widget)
             widget = await cache.get(Widget, "red", "ns")
             assert len(widget.metadata.managed_fields) == kept
@@ -485,7 +347,7 @@ async def test_managed_fields_are_dropped_unless_asked_for() -> None:
 
 async def test_read_with_a_minimum_version_waits_for_it() -> None:
     late = FaultPlan(0, DelayEvents((5.0, 5.0), types=frozenset({"MODIFIED"})))
-    async with server("a1", plan=late) as api, running(api.link) as cache:
+    async with colored_widgets("a1", plan=late) as api, running(api.link) as cache:
         cache.informer(Widget)
         old = await cache.get(Widget, "a1", "ns")
         written = await api.put(Widget, "a1", spec={"color": "new"})
@@ -495,42 +357,9 @@ async def test_read_with_a_minimum_version_waits_for_it() -> None:
         assert (await cache.get(Widget, "a1", "ns", min_version=old)).spec.color == "new"
 
 
-async def test_dynamic_kind_is_discovered_and_waited_for() -> None:
-    async with TestCluster() as cluster:
-        link = cluster.link()
-        async with running(link) as cache:
-            informer = cache.informer(WIDGET)
-            await until(lambda: informer.health.state is HealthState.KIND_MISSING)
-            await asyncio.sleep(60)
-            assert not informer.has_synced
-            await cluster.install(Widget)
-            await cluster.client.create(Widget(metadata=ObjectMeta(name="a1", namespace="default")))
-            await informer.wait_synced()
-            found = await cache.get(WIDGET, "a1", "default")
-            assert found.kind == "Widget"
-    assert not any("PartialObjectMetadata" in call.accept for call in link.log)
-
-
-async def test_statistics_tell_objects_bytes_and_age() -> None:
-    async with server("a1", "a2") as api, running(api.link) as cache:
-        informer = cache.informer(Widget)
-        await informer.wait_synced()
-        await asyncio.sleep(10)
-        statistics = cache.statistics()
-        assert statistics.objects == 2
-        assert statistics.bytes == sum(len(entry.raw) for entry in informer.entries())
-        last = statistics.informers[0].last_event
-        assert last is not None
-        assert asyncio.get_running_loop().time() - last == pytest.approx(10)
-        await cache.get(Widget, "a1", "ns")
-        await cache.get(Widget, "a1", "ns")
-        decoding = cache.statistics().informers[0].decoding[0]
-        assert (decoding.hits, decoding.misses, decoding.remembered) == (1, 1, 1)
-
-
 async def test_decoded_objects_are_remembered_within_their_budget() -> None:
     async with (
-        server(*(f"w{i}" for i in range(50))) as api,
+        colored_widgets(*(f"w{i}" for i in range(50))) as api,
         running(api.link, CacheOptions(remembered_bytes=2000)) as cache,
     ):
         cache.informer(Widget)
@@ -539,68 +368,3 @@ async def test_decoded_objects_are_remembered_within_their_budget() -> None:
         decoding = cache.statistics().informers[0].decoding[0]
         assert decoding.misses == 50
         assert decoding.remembered_bytes <= 2000
-
-
-@pytest.mark.usefixtures("young_heap")
-async def test_informers_that_come_and_go_leave_no_tasks_and_no_memory() -> None:
-    async with server(*(f"w{i}" for i in range(20))) as api, running(api.link) as cache:
-        await asyncio.sleep(0)
-        tasks = len(asyncio.all_tasks())
-        counts = []
-        for _ in range(30):
-            informer = cache.informer(Widget)
-            informer.declare_index(label("app"))
-            registrations = [informer.add_handler(Recorder()) for _ in range(3)]
-            for registration in registrations:
-                await registration.wait_synced()
-            for registration in registrations:
-                informer.remove_handler(registration)
-            await cache.remove_informer(Widget)
-            del informer, registrations, registration
-            gc.collect()
-            counts.append(len(gc.get_objects()))
-        await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == tasks
-        assert not api.link.open_streams
-        assert counts[-1] - counts[5] < 500
-
-
-async def test_optional_kind_that_is_absent_reads_as_empty_until_it_comes() -> None:
-    async with server("a1", plan=FaultPlan(0, MISSING)) as api, running(api.link) as cache:
-        informer = cache.informer(Widget, optional=True)
-        informer.declare_index(label("app"))
-        started = asyncio.get_running_loop().time()
-        assert len(await cache.list(Widget)) == 0
-        with pytest.raises(NotFound):
-            await cache.get(Widget, "a1", "ns")
-        assert len(cache.lookup(Widget, label("app")("x"))) == 0
-        assert asyncio.get_running_loop().time() - started < 1
-        assert not informer.has_synced
-        api.link.plan = FaultPlan()
-        await informer.wait_synced()
-        assert len(await cache.list(Widget)) == 1
-
-
-async def test_absent_kind_that_somebody_needs_is_an_error_to_read() -> None:
-    async with server(plan=FaultPlan(0, MISSING)) as api, running(api.link) as cache:
-        informer = cache.informer(Widget, optional=True)
-        assert cache.informer(Widget) is informer
-        assert len(await cache.list(Widget)) == 0
-        cache.informer(Widget, optional=False)
-        with pytest.raises(NotSynced, match="KindMissing"):
-            await cache.list(Widget)
-
-
-async def test_optional_dynamic_kind_that_nobody_serves_reads_as_empty() -> None:
-    async with TestCluster() as cluster:
-        absent = GroupVersionKind("late.example.com", "v1", "Late")
-        cache = Cache(cluster.client, cluster.client.mapper)
-        cache.informer(absent, optional=True)
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(cache.run())
-            await asyncio.sleep(0)
-            assert len(await cache.list(absent)) == 0
-            assert len(await cache.list(absent, namespace="default")) == 0
-            with pytest.raises(NotFound):
-                await cache.get(absent, "x", "default")
-            task.cancel()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -85,6 +87,12 @@ def test_managed_fields_are_cut_wherever_they_stand(order: list[str]) -> None:
     assert EntryFactory(transforms=[strip_managed_fields]).make(entry.raw).raw == entry.raw
 
 
+def test_cutting_managed_fields_leaves_every_other_byte_as_it_came() -> None:
+    raw = b'{"metadata": {"name":"a",  "managedFields":[{"manager":"m"}],"uid":"u" }, "spec":{ "x" : 1}}'
+    entry = EntryFactory(transforms=[strip_managed_fields]).make(raw)
+    assert entry.raw == b'{"metadata": {"name":"a",  "uid":"u" }, "spec":{ "x" : 1}}'
+
+
 def test_text_that_looks_like_managed_fields_is_left_alone() -> None:
     entry = EntryFactory(transforms=[strip_managed_fields]).make(encode(DOC))
     expected = {key: value for key, value in METADATA.items() if key != "managedFields"}
@@ -119,6 +127,12 @@ def test_keep_only_keeps_identity_and_the_named_paths() -> None:
     assert entry.labels == {"app": "x"}
 
 
+def test_keep_only_keeps_an_object_whole_that_is_shaped_otherwise() -> None:
+    odd = encode({**DOC, "spec": {"containers": "none of them", "nodeName": "n"}})
+    entry = EntryFactory(transforms=[keep_only(["spec.containers[*].image"])]).make(odd)
+    assert decode(entry.raw)["spec"] == {"containers": "none of them", "nodeName": "n"}
+
+
 def test_rewrite_may_change_the_header() -> None:
     def relabel(doc: dict[str, object]) -> dict[str, object]:
         return {**doc, "metadata": {"name": "a", "labels": {"new": "label"}}}
@@ -151,6 +165,11 @@ def test_fields_are_read_as_index_values() -> None:
     }
     assert reader.read(encode(doc)) == (("5",), ("true",), ("x", "y"), ("m",), (), (), ("text",))
     assert reader.read(b'{"spec":7}') == ((),) * 7
+
+
+def test_what_is_read_for_indexes_is_none_of_the_garbage_collectors_work() -> None:
+    reader = FieldReader(["spec.nodeName"])
+    assert not gc.is_tracked(reader.decode(encode(DOC)))
 
 
 def test_index_fields_come_with_the_entry_even_if_a_field_has_another_type() -> None:
@@ -263,3 +282,26 @@ def test_a_copy_of_the_object_is_dropped_also_where_its_name_stands_twice() -> N
     stored = decode(entry.raw)
     assert stored["metadata"]["annotations"] == {"b": "c"}
     assert stored["spec"] == document["spec"]
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=8), st.text(max_size=40), max_size=6), max_size=6))
+def test_a_packed_entry_reads_as_it_came(specs: list[dict[str, str]]) -> None:
+    plain, packed = EntryFactory(), EntryFactory(is_packed=True)
+    for spec in specs:
+        raw = encode({**DOC, "spec": spec})
+        assert packed.make(raw).raw == plain.make(raw).raw == raw
+
+
+def test_packing_keeps_little_of_what_objects_have_in_common() -> None:
+    factory = EntryFactory(is_packed=True)
+    sizes = [len(factory.make(encode({**DOC, "spec": {"nodeName": f"n{i}"}})).body) for i in range(9)]
+    assert max(sizes) < len(encode(DOC)) // 5
+
+
+def test_owners_of_one_kind_share_its_names() -> None:
+    factory = EntryFactory()
+    one, other = (
+        factory.make(encode({"metadata": {"name": "a", "ownerReferences": [{"kind": "K", "uid": uid}]}}))
+        for uid in ("one", "other")
+    )
+    assert one.owner_references[0].kind is other.owner_references[0].kind

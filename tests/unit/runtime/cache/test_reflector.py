@@ -20,7 +20,6 @@ from quarterdeck.testing import DelayEvents, FaultPlan, LoseEvents, Refuse, Refu
 from tests.unit.runtime.cachekit import Recorder, running, until
 from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import (
-    NO_STREAMED_LISTS,
     WIDGETS,
     AlteredStreams,
     WidgetCluster,
@@ -98,8 +97,10 @@ async def test_short_streamed_list_is_read_as_it_arrives() -> None:
     assert await paces(3) == [0.0]
 
 
-async def test_unsupported_server_gets_one_list_and_a_plain_watch() -> None:
-    async with widget_cluster("a", plan=FaultPlan(0, NO_STREAMED_LISTS)) as api, running(api.link) as cache:
+@pytest.mark.parametrize("code", [400, 405, 422])
+async def test_unsupported_server_gets_one_list_and_a_plain_watch(code: int) -> None:
+    refusing = FaultPlan(0, Refuse(code, parameter="sendInitialEvents"))
+    async with widget_cluster("a", plan=refusing) as api, running(api.link) as cache:
         recorder = await start(cache)
         await api.put(Widget, "b")
         await until(lambda: len(recorder.deltas) == 2)

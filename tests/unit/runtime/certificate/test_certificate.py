@@ -158,6 +158,9 @@ async def test_a_bad_new_pair_is_counted_and_the_old_one_stays(tmp_path: Path) -
         second = authority.issue(tmp_path)
         await until(lambda: len(used) == 2)
         assert used[1].certificate == second
+        reads = metrics.certificate_reads.value
+        await until(lambda: metrics.certificate_reads.value > reads + 1)
+        assert len(used) == 2, "what did not change is not served anew"
     assert metrics.certificate_reads.value > metrics.certificate_errors.value
     assert "withheld" in repr(used[0])
 

@@ -14,31 +14,20 @@ import pytest
 from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Pod
-from quarterdeck.client import metadata_of
 from quarterdeck.errors import ConfigError, Conflict, Terminal
 from quarterdeck.errors import Requeue as RequeueError
-from quarterdeck.runtime.cache import owned_by, owner_uid
 from quarterdeck.runtime.controller.builder import Builder
-from quarterdeck.runtime.controller.controller import Controller, SyncTimeout
-from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
+from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.controller.reconciler import Reconciler
 from quarterdeck.runtime.controller.result import Requeue, Result, Wait, until_condition, until_gone
-from quarterdeck.runtime.controller.source import (
-    Channel,
-    ChannelSource,
-    FunctionSource,
-    KindSource,
-    TimerSource,
-)
 from quarterdeck.runtime.manager.manager import ManagerOptions
 from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.reconcile.context import Context
-from quarterdeck.testing import DelayEvents, FaultPlan, Refuse, VirtualLoop, eventually
+from quarterdeck.testing import TestCluster, VirtualLoop, eventually
 from tests.unit.runtime.controlkit import Script, Spy, manager_on, serving, until
-from tests.unit.runtime.runtimewidget import Widget, WidgetSpec
+from tests.unit.runtime.runtimewidget import Widget
 from tests.unit.runtime.widgetcluster import WidgetCluster
 
-PODS = frozenset({"pods"})
 READY = {
     "type": "Ready",
     "status": "True",
@@ -46,16 +35,6 @@ READY = {
     "message": "",
     "lastTransitionTime": "2030-01-01T00:00:00Z",
 }
-OWNED = {"apiVersion": "example.com/v1", "kind": "Widget", "controller": True}
-
-
-def late(seconds: float, *types: str) -> DelayEvents:
-    """The cache is so far behind."""
-    return DelayEvents((seconds, seconds), types=frozenset(types))
-
-
-async def owner_of(api: WidgetCluster, name: str) -> dict[str, Any]:
-    return {**OWNED, "name": name, "uid": (await api.client.get(Widget, name, "ns")).metadata.uid}
 
 
 async def test_present_objects_are_reconciled_and_later_changes_too(api: WidgetCluster) -> None:
@@ -221,362 +200,6 @@ async def test_one_worker_per_key_with_a_manager_and_32_workers(api: WidgetClust
     assert 1 < spy.active_workers.highest <= 20
 
 
-async def test_reconcile_after_own_write_never_sees_older_state(api: WidgetCluster) -> None:
-    await api.fill("a")
-    spy = Spy()
-    api.link.plan.add(late(2.0, "MODIFIED"))
-    seen: list[int] = []
-
-    async def count_up(ctx: Context[Widget]) -> Result | None:
-        seen.append(ctx.obj.spec.replicas)
-        if ctx.obj.spec.replicas < 5:
-            draft = ctx.obj.draft()
-            draft.spec.replicas += 1
-            await ctx.update(draft.done())
-            return Requeue(0.1)
-        return None
-
-    controller = Builder(Widget).build(Script(count_up))
-    async with serving(manager_on(api.link, metrics=spy), controller):
-        await until(lambda: 5 in seen)
-        await asyncio.sleep(10)
-    assert seen == sorted(set(seen))
-    assert "error" not in spy.results
-    assert all(in_time and 1 < seconds <= 2 for seconds, in_time in spy.waits)
-    assert len(spy.waits) == 4
-
-
-async def test_without_consistency_the_same_reconcile_meets_conflicts(api: WidgetCluster) -> None:
-    await api.fill("a")
-    spy = Spy()
-    api.link.plan.add(late(2.0, "MODIFIED"))
-
-    async def count_up(ctx: Context[Widget]) -> Result | None:
-        if ctx.obj.spec.replicas < 3:
-            await ctx.update(ctx.obj.evolve(spec=WidgetSpec(replicas=ctx.obj.spec.replicas + 1)))
-            return Requeue(0.1)
-        return None
-
-    controller = Builder(Widget).options(consistency="none").build(Script(count_up))
-    async with serving(manager_on(api.link, metrics=spy), controller):
-        await until(lambda: "success" in spy.results)
-    assert "error" in spy.results
-
-
-async def test_cache_that_never_catches_up_releases_the_key_and_is_counted(api: WidgetCluster) -> None:
-    await api.fill("a")
-    spy = Spy()
-
-    async def write(ctx: Context[Widget]) -> Result | None:
-        if len(script.runs) == 1:
-            api.link.silence_watches()
-            await ctx.update(ctx.obj.evolve(spec=WidgetSpec(replicas=9)))
-            return Requeue(0.1)
-        return None
-
-    script = Script(write)
-    controller = Builder(Widget).build(script)
-    async with serving(manager_on(api.link, metrics=spy), controller):
-        await until(lambda: len(script.runs) == 2, within=6)
-        statistics = controller.statistics().consistency
-        assert statistics is not None
-        assert statistics.timeouts == 1
-    ((seconds, in_time),) = spy.waits
-    assert seconds == pytest.approx(5)
-    assert not in_time
-    assert script.runs[1][0] - script.runs[0][0] == pytest.approx(5.1, abs=0.1)
-
-
-async def test_parked_key_holds_no_worker(api: WidgetCluster) -> None:
-    await api.fill("a", "b")
-    api.link.plan.add(late(3.0, "MODIFIED"))
-
-    async def write(ctx: Context[Widget]) -> Result | None:
-        if ctx.key.name == "a" and script.names.count("a") == 1:
-            await ctx.update(ctx.obj.evolve(spec=WidgetSpec(replicas=9)))
-            return Requeue(0.01)
-        return None
-
-    script = Script(write)
-    controller = Builder(Widget).options(max_concurrent_reconciles=1).build(script)
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: script.names == ["a", "b"], within=1)
-        await until(lambda: controller.statistics().consistency.parked == 1, within=1)
-        controller.queue.add(Key("ns", "b"))
-        await until(lambda: script.names == ["a", "b", "b"], within=0.5)
-        await until(lambda: script.names[-1] == "a", within=4)
-
-
-async def test_deleted_child_is_waited_for_by_its_absence(api: WidgetCluster) -> None:
-    await api.fill("a")
-    spy = Spy()
-    await api.put(ConfigMap, "child", metadata={"ownerReferences": [await owner_of(api, "a")]})
-    api.link.plan.add(late(2.0, "DELETED"))
-    children: list[int] = []
-
-    async def prune(ctx: Context[Widget]) -> Result | None:
-        found = ctx.index(ConfigMap, owned_by(ctx.obj))
-        children.append(len(found))
-        for child in found:
-            await ctx.delete(child)
-            return Requeue(0.1)
-        return None
-
-    controller = Builder(Widget).owns(ConfigMap).indexes(ConfigMap, owner_uid).build(Script(prune))
-    async with serving(manager_on(api.link, metrics=spy), controller):
-        await until(lambda: 0 in children)
-    assert children[:2] == [1, 0]
-    assert api.link.count("delete", "configmaps") == 1
-
-
-async def test_own_writes_are_seen_within_the_same_run(api: WidgetCluster) -> None:
-    await api.fill("a")
-    api.link.plan.add(late(5.0))
-    seen: list[Any] = []
-
-    async def write(ctx: Context[Widget]) -> None:
-        if len(script.runs) > 1:
-            return
-        made = ConfigMap(metadata=ObjectMeta(name="c", namespace="ns"), data={"x": "1"})
-        await ctx.create(made)
-        seen.append((await ctx.get(ConfigMap, "c", "ns")).data["x"])
-        await ctx.delete(ConfigMap, "c", "ns")
-        try:
-            await ctx.get(ConfigMap, "c", "ns")
-        except Exception as error:  # noqa: BLE001  the class is what is tested
-            seen.append(type(error).__name__)
-
-    script = Script(write)
-    async with serving(manager_on(api.link), Builder(Widget).owns(ConfigMap).build(script)):
-        await until(lambda: len(seen) == 2)
-    assert seen == ["1", "NotFound"]
-
-
-async def test_name_conflict_forces_a_live_read(api: WidgetCluster) -> None:
-    await api.fill("a")
-    found: list[str] = []
-
-    async def create(ctx: Context[Widget]) -> None:
-        if found:
-            return
-        api.link.hold("configmaps")
-        await api.put(ConfigMap, "c", data={"from": "somebody else"})
-        from quarterdeck.errors import AlreadyExists
-
-        with pytest.raises(AlreadyExists):
-            await ctx.create(ConfigMap(metadata=ObjectMeta(name="c", namespace="ns")))
-        found.append((await ctx.get(ConfigMap, "c", "ns")).data["from"])
-
-    async with serving(manager_on(api.link), Builder(Widget).owns(ConfigMap).build(Script(create))):
-        await until(lambda: found == ["somebody else"])
-
-
-async def test_change_of_a_child_wakes_its_owner_and_a_moved_child_wakes_both(api: WidgetCluster) -> None:
-    await api.fill("a", "b")
-    script = Script()
-    async with serving(manager_on(api.link), Builder(Widget).owns(Pod).build(script)):
-        await until(lambda: sorted(script.names) == ["a", "b"])
-        await api.put(Pod, "p", metadata={"ownerReferences": [await owner_of(api, "a")]})
-        await until(lambda: script.names[2:] == ["a"])
-        await api.put(Pod, "p", metadata={"ownerReferences": [await owner_of(api, "b")]})
-        await until(lambda: sorted(script.names[3:]) == ["a", "b"])
-        await api.put(
-            Pod, "stranger", metadata={"ownerReferences": [{**await owner_of(api, "a"), "controller": False}]}
-        )
-        await asyncio.sleep(5)
-        assert len(script.names) == 5
-
-
-async def test_map_function_names_keys_for_old_and_new_state(api: WidgetCluster) -> None:
-    await api.fill("a", "b")
-    script = Script()
-
-    async def users(context: Any, config: ConfigMap) -> list[Key]:
-        known = await context.cache.list(Widget)
-        assert len(known) == 2
-        return [Key("ns", config.data["user"])] * 2
-
-    controller = Builder(Widget).watches(ConfigMap, to=users).build(script)
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: len(script.names) == 2)
-        await api.put(ConfigMap, "c", data={"user": "a"})
-        await until(lambda: script.names[2:] == ["a"])
-        await api.put(ConfigMap, "c", data={"user": "b"})
-        await until(lambda: sorted(script.names[3:]) == ["a", "b"])
-
-
-async def test_predicates_of_the_controller_filter_every_watch(api: WidgetCluster) -> None:
-    await api.fill("a")
-    script = Script()
-    controller = Builder(Widget).predicates(generation_changed | labels_changed).build(script)
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: script.names == ["a"])
-        await api.put(Widget, "a", status={"ready": 1})
-        await asyncio.sleep(5)
-        assert script.names == ["a"]
-        await api.put(Widget, "a", spec={"replicas": 2})
-        await until(lambda: len(script.names) == 2)
-        await api.put(Widget, "a", metadata={"labels": {"x": "y"}}, spec={"replicas": 2})
-        await until(lambda: len(script.names) == 3)
-
-
-async def test_changes_are_gathered_for_as_long_as_the_watch_says(api: WidgetCluster) -> None:
-    await api.fill("a", "b")
-    script = Script()
-    delays = {"a": 10.0, "b": 0.0}
-    watching: Builder[Any] = Builder(name="gather").watches(Widget, delay=lambda key: delays[key.name])
-    controller = watching.build(script)
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: sorted(script.names) == ["a", "b"], within=11)
-        for replicas in (2, 3, 4):
-            await api.put(Widget, "a", spec={"replicas": replicas})
-            await api.put(Widget, "b", spec={"replicas": replicas})
-            await asyncio.sleep(3)
-        assert script.names[2:] == ["b", "b", "b"]
-        await until(lambda: script.names[5:] == ["a"], within=2)
-        await asyncio.sleep(20)
-        assert script.names[6:] == []
-
-
-async def test_channel_timer_and_function_sources_enqueue(api: WidgetCluster) -> None:
-    await api.fill("a", "b", "c")
-    script = Script()
-    channel = Channel()
-
-    async def starter(context: Any) -> None:
-        context.synced()
-        await asyncio.sleep(50)
-        context.enqueue(Key("ns", "c"), 0)
-
-    controller = (
-        Builder(Widget)
-        .source(ChannelSource(channel))
-        .source(TimerSource(100, [Key("ns", "b")], jitter=0))
-        .source(FunctionSource(starter))
-        .build(script)
-    )
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: len(script.names) == 3)
-        await channel.send(Key("ns", "a"))
-        await until(lambda: script.names[3:] == ["a"])
-        await channel.send(Widget(metadata=ObjectMeta(name="a", namespace="ns")))
-        await until(lambda: script.names[4:] == ["a"])
-        await until(lambda: script.names[5:] == ["c"], within=51)
-        await until(lambda: script.names[6:] == ["b"], within=101)
-
-
-async def test_watches_come_and_go_while_running_without_leaving_tasks(api: WidgetCluster) -> None:
-    await api.fill("a")
-    script = Script()
-    controller = Builder(Widget).build(script)
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: script.names == ["a"])
-        tasks: list[int] = []
-        for _ in range(5):
-            handle = controller.watch(KindSource(ConfigMap, _always_a))
-            count = len(script.names)
-            await api.put(ConfigMap, "c", data={"n": str(count)})
-            await until(lambda: len(script.names) > count)  # noqa: B023  used at once
-            await controller.unwatch(handle)
-            await asyncio.sleep(1)
-            tasks.append(len(asyncio.all_tasks()))
-        count = len(script.names)
-        await api.put(ConfigMap, "c", data={"n": "last"})
-        await asyncio.sleep(10)
-        assert len(script.names) == count
-        assert len(set(tasks)) == 1
-
-
-class _AlwaysA:
-    def keys(self, event: Any, context: Any) -> list[Key]:
-        return [Key("ns", "a")]
-
-
-_always_a = _AlwaysA()
-
-
-async def test_optional_watch_without_permission_does_not_hold_the_controller(api: WidgetCluster) -> None:
-    await api.fill("a")
-    script = Script()
-    api.link.plan.add(Refuse(403, message="pods is forbidden", resources=PODS))
-    manager = manager_on(api.link)
-    controller = Builder(Widget).owns(Pod, optional=True).build(script)
-    async with serving(manager, controller):
-        await until(lambda: script.names == ["a"], within=10)
-        assert all(check() is None for check in manager.checks.readiness().values())
-        api.link.plan = FaultPlan()
-        await api.put(Pod, "p", metadata={"ownerReferences": [await owner_of(api, "a")]})
-        await until(lambda: len(script.names) == 2, within=120)
-
-
-async def test_missing_permission_makes_readiness_false_and_names_verb_and_resource(
-    api: WidgetCluster,
-) -> None:
-    await api.fill("a")
-    blocked, free = Script(), Script()
-    api.link.plan.add(Refuse(403, message="pods is forbidden", resources=PODS))
-    manager = manager_on(api.link)
-    controllers = (
-        Builder(Widget, name="blocked").owns(Pod).build(blocked),
-        Builder(Widget, name="free").build(free),
-    )
-    for controller in controllers:
-        manager.add(controller)
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(_swallow(manager.serve()))
-        await until(lambda: manager.checks.readiness()["informers"]() is not None, within=10)
-        assert "cannot watch pods" in str(manager.checks.readiness()["informers"]())
-        assert "not synced: Pod" in str(manager.checks.readiness()["caches"]())
-        await until(lambda: free.names == ["a"], within=10)
-        assert blocked.names == []
-        error = await task
-    assert isinstance(error, SyncTimeout)
-    assert "failed to wait for blocked caches to sync" in str(error)
-    assert "cannot watch pods" in str(error)
-    await manager.client.aclose()
-
-
-async def _swallow(work: Any) -> Exception | None:
-    try:
-        await work
-    except Exception as error:  # noqa: BLE001  handed on to the test
-        return error
-    return None
-
-
-async def test_optional_crd_attaches_when_it_appears_and_detaches_with_it(api: WidgetCluster) -> None:
-    await api.fill("a")
-    script = Script()
-    missing = Refuse(404, message="the server could not find the requested resource", resources=PODS)
-    api.link.plan.add(missing)
-    controller = Builder(Widget).owns(Pod, optional=True).build(script)
-    async with serving(manager_on(api.link), controller):
-        await until(lambda: script.names == ["a"])
-        api.link.plan = FaultPlan()
-        await api.put(Pod, "p", metadata={"ownerReferences": [await owner_of(api, "a")]})
-        await until(lambda: len(script.names) == 2, within=11)
-        api.link.plan.add(missing)
-        api.link.end_watches("pods")
-        await until(lambda: len(script.names) == 3, within=11)  # the tombstone wakes the owner
-
-
-async def test_metadata_only_watch_maps_without_bodies(api: WidgetCluster) -> None:
-    await api.fill("a")
-    script = Script()
-    seen: list[str] = []
-
-    def to(context: Any, config: Any) -> list[Key]:
-        seen.append(type(config).__name__)
-        return [Key("ns", "a")]
-
-    controller = Builder(Widget).watches(ConfigMap, to=to, only_metadata=True).build(script)
-    async with serving(manager_on(api.link), controller) as manager:
-        await api.put(ConfigMap, "c", data={"x": "y"})
-        await until(lambda: seen)
-        assert seen[0] == "PartialObjectMetadata"
-        assert manager.cache.informer(metadata_of(ConfigMap)).is_metadata_only
-
-
 async def test_wait_parks_the_key_until_a_condition_is_seen(api: WidgetCluster) -> None:
     await api.fill("a", "b")
 
@@ -679,6 +302,12 @@ def test_builder_refuses_what_does_not_fit() -> None:
     assert Builder(Widget).named("other").build(script).name == "other"
 
 
+async def _requeue_or_refuse(ctx: Context[ConfigMap]) -> Result | None:
+    if ctx.obj.metadata.name == "bad":
+        raise Terminal("bad")
+    return Requeue(7)
+
+
 async def _cleanup(ctx: Context[Any]) -> None:
     return None
 
@@ -691,6 +320,19 @@ async def test_controller_cannot_be_added_twice_and_names_are_unique(api: Widget
         manager.add(Builder(Widget).build(Script()))
     with pytest.raises(RuntimeError, match="controller was started more than once"):
         manager_on(api.link).add(controller)
+
+
+async def test_one_reconcile_past_the_queue_gives_its_result_and_error_through(
+    cluster: TestCluster,
+) -> None:
+    controller = Builder(ConfigMap).build(_requeue_or_refuse)
+    with pytest.raises(RuntimeError, match="configmap belongs to no manager yet"):
+        await controller.reconcile_once(Key("default", "a"))
+    await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="a", namespace="default")))
+    await cluster.client.create(ConfigMap(metadata=ObjectMeta(name="bad", namespace="default")))
+    assert await cluster.reconcile_once(controller, Key("default", "a")) == Requeue(7)
+    with pytest.raises(Terminal, match="bad"):
+        await cluster.reconcile_once(Builder(ConfigMap).build(_requeue_or_refuse), Key("default", "bad"))
 
 
 async def test_controller_without_a_kind_gets_keys_only(api: WidgetCluster) -> None:

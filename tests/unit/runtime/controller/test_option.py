@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import RFC_4122, UUID
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -57,6 +58,7 @@ def widget(name: str, color: str = "") -> Widget:
         ("0 0 13 * 5", "2030-01-01 00:00", "2030-01-04 00:00"),
         ("5 4 * * 7", "2030-01-01 00:00", "2030-01-06 04:05"),
         ("0 0 29 2 *", "2030-01-01 00:00", "2032-02-29 00:00"),
+        ("0 0 29 2 *", "2096-03-01 00:00", "2104-02-29 00:00"),
         ("0 0 1 JAN,jul ?", "2030-01-01 00:00", "2030-07-01 00:00"),
         ("10-20/5 8 * * *", "2030-01-01 08:15", "2030-01-01 08:20"),
         ("50/5 * * * *", "2030-01-01 08:51", "2030-01-01 08:55"),
@@ -67,6 +69,20 @@ def widget(name: str, color: str = "") -> Widget:
 )
 def test_the_next_time_of_a_schedule(schedule: str, moment: str, expected: str) -> None:
     found = CronSchedule.parse(schedule).next_after(datetime.fromisoformat(moment).replace(tzinfo=UTC))
+    assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "moment", "expected"),
+    [
+        ("*/5 * * * *", "2030-01-01 00:00", "2029-12-31 23:55"),
+        ("0 6 * * 1", "2030-01-08 05:00", "2030-01-07 06:00"),
+        ("0 0 29 2 *", "2030-01-01 00:00", "2028-02-29 00:00"),
+        ("@hourly", "2030-01-01 08:00:01", "2030-01-01 08:00"),
+    ],
+)
+def test_the_last_time_of_a_schedule(schedule: str, moment: str, expected: str) -> None:
+    found = CronSchedule.parse(schedule).last_before(datetime.fromisoformat(moment).replace(tzinfo=UTC))
     assert found == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
@@ -272,6 +288,10 @@ async def test_the_span_of_a_reconcile_says_whose_it_is_and_how_long_the_key_wai
         *("reconcileID", "attempt", "priority", "queueWait"),
     }
     assert (first["controller"], first["k8s.kind"], first["priority"]) == ("widget", "Widget", LOW_PRIORITY)
+    ids = [UUID(each["reconcileID"]) for each in (first, second)]
+    assert [str(each) for each in ids] == [first["reconcileID"], second["reconcileID"]], "as Go writes them"
+    assert {(each.version, each.variant) for each in ids} == {(4, RFC_4122)}
+    assert ids[0] != ids[1]
     assert first["queueWait"] < 1
     assert second["queueWait"] - first["queueWait"] == pytest.approx(2)
 

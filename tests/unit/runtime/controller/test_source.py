@@ -15,6 +15,7 @@ from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.handler import MapContext, mapped
 from quarterdeck.runtime.controller.source import Channel, ChannelSource, TimerSource
 from quarterdeck.runtime.manager.cluster import Cluster
+from quarterdeck.runtime.queue.workqueue import LOW_PRIORITY
 from quarterdeck.runtime.reconcile.context import Context
 from tests.unit.runtime.controlkit import Script, manager_on, serving, until
 from tests.unit.runtime.runtimewidget import Widget
@@ -50,6 +51,18 @@ async def test_an_event_of_a_channel_that_its_mapper_fails_on_is_mapped_again_la
         await until(lambda: script.names == ["b", "a"])
     assert asked == ["a", "b", "a", "a", "a"]
     assert [after - before for before, after in pairwise(times)] == pytest.approx([0.1, 0.2, 0.4])
+
+
+async def test_changes_come_at_the_usual_priority_and_what_was_there_before_at_a_low_one(
+    api: WidgetCluster,
+) -> None:
+    await api.fill("a")
+    seen: list[int] = []
+    controller = Builder(Widget).build(Script(lambda ctx: seen.append(ctx.priority)))
+    async with serving(manager_on(api.link), controller):
+        await until(lambda: seen == [LOW_PRIORITY])
+        await api.put(Widget, "a", spec={"color": "blue"})
+        await until(lambda: seen == [LOW_PRIORITY, 0])
 
 
 async def test_keys_from_outside_come_at_the_usual_priority(api: WidgetCluster) -> None:

@@ -11,15 +11,16 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import ObjectMeta, value_or
+from quarterdeck.api import MicroTime, ObjectMeta, value_or
 from quarterdeck.api.k8s import Namespace, core, events
 from quarterdeck.api.k8s.reference import ObjectReference
 from quarterdeck.apiserver import ApiServer
-from quarterdeck.client import Client
+from quarterdeck.client import Call, Client, Proceed, Response
+from quarterdeck.errors import AlreadyExists
 from quarterdeck.runtime.event import EventBroadcaster, correlation
 from quarterdeck.runtime.event.broadcaster import WRITERS
 from quarterdeck.runtime.metrics import RuntimeMetrics
-from quarterdeck.testing import FaultPlan, Latency
+from quarterdeck.testing import FaultPlan, Latency, intercept
 from tests.unit.runtime.servicekit import Gang, client_of, embedded, link_to
 
 pytestmark = pytest.mark.virtual_time
@@ -135,6 +136,39 @@ async def test_a_series_whose_event_is_gone_is_created_anew() -> None:
         assert event.series.count == 2
 
 
+async def test_a_series_that_somebody_else_creates_meanwhile_is_tried_again() -> None:
+    answers: list[Exception | None] = [None, AlreadyExists("somebody was faster"), None]
+
+    async def create(call: Call, proceed: Proceed) -> Response:
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+        return await proceed(call)
+
+    async with embedded() as server, broadcaster(intercept(client_of(server), create=create)) as events_:
+        recorder = events_.recorder("c")
+        for _ in range(2):
+            recorder.event(gang(), "Normal", "Scaled", "Scale", "")
+            await asyncio.sleep(1)
+            [event] = await written(server)
+            await client_of(server).delete(event)
+    assert answers == []
+
+
+async def test_events_of_a_namespace_that_goes_are_no_loss() -> None:
+    metrics = RuntimeMetrics()
+    async with embedded() as server, broadcaster(client_of(server), metrics=metrics) as events_:
+        await client_of(server).create(Namespace(metadata=ObjectMeta(name="going")))
+        await client_of(server).delete(Namespace, "going")
+        events_.recorder("c").event(gang(namespace="going"), "Normal", "Scaled", "Scale", "")
+        await asyncio.sleep(1)
+        assert await written(server, "going") == []
+        assert metrics.events_dropped.value == 0
+        events_.recorder("c").event(gang(namespace="nowhere"), "Normal", "Scaled", "Scale", "")
+        await asyncio.sleep(1)
+        assert metrics.events_dropped.value == 1
+
+
 async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
     async with embedded() as server:
         link = link_to(server)
@@ -154,6 +188,23 @@ async def test_legacy_identical_events_are_counted_on_the_first_one() -> None:
             await asyncio.sleep(1)
             [event] = await legacy(server)
             assert event.count == 4, "if it is gone it is created anew"
+
+
+async def test_events_of_both_forms_are_read_as_counts_and_as_series() -> None:
+    async with embedded() as server, broadcaster(client_of(server), api="both") as events_:
+        recorder = events_.recorder("c")
+        recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
+        await asyncio.sleep(10)
+        [first] = await written(server)
+        assert not first.series
+        recorder.event(gang(), "Normal", "Scaled", "Scale", "same")
+        await asyncio.sleep(1)
+        [counted], [event] = await legacy(server), await written(server)
+        assert counted.count == 2
+        assert counted.last_timestamp
+        assert event.series
+        assert event.series.count == 2
+        assert event.series.last_observed_time == MicroTime.of_timestamp(counted.last_timestamp.timestamp())
 
 
 async def test_as_many_events_as_there_is_room_for_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,6 +268,7 @@ async def test_a_full_queue_drops_and_counts_and_never_blocks() -> None:
         events_ = broadcaster(client_of(server), metrics=metrics, queue_size=1000)
         recorder = events_.recorder("c")
         for index in range(1100):
+            assert recorder.has_room == (index < 500), "the last half is for those who cannot wait"
             recorder.event(gang(f"g-{index}"), "Normal", "Made", "Make", "")
         assert metrics.events_dropped.value == 100
         async with events_:

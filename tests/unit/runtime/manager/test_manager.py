@@ -10,6 +10,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from quarterdeck.api import Key, ObjectMeta
@@ -257,15 +258,22 @@ async def test_adding_while_running_starts_at_once_and_while_stopping_fails(api:
     assert refused == ["can't accept new runnable as stop procedure is already engaged"]
 
 
-async def test_a_signal_ends_with_code_0_and_a_failure_with_code_1(api: WidgetCluster) -> None:
+async def test_a_signal_ends_with_code_0(api: WidgetCluster) -> None:
     manager = manager_on(api.link)
+    assert not manager.is_started
     task = asyncio.ensure_future(manager.run())
     await until(lambda: manager.is_leading)
+    assert manager.is_started
     os.kill(os.getpid(), signal.SIGTERM)
     assert await task == 0
-    failing = manager_on(api.cluster.link())
-    failing.add(Traced("bad", [], error=ConfigError("boom")))
-    assert await failing.run() == 1
+    assert not manager.is_leading
+
+
+@pytest.mark.parametrize("error", [ConfigError("boom"), ValueError("boom")])
+async def test_a_failure_ends_with_code_1_whatever_failed(api: WidgetCluster, error: Exception) -> None:
+    manager = manager_on(api.link)
+    manager.add(Traced("bad", [], error=error))
+    assert await manager.run() == 1
 
 
 async def test_second_signal_ends_the_process_at_once() -> None:
@@ -430,11 +438,12 @@ async def test_clusters_join_and_leave_and_keys_carry_their_name(api: WidgetClus
         await until(lambda: {Key("ns", "a", "east"), Key("ns", "e", "east")} <= set(seen))
         await eventually(lambda: has_status(east_api, "e", WidgetStatus(ready=7, observed_generation=1)))
         controller.queue.add(Key("ns", "e", "east"), after=50)
+        controller.queue.add(Key("ns", "a"), after=50)
         await changes.put(ClusterEvent("disengaged", east))
         await until(lambda: "east" not in manager.clusters)
         count = len(seen)
         await asyncio.sleep(100)
-        assert len(seen) == count
+        assert seen[count:] == [Key("ns", "a")], "what is queued of other clusters stays"
         assert not east_api.link.open_streams
         await api.put(Widget, "b")
         await until(lambda: Key("ns", "b") in seen)
@@ -475,6 +484,14 @@ async def test_statistics_and_idle_tell_the_state_of_the_queues(api: WidgetClust
         statistics = manager.statistics()
         assert statistics.controllers[0].name == "widget"
         assert statistics.caches[""].objects == 1
+        assert statistics.is_idle()
+        (informer,) = statistics.caches[""].informers
+        for trouble in ({"queued": 1}, {"handling": 1}):
+            busy = msgspec.structs.replace(informer, **trouble)
+            cache = msgspec.structs.replace(statistics.caches[""], informers=(busy,))
+            assert not msgspec.structs.replace(statistics, caches={"": cache}).is_idle()
+        working = msgspec.structs.replace(statistics.controllers[0], active=1)
+        assert not msgspec.structs.replace(statistics, controllers=(working,)).is_idle()
         controller.queue.add(Key("ns", "a"), after=60)
         assert manager.is_idle()
         assert manager.is_idle(until=asyncio.get_running_loop().time() + 30)

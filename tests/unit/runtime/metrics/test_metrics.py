@@ -208,6 +208,9 @@ def test_client_details_are_recorded_only_when_asked_for() -> None:
     assert detailed.registry.value("rest_client_rate_limiter_duration_seconds", "list", "api:443") == 1
     assert detailed.registry.value("rest_client_dns_resolution_duration_seconds", "api") == 1
     assert "rest_client_dns_resolution_duration_seconds" not in plain.registry.expose().decode()
+    marked = {each.name for each in GROUPS["Client"] if each.opt_in}
+    assert {name for name in marked if name in plain.registry.expose().decode()} == set()
+    assert {each.name for each in GROUPS["Client"]} - marked == {"rest_client_requests_total"}
 
 
 def test_exposition_is_valid_prometheus_text() -> None:

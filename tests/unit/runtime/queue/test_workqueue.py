@@ -383,7 +383,7 @@ async def test_metrics_see_ready_taken_finished_and_retried() -> None:
     await asyncio.sleep(2)
     await queue.get()
     await asyncio.sleep(1)
-    queue.add("a", after=5)
+    queue.add("a", after=0.5)
     queue.done("a")
     assert seen == [
         ("ready", LOW_PRIORITY),

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, Resource, UnsetType
+from quarterdeck.api import UNSET, DynamicObject, Key, ObjectMeta, Resource, UnsetType, encode
 from quarterdeck.api.k8s.core import ConfigMap
 from quarterdeck.api.k8s.pod import Container, Pod, PodSpec
 from quarterdeck.errors import Conflict, Terminal
 from quarterdeck.errors import Requeue as RequeueError
+from quarterdeck.runtime.cache.entry import EntryFactory
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.result import Requeue, Result
 from quarterdeck.runtime.reconcile.application import AppliedMemory, holds
@@ -323,6 +324,24 @@ def test_memory_of_applies_is_bounded_and_knows_incarnations() -> None:
     assert not memory.is_unchanged(config("1"), None)
 
 
+def test_what_was_applied_need_not_be_applied_again_to_the_same_object() -> None:
+    memory, wanted = AppliedMemory(), config("1")
+    answer = wanted.evolve(metadata=wanted.metadata.evolve(uid="u", resource_version="7"))
+    memory.applied(wanted, answer)
+
+    def unchanged(**metadata: Any) -> bool:
+        document = answer.to_dict()
+        document["metadata"] |= metadata
+        return memory.is_unchanged(wanted, EntryFactory().make(encode(document)))
+
+    assert unchanged()
+    assert unchanged(resourceVersion="8"), "somebody wrote another field"
+    assert not unchanged(uid="another"), "it was deleted and made anew"
+    assert not unchanged(deletionTimestamp="2030-01-01T00:00:00Z"), "it is going, and will have to be made"
+    assert not memory.is_unchanged(config("2"), EntryFactory().make(answer.to_bytes()))
+    assert not AppliedMemory().is_unchanged(wanted, EntryFactory().make(answer.to_bytes()))
+
+
 @pytest.mark.parametrize(
     ("present", "wanted", "held"),
     [
@@ -416,6 +435,24 @@ async def test_create_or_patch_writes_object_and_status_separately(api: WidgetCl
         UpsertResult.UNCHANGED,
         UpsertResult.UPDATED_STATUS_ONLY,
     ]
+
+
+async def test_create_or_patch_creates_what_is_not_there(api: WidgetCluster) -> None:
+    await api.fill("a")
+    done: list[Any] = []
+
+    async def work(ctx: Context[Widget]) -> Any:
+        def paint(draft: Any) -> None:
+            draft.spec.color = "green"
+
+        wanted = Widget(metadata=ObjectMeta(name="new", namespace="ns"))
+        done.append(await create_or_patch(ctx, wanted, paint))
+        return True
+
+    await run_in_context(api, work)
+    ((made, result),) = done
+    assert result is UpsertResult.CREATED
+    assert made.spec.color == (await api.client.get(Widget, "new", "ns")).spec.color == "green"
 
 
 def test_fields_the_server_filled_in_are_no_difference() -> None:

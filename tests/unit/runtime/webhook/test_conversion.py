@@ -368,6 +368,19 @@ async def test_plain_dictionaries_are_converted_and_checked_too() -> None:
     assert "the converter changed metadata.name: 'a' != 'another'" in message
 
 
+@pytest.mark.parametrize(
+    ("head", "named"),
+    [({"kind": "Gang"}, "example.io/v1 Gang"), ({"apiVersion": OLD}, "example.io/v1alpha1 Pool")],
+)
+async def test_kind_and_version_of_a_plain_dictionary_are_checked(head: dict[str, str], named: str) -> None:
+    def to_hub(document: dict[str, Any]) -> dict[str, Any]:
+        return {**document, "apiVersion": V1, **head}
+
+    hub, spoke = (GroupVersionKind("example.io", version, "Pool") for version in ("v1", "v1alpha1"))
+    message = await failure(review(V1, pool(OLD)), Conversion(hub, Spoke(spoke, to_hub, to_hub)))
+    assert f"the converter returned {named} instead of example.io/v1 Pool" in message
+
+
 def test_versions_must_belong_together() -> None:
     with pytest.raises(ConfigError, match=r"Gang.example.io cannot be converted to Pool.example.io"):
         Conversion(Pool, Spoke(Gang, lambda x: x, lambda x: x))

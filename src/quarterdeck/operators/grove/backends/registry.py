@@ -29,7 +29,7 @@ __all__ = ["BackendRegistry", "backend", "default_registry", "get_factory", "reg
 F = TypeVar("F", bound=BackendFactory)
 _log: Final = get_logger(__name__)
 _EVERYWHERE: Final = (names.KAI_SCHEDULER, names.DEFAULT_SCHEDULER)
-_WHERE_INSTALLED: Final = (names.LPX_SCHEDULER, names.VOLCANO)
+_WHERE_INSTALLED: Final = (names.KOORDINATOR, names.LPX_SCHEDULER, names.VOLCANO)
 """Ours as well, of schedulers that are not part of this distribution."""
 _OURS: Final = (*_EVERYWHERE, *_WHERE_INSTALLED)
 """In the order in which they are listed."""
@@ -84,7 +84,7 @@ class BackendRegistry:
         """What to say about a name that nobody registered."""
         others = [each for each in self.names() if each not in _OURS]
         listed = ", ".join((*_EVERYWHERE, *others))
-        more = " and ".join(_WHERE_INSTALLED)
+        more = f"{', '.join(_WHERE_INSTALLED[:-1])} and {_WHERE_INSTALLED[-1]}"
         return f'unsupported scheduler "{name}" (supported: {listed}); also {more} where those are installed'
 
     def check_options(self, name: str, options: Mapping[str, Any], path: str) -> list[FieldError]:

@@ -14,10 +14,10 @@ from .outcome import telling_failure
 __all__ = ["upsert_clique"]
 
 
-async def upsert_clique(ctx: Context[Any], wanted: PodClique) -> None:
+async def upsert_clique(ctx: Context[Any], wanted: PodClique) -> PodClique:
     """Make a PodClique, or bring it up to date; how many pods one has that exists is up to others.
 
-    The owner is told what was done.
+    Returns it as it is then. The owner is told what was done.
     """
 
     def change(draft: Draft[PodClique]) -> None:
@@ -33,3 +33,5 @@ async def upsert_clique(ctx: Context[Any], wanted: PodClique) -> None:
     if done.result is not UpsertResult.UNCHANGED:
         text = f"PodClique {key} created or updated successfully"
         ctx.event("Normal", "PodCliqueCreateOrUpdateSuccessful", text)
+    made: PodClique = done.obj
+    return made

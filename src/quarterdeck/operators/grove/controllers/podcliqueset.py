@@ -20,7 +20,6 @@ from quarterdeck.client import MergePatch
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, CLIQUES_OF_SET, CONTROLLER, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.claimplan import set_claims
-from quarterdeck.operators.grove.logic.cliqueplan import plan_scaling_groups, plan_standalone_cliques
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.logic.setupdate import changed_hash
 from quarterdeck.operators.grove.logic.status import set_status, topology_verdict
@@ -47,6 +46,7 @@ from .adoption import adopt
 from .claims import CLAIM_RULES, sync_claims
 from .cliquewrite import upsert_clique
 from .computedomains import COMPUTE_DOMAIN_RULE, release_domains, sync_domains
+from .crowd import Crowds
 from .outcome import Sweep, slow_start, step, telling_failure, write_status
 from .predicate import (
     CLIQUE_MATTERS_TO_SET,
@@ -56,11 +56,11 @@ from .predicate import (
     IS_GONE,
     IS_MANAGED,
     SET_MATTERS,
-    gathered,
 )
 from .setchildren import SetChildren
 from .setgangs import SetGangs
 from .setreplicas import SetReplicas
+from .settled import SetPlan, SetPlans, SettledChildren
 from .shared import Hashes, SharedState
 
 __all__ = ["set_controller"]
@@ -71,8 +71,11 @@ class SetReconciler(Reconciler[PodCliqueSet]):
 
     def __init__(self, shared: SharedState) -> None:
         self._shared: Final = shared
-        self._children: Final = SetChildren()
-        self._gangs: Final = SetGangs(shared)
+        self.crowds: Final = Crowds(shared.clock.monotonic)
+        self._plans: Final = SetPlans()
+        self._settled: Final = SettledChildren()
+        self._children: Final = SetChildren(self._settled)
+        self._gangs: Final = SetGangs(shared, self._settled, self.crowds)
         self._replicas: Final = SetReplicas(shared)
 
     async def reconcile(self, ctx: Context[PodCliqueSet]) -> Result | None:
@@ -80,13 +83,16 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         if not ctx.obj.spec.template.cliques:
             return None  # written while no webhook was there: nothing can be made of it
         sweep, hashes = Sweep(), self._shared.hashes(ctx.obj)
-        await sweep.run(lambda: self._steps(ctx, hashes, sweep))
-        await self._report(ctx, hashes, sweep)
+        with self.crowds.look(ctx.key):
+            await sweep.run(lambda: self._steps(ctx, hashes, sweep))
+            await self._report(ctx, hashes, sweep)
         return sweep.end()
 
     async def released(self, ctx: Context[PodCliqueSet]) -> Result | None:
         """A set goes: its children follow it, because they are owned."""
-        self._children.forget(ctx.obj.metadata.uid)
+        self.crowds.forget(ctx.key)
+        for memory in (self._plans, self._settled, self._children):
+            memory.forget(ctx.obj.metadata.uid)
         if self._shared.has_mnnvl:
             await release_domains(ctx)
         return None
@@ -94,19 +100,20 @@ class SetReconciler(Reconciler[PodCliqueSet]):
     async def _steps(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         with step("ERR_PROCESS_GENERATION_HASH", "failed to process the generation hash"):
             await self._process_hash(ctx, hashes)
-        await self._children.sync(ctx)
+        plan = self._plans.of(ctx.obj, hashes.cliques)
+        await self._children.sync(ctx, plan)
         await self._replicas.sync(ctx, hashes, sweep)
         await sync_claims(ctx, ctx.obj, ctx.obj, set_claims(ctx.obj))
         if self._shared.has_mnnvl:
             await sync_domains(ctx)
         levels = await self._gangs.levels(ctx)
         # Before the pods: a scheduler may need to know a gang before its first pod is created.
-        await self._gangs.make(ctx, self._gangs.plan(ctx, levels))
+        await self._gangs.make(ctx, plan, self._gangs.plan(ctx, levels))
         with step("ERR_SYNC_PODCLIQUE", "failed to sync PodCliques"):
-            await self._sync_cliques(ctx, hashes)
+            await self._sync_cliques(ctx, plan)
         with step("ERR_SYNC_PODCLIQUESCALINGGROUP", "failed to sync PodCliqueScalingGroups"):
-            await self._sync_groups(ctx)
-        await self._gangs.fill(ctx, self._gangs.plan(ctx, levels), sweep)
+            await self._sync_groups(ctx, plan)
+        await self._gangs.fill(ctx, plan, self._gangs.plan(ctx, levels), sweep)
 
     async def _process_hash(self, ctx: Context[PodCliqueSet], hashes: Hashes) -> None:
         """Store the hash of the templates; another one than before begins an update."""
@@ -120,17 +127,17 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         if status is not ctx.obj.status:
             await write_status(ctx, status)
 
-    async def _sync_cliques(self, ctx: Context[PodCliqueSet], hashes: Hashes) -> None:
-        wanted = plan_standalone_cliques(ctx.obj, hashes.cliques)
+    async def _sync_cliques(self, ctx: Context[PodCliqueSet], plan: SetPlan) -> None:
+        owner, present = ctx.obj.metadata.uid, ctx.index(PodClique, controlled_by(ctx.obj))
 
         async def upsert(clique: PodClique) -> None:
-            await upsert_clique(ctx, clique)
+            self._settled.settle(owner, await upsert_clique(ctx, clique), clique)
 
-        await slow_start(wanted, upsert)
-        await _delete_others(ctx, PodClique, {clique.metadata.name for clique in wanted})
+        await slow_start(self._settled.others(owner, plan.cliques, present), upsert)
+        await _delete_others(ctx, PodClique, {clique.metadata.name for clique in plan.cliques})
 
-    async def _sync_groups(self, ctx: Context[PodCliqueSet]) -> None:
-        wanted = plan_scaling_groups(ctx.obj)
+    async def _sync_groups(self, ctx: Context[PodCliqueSet], plan: SetPlan) -> None:
+        owner, present = ctx.obj.metadata.uid, ctx.index(PodCliqueScalingGroup, controlled_by(ctx.obj))
 
         async def upsert(group: PodCliqueScalingGroup) -> None:
             def change(draft: Draft[PodCliqueScalingGroup]) -> None:
@@ -145,9 +152,10 @@ class SetReconciler(Reconciler[PodCliqueSet]):
             if done.result is UpsertResult.CREATED:
                 text = f"Created PodCliqueScalingGroup {group.key}"
                 ctx.event("Normal", "PodCliqueScalingGroupCreateSuccessful", text)
+            self._settled.settle(owner, done.obj, group)
 
-        await slow_start(wanted, upsert)
-        await _delete_others(ctx, PodCliqueScalingGroup, {group.metadata.name for group in wanted})
+        await slow_start(self._settled.others(owner, plan.groups, present), upsert)
+        await _delete_others(ctx, PodCliqueScalingGroup, {group.metadata.name for group in plan.groups})
 
     async def _report(self, ctx: Context[PodCliqueSet], hashes: Hashes, sweep: Sweep) -> None:
         pcs = ctx.obj
@@ -218,15 +226,15 @@ def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
     builder = (
         Builder(name=names.SET_CONTROLLER)
         .for_(PodCliqueSet, predicates=[SET_MATTERS])
-        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET], delay=gathered)
+        .owns(PodClique, predicates=[CLIQUE_MATTERS_TO_SET], delay=reconciler.crowds.changed)
         .watches(
             PodClique,
             to=_set_of_group_clique,
             predicates=[GROUP_CLIQUE_MATTERS_TO_SET],
-            delay=gathered,
+            delay=reconciler.crowds.changed,
         )
-        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET], delay=gathered)
-        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET], delay=gathered)
+        .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET], delay=reconciler.crowds.changed)
+        .owns(PodGang, predicates=[GANG_MATTERS_TO_SET], delay=reconciler.crowds.changed)
         .owns(Service, predicates=[IS_GONE])
         .owns(ServiceAccount, predicates=[IS_GONE])
         .owns(Role, predicates=[IS_GONE])
@@ -237,6 +245,8 @@ def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
         .indexes(PodClique, CONTROLLER, CLIQUES_OF_GANG, CLIQUES_OF_SET)
         .indexes(PodCliqueScalingGroup, CONTROLLER)
         .indexes(PodGang, CONTROLLER)
+        .indexes(Service, CONTROLLER)
+        .indexes(HorizontalPodAutoscaler, CONTROLLER)
         .indexes(Pod, PODS_OF_CLIQUE)
         .finalizer(names.SET_FINALIZER, reconciler.released)
         .rbac(

@@ -28,7 +28,6 @@ __all__ = [
     "SCHEDULED_CHANGED",
     "SET_MATTERS",
     "SET_UPDATES",
-    "gathered",
     "gathered_news",
 ]
 
@@ -44,17 +43,11 @@ def _facts_changed(facts: Callable[[Any], object]) -> Callable[[ObjectEvent[Any]
 IS_MANAGED: Final = label_matches({names.MANAGED_BY: names.OPERATOR})
 """Made by this operator."""
 
-_CROWD: Final = 0.03
 _NEWS: Final = 0.1
 
 
-def gathered(key: Key) -> float:
-    """Seconds for which changes of children are gathered: they come in crowds, and each costs a pass."""
-    return _CROWD
-
-
 def gathered_news(key: Key) -> float:
-    """The same for changes after which there is little more to do than to tell about them."""
+    """Seconds for which changes are gathered that are told about, and little else."""
     return _NEWS
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from quarterdeck.api import Resource, controller_of, is_controlled_by
 from quarterdeck.api.k8s import HorizontalPodAutoscaler, Pod, Role, RoleBinding, Secret, Service
@@ -12,17 +12,22 @@ from quarterdeck.errors import AlreadyExists, NotFound, QuarterdeckError, ignore
 from quarterdeck.operators.grove.logic import childplan, naming
 from quarterdeck.operators.grove.logic.label import managed_labels
 from quarterdeck.operators.grove.types import PodCliqueSet
+from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
 from .outcome import NotYet, slow_start, step
+from .settled import SetPlan, SettledChildren
 
 __all__ = ["SetChildren"]
+
+R = TypeVar("R", bound=Resource)
 
 
 class SetChildren:
     """Makes them, and deletes those that are too many."""
 
-    def __init__(self) -> None:
+    def __init__(self, settled: SettledChildren) -> None:
+        self._settled: Final = settled
         self._filled: Final[dict[str, str]] = {}
         """UIDs of sets and of their Secrets whose tokens were seen: those are not read again."""
 
@@ -30,7 +35,7 @@ class SetChildren:
         """A set is gone."""
         self._filled.pop(uid, None)
 
-    async def sync(self, ctx: Context[PodCliqueSet]) -> None:
+    async def sync(self, ctx: Context[PodCliqueSet], plan: SetPlan) -> None:
         """Bring all of them up to date; raises ``NotYet`` while the token is missing."""
         pcs = ctx.obj
         with step("ERR_SYNC_SERVICE_ACCOUNT", "failed to sync ServiceAccount"):
@@ -40,9 +45,9 @@ class SetChildren:
         with step("ERR_SYNC_ROLE_BINDING", "failed to sync RoleBinding"):
             await self._create_once(ctx, childplan.plan_role_binding(pcs))
         with step("ERR_SYNC_SERVICE", "failed to sync headless Services"):
-            await self._apply_all(ctx, Service, childplan.plan_services(pcs))
+            await self._apply_all(ctx, Service, plan.services)
         with step("ERR_SYNC_HPA", "failed to sync HorizontalPodAutoscalers"):
-            await self._apply_all(ctx, HorizontalPodAutoscaler, childplan.plan_autoscalers(pcs))
+            await self._apply_all(ctx, HorizontalPodAutoscaler, plan.autoscalers)
         with step("ERR_SYNC_SECRET", "failed to sync the token Secret"):
             await self._sync_token(ctx)
 
@@ -55,13 +60,13 @@ class SetChildren:
             except AlreadyExists:
                 return  # the cache is behind
 
-    async def _apply_all(
-        self, ctx: Context[PodCliqueSet], kind: type[Resource], wanted: Sequence[Resource]
-    ) -> None:
-        async def apply(child: Resource) -> None:
-            await ctx.apply(child)
+    async def _apply_all(self, ctx: Context[PodCliqueSet], kind: type[R], wanted: Sequence[R]) -> None:
+        owner, present = ctx.obj.metadata.uid, ctx.index(kind, controlled_by(ctx.obj))
 
-        await slow_start(wanted, apply)
+        async def apply(child: R) -> None:
+            self._settled.settle(owner, await ctx.apply(child), child)
+
+        await slow_start(self._settled.others(owner, wanted, present), apply)
         keep = {child.metadata.name for child in wanted}
         await ctx.prune(kind, labels=_of_set(ctx.obj), keep=keep)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
+
 from quarterdeck.api import Time, find_condition, is_controlled_by
 from quarterdeck.api.k8s import Pod
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound, ignore_not_found
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, PODS_OF_CLIQUE
+from quarterdeck.operators.grove.index import CLIQUES_OF_GANG, CLIQUES_OF_SET, PODS_OF_CLIQUE
 from quarterdeck.operators.grove.logic.gangplan import GangPlan, gang_object, plan_gangs
 from quarterdeck.operators.grove.logic.gate import is_initialized
 from quarterdeck.operators.grove.logic.topology import TopologyView, topology_name_of
@@ -26,7 +28,9 @@ from quarterdeck.operators.grove.types import (
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.reconcile.context import Context
 
+from .crowd import Crowds
 from .outcome import Sweep, slow_start, step, telling_failure
+from .settled import SetPlan, SettledChildren
 from .shared import SharedState
 
 __all__ = ["SetGangs"]
@@ -44,8 +48,10 @@ _COMPLETE: Final = Verdict(names.INITIALIZED, "True", "PodGangPodsCreated", "Pod
 class SetGangs:
     """Keeps the gangs of sets."""
 
-    def __init__(self, shared: SharedState) -> None:
+    def __init__(self, shared: SharedState, settled: SettledChildren, crowds: Crowds) -> None:
         self._shared: Final = shared
+        self._settled: Final = settled
+        self._crowds: Final = crowds
 
     async def levels(self, ctx: Context[PodCliqueSet]) -> Sequence[TopologyLevel] | None:
         """The levels of the set's topology; nothing if it has none, or if that does not exist."""
@@ -74,7 +80,7 @@ class SetGangs:
         }
         return plan_gangs(ctx.obj, replicas, self._view(ctx.obj, levels))
 
-    async def make(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan]) -> None:
+    async def make(self, ctx: Context[PodCliqueSet], whole: SetPlan, plans: Sequence[GangPlan]) -> None:
         """Delete gangs that should not be, make those that are missing, and say that they are empty."""
         present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
         wanted = {plan.name for plan in plans}
@@ -86,14 +92,14 @@ class SetGangs:
 
         async def ensure(plan: GangPlan) -> None:
             known = present.get(plan.name)
-            if known is not None and known.metadata.is_deleting:
-                return  # its end brings us back
             if known is None:
                 known = await self._write(ctx, plan, None, {}, scheduler)
+                filling = _Filling(plan, known, _references(known), is_complete=False)
+                self._settled.settle(ctx.obj.metadata.uid, known, filling.cause(whole))
             if find_condition(known.status.conditions, names.INITIALIZED) is None:
                 await self._tell(ctx, known, _PENDING)
 
-        await slow_start(plans, ensure)
+        await slow_start([plan for plan in plans if _is_new(present.get(plan.name))], ensure)
 
     async def _delete(self, ctx: Context[PodCliqueSet], gang: PodGang) -> None:
         name, failure = gang.metadata.name, f"Error deleting PodGang {gang.key}"
@@ -151,47 +157,46 @@ class SetGangs:
     def _now(ctx: Context[PodCliqueSet]) -> Time:
         return ctx.now()
 
-    async def fill(self, ctx: Context[PodCliqueSet], plans: Sequence[GangPlan], sweep: Sweep) -> None:
+    async def fill(
+        self, ctx: Context[PodCliqueSet], whole: SetPlan, plans: Sequence[GangPlan], sweep: Sweep
+    ) -> None:
         """List the pods of each gang; a gang whose pods are all there is initialized from then on."""
+        owner, set_name = ctx.obj.metadata.uid, ctx.obj.metadata.name
         present = {gang.metadata.name: gang for gang in ctx.index(PodGang, controlled_by(ctx.obj))}
+        cliques = {
+            pclq.metadata.name: pclq
+            for pclq in ctx.index(PodClique, CLIQUES_OF_SET(set_name, ctx.key.namespace))
+        }
 
-        async def fill_one(plan: GangPlan) -> None:
-            known = present.get(plan.name)
-            if known is None or known.metadata.is_deleting:
-                sweep.come_back(names.RETRY, f"PodGang {plan.name} is not seen yet")
-                return
-            pods = await self._pods(ctx, plan)
-            was_initialized = is_initialized(known)
-            if pods is None and not was_initialized:
-                await self._write(ctx, plan, known, _references(known))
-                text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
-                sweep.come_back(self._wait(ctx, plan), text)
-                return
-            if pods is None:
-                pods = self._present_pods(ctx, plan)
-                text = f"Waiting for all pods to be created for PodGang {plan.name}"
-                sweep.come_back(self._wait(ctx, plan), text)
-            written = await self._write(ctx, plan, known, pods)
-            if not was_initialized:
+        async def write(filling: _Filling) -> None:
+            written = await self._write(ctx, filling.plan, filling.gang, filling.pods)
+            self._settled.settle(owner, written, filling.cause(whole))
+            if filling.is_complete and not is_initialized(filling.gang):
                 await self._tell(ctx, written, _COMPLETE)
 
-        await slow_start(plans, fill_one)
+        due = []
+        for plan in plans:
+            gang = present.get(plan.name)
+            if gang is None or gang.metadata.is_deleting:
+                sweep.come_back(names.RETRY, f"PodGang {plan.name} is not seen yet")
+                continue
+            filling = self._filling(ctx, plan, gang, cliques)
+            if not filling.is_complete:
+                text = f"Waiting for all pods to be created or assigned for PodGang {plan.name}"
+                sweep.come_back(self._wait(ctx, plan), text)
+            is_told = not filling.is_complete or is_initialized(gang)
+            if not (is_told and self._settled.is_settled(owner, gang, filling.cause(whole))):
+                due.append(filling)
+        await slow_start(due, write)
 
-    async def _pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]] | None:
-        """The pods of a gang by PodClique; nothing while one is missing or belongs elsewhere."""
-        found: dict[str, list[str]] = {}
-        for group in plan.groups:
-            try:
-                pclq = await ctx.get(PodClique, group.name, ctx.key.namespace)
-            except NotFound:
-                return None
-            pods = _pods_of(ctx, pclq)
-            if pclq.metadata.is_deleting or len(pods) < pclq.spec.replicas:
-                return None
-            if any(pod.metadata.labels.get(names.PODGANG) != plan.name for pod in pods):
-                return None
-            found[group.name] = [pod.metadata.name for pod in pods]
-        return found
+    def _filling(
+        self, ctx: Context[PodCliqueSet], plan: GangPlan, gang: PodGang, cliques: Mapping[str, PodClique]
+    ) -> _Filling:
+        pods = _all_pods(ctx, plan, cliques)
+        if pods is not None:
+            return _Filling(plan, gang, pods, is_complete=True)
+        listed = self._present_pods(ctx, plan) if is_initialized(gang) else _references(gang)
+        return _Filling(plan, gang, listed, is_complete=False)
 
     def _wait(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> float:
         """Seconds until the pods of a gang are looked for again; few where only the cache is behind."""
@@ -199,18 +204,59 @@ class SetGangs:
         is_behind = any(
             len(_pods_of(ctx, pclq)) < min(pclq.status.replicas, pclq.spec.replicas) for pclq in cliques
         )
-        return _SOON if is_behind else names.RETRY
+        return max(_SOON, self._crowds.pause(ctx.key)) if is_behind else names.RETRY
 
     def _present_pods(self, ctx: Context[PodCliqueSet], plan: GangPlan) -> dict[str, list[str]]:
         """The pods of a gang that are there."""
         return {
-            group.name: [
+            group.name: sorted(
                 pod.metadata.name
                 for pod in ctx.index(Pod, PODS_OF_CLIQUE(group.name, ctx.key.namespace))
                 if not pod.metadata.is_deleting and pod.metadata.labels.get(names.PODGANG) == plan.name
-            ]
+            )
             for group in plan.groups
         }
+
+
+class _Filling(msgspec.Struct, frozen=True, eq=False):
+    """The pods that a gang is to name."""
+
+    plan: GangPlan
+    gang: PodGang
+    pods: Mapping[str, Sequence[str]]
+    """Names by PodClique."""
+    is_complete: bool
+    """All that there should be."""
+
+    def cause(self, whole: SetPlan) -> object:
+        """All that decides what the gang looks like."""
+        return whole, self.plan, self.pods
+
+
+def _is_new(gang: PodGang | None) -> bool:
+    """It has to be made, or nothing is said about its pods yet; the end of one that goes brings us back."""
+    if gang is None:
+        return True
+    is_told = find_condition(gang.status.conditions, names.INITIALIZED) is not None
+    return not is_told and not gang.metadata.is_deleting
+
+
+def _all_pods(
+    ctx: Context[PodCliqueSet], plan: GangPlan, cliques: Mapping[str, PodClique]
+) -> dict[str, list[str]] | None:
+    """The pods of a gang by PodClique; nothing while one is missing or belongs elsewhere."""
+    found: dict[str, list[str]] = {}
+    for group in plan.groups:
+        pclq = cliques.get(group.name)
+        if pclq is None or pclq.metadata.is_deleting:
+            return None
+        pods = _pods_of(ctx, pclq)
+        if len(pods) < pclq.spec.replicas:
+            return None
+        if any(pod.metadata.labels.get(names.PODGANG) != plan.name for pod in pods):
+            return None
+        found[group.name] = sorted(pod.metadata.name for pod in pods)
+    return found
 
 
 def _pods_of(ctx: Context[PodCliqueSet], pclq: PodClique) -> list[Pod]:

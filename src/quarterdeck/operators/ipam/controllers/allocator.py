@@ -10,12 +10,15 @@ Refused claims wait: for their pool to appear or change, or for space, see ``log
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from sys import intern
 from time import perf_counter
 from typing import Any, Final
 
+import msgspec
+
 from quarterdeck.api import Key
+from quarterdeck.api.codec import decode
 from quarterdeck.client import Client
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.errors import Requeue as ComeBack
@@ -333,16 +336,19 @@ def _is_free(state: PoolState, network: Network) -> bool:
 
 
 def claim_controller(
-    shared: SharedState, reconciler: CidrAllocator, *, client: Client
+    shared: SharedState, reconciler: CidrAllocator, *, client: Client, is_fed: Callable[[], bool]
 ) -> Controller[SubnetClaim]:
-    """The controller, for ``manager.add``; it starts to work when the table is up to date."""
+    """The controller, for ``manager.add``; it starts to work when the table is up to date.
+
+    ``is_fed`` says whether the table has all that the cache has.
+    """
     verbs = ("create", "delete", "patch")
     builder = (
         Builder(name=names.CLAIM_CONTROLLER)
         .for_(SubnetClaim, predicates=[generation_changed])
         .owns(Subnet, match_every_owner=True, predicates=[_SUBNET_LOST])
         .watches(SubnetClaim, to=PhaseCounter(shared))
-        .source(TermSource(shared, client))
+        .source(TermSource(shared, client, is_fed))
         .source(shared.claims)
         .source(reconciler.announcements)
         .indexes(SubnetClaim, POOL_REF)
@@ -367,6 +373,16 @@ _SUBNET_LOST: Final = Predicate(
 )
 
 
+class _PhaseStatus(msgspec.Struct, frozen=True):
+    phase: str = ""
+
+
+class _Phase(msgspec.Struct):
+    """What is counted; a claim's last state is read for nothing else."""
+
+    status: _PhaseStatus = _PhaseStatus()
+
+
 class PhaseCounter:
     """Counts claims by phase; enqueues nothing."""
 
@@ -378,7 +394,7 @@ class PhaseCounter:
         """No keys; the gauges are moved."""
         key = event.key
         before = self._phases.pop(key, None)
-        after = None if event.change is Change.DELETED else event.object.status.phase
+        after = None if event.change is Change.DELETED else decode(event.entry.raw, _Phase).status.phase
         if after is not None:
             self._phases[key] = intern(after)
         if before != after:

@@ -44,7 +44,7 @@ class ClaimStatusWriter:
             version = claim.metadata.resource_version
             patch: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": changes}
             try:
-                await ctx.client.status.patch(claim, MergePatch(patch))
+                await ctx.client.status.patch_raw(claim, MergePatch(patch))
             except Conflict:
                 delay = next(delays, None)
                 if delay is None:

@@ -9,6 +9,7 @@ list.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from time import perf_counter
 from typing import Final
 
@@ -27,6 +28,8 @@ from quarterdeck.runtime.loop.backoff import EndlessBackoff
 from .shared import SharedState
 
 PAGE_SIZE: Final = 1000
+FEED_PACE: Final = 0.02
+"""Seconds between two looks at how far the feeds are."""
 _log: Final = get_logger(__name__)
 
 
@@ -35,14 +38,19 @@ class TermSource:
 
     name: Final = "consistent list"
 
-    def __init__(self, shared: SharedState, client: Client) -> None:
+    def __init__(self, shared: SharedState, client: Client, is_fed: Callable[[], bool]) -> None:
+        """``is_fed`` says whether the table has all that the cache has."""
         self._shared: Final = shared
         self._client: Final = client
+        self._is_fed: Final = is_fed
 
     async def run(self, context: SourceContext) -> None:
         """List, then wait until cancelled; the table is not fit any more after that."""
         informer = context.cache.informer(Subnet)
         await informer.wait_synced()
+        while not self._is_fed():
+            # What the feeds bring shares its texts with the cache, and the list then has next to no news.
+            await context.clock.sleep(FEED_PACE)
         backoff = EndlessBackoff(base=0.1, cap=10.0, jitter=0.1, clock=context.clock, rng=context.rng)
         while not await self._load(context):
             await context.clock.sleep(backoff.next())

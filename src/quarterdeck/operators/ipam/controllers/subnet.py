@@ -107,7 +107,7 @@ class PhaseWriter:
             return "unchanged"
         version = subnet.metadata.resource_version
         patch: dict[str, Any] = {"metadata": {"resourceVersion": version}, "status": changes}
-        await client.status.patch(subnet, MergePatch(patch))
+        await client.status.patch_raw(subnet, MergePatch(patch))
         return "success"
 
 

@@ -11,7 +11,7 @@ from quarterdeck.api import Key, ObjectMeta
 from quarterdeck.operators.ipam import names
 from quarterdeck.operators.ipam.types import Subnet, SubnetPool
 
-from .network import IPV6, InvalidCidr, Network, parse
+from .network import IPV6, InvalidCidr, Network, parse, unpacked
 from .occupancy import Rank
 
 __all__ = ["Child", "Member", "PoolFacts", "child_of", "member_of", "pool_facts"]
@@ -28,12 +28,17 @@ class Member(msgspec.Struct, frozen=True, gc=False):
     namespace: str
     name: str
     pool: str
-    network: Network | None
-    """``None`` if its CIDR cannot be read."""
+    block: int | None
+    """Its range, packed; ``None`` if its CIDR cannot be read."""
     cluster_id: str
     created: str
     version: int
     """Resource version, 0 if it is no number."""
+
+    @property
+    def network(self) -> Network | None:
+        """Its range; ``None`` if its CIDR cannot be read."""
+        return unpacked(self.block) if self.block is not None else None
 
     @property
     def key(self) -> Key:
@@ -108,15 +113,15 @@ def member_of(subnet: Subnet) -> Member | None:
     if not spec or not spec.pool_ref:
         return None
     try:
-        network: Network | None = parse(spec.cidr)
+        block: int | None = parse(spec.cidr).packed
     except InvalidCidr:
-        network = None
+        block = None
     return Member(
         uid=_uid(metadata),
         namespace=intern(metadata.namespace),
         name=metadata.name,
         pool=intern(spec.pool_ref),
-        network=network,
+        block=block,
         cluster_id=spec.cluster_id,
         created=intern(_date(metadata)),
         version=version_number(metadata.resource_version),

@@ -61,14 +61,17 @@ class Occupancy:
         """Whether any two blocks overlap."""
         return bool(self._shadows)
 
-    def add(self, holder: str, network: Network, rank: Rank) -> bool:
-        """Cover a block, as far as it is inside the pool; returns whether the holder has it for itself."""
+    def add(self, holder: str, network: Network, rank: Rank, *, packed: int | None = None) -> bool:
+        """Cover a block, as far as it is inside the pool; returns whether the holder has it for itself.
+
+        ``packed`` is the network's number where somebody keeps it already: it need not be kept twice.
+        """
         block = self._clipped(network)
         if block is None:
             return True
         if self.space.is_free(block):
             self.space.carve(block)
-            self._owners[_packed(block)] = holder
+            self._owners[packed if packed is not None and block is network else block.packed] = holder
             return True
         shadow = self._shadows[holder] = _Shadow(block, rank)
         self._shadow_blocks.add(block, holder)
@@ -85,7 +88,7 @@ class Occupancy:
             self._shadow_blocks.remove(shadow.block, holder)
         pieces = (block,) if shadow is None else shadow.pieces
         for piece in pieces:
-            del self._owners[_packed(piece)]
+            del self._owners[piece.packed]
             self.space.release(piece)
         if self._shadows and pieces:
             self._inherit(block)
@@ -126,13 +129,13 @@ class Occupancy:
             yield around
         else:
             for piece in self._pieces(block):
-                yield self._owners[_packed(piece)]
+                yield self._owners[piece.packed]
         for _, shadow in self._shadow_blocks.overlapping(block):
             yield shadow
 
     def _pieces(self, block: Network) -> Iterator[Network]:
         """The owned pieces at or inside a block that no piece is around of."""
-        if _packed(block) in self._owners:
+        if block.packed in self._owners:
             yield block
         elif block.prefix < block.width and not self.space.is_free(block):
             low, high = _halves(block)
@@ -143,7 +146,7 @@ class Occupancy:
         """The free parts of a block; descends only where something is taken and something may be free."""
         if self.space.is_free(block):
             yield block
-        elif block.prefix < block.width and _packed(block) not in self._owners:
+        elif block.prefix < block.width and block.packed not in self._owners:
             low, high = _halves(block)
             yield from self._free_parts(low)
             yield from self._free_parts(high)
@@ -153,13 +156,13 @@ class Occupancy:
             return
         for piece in list(self._free_parts(shadow.block)):
             self.space.carve(piece)
-            self._owners[_packed(piece)] = holder
+            self._owners[piece.packed] = holder
             shadow.pieces.add(piece)
 
     def _owner_around(self, block: Network) -> str | None:
         """Who owns a piece that covers all of the block."""
         for prefix in range(self.pool.prefix, block.prefix + 1):
-            owner = self._owners.get(_packed(block.at(prefix)))
+            owner = self._owners.get(block.at(prefix).packed)
             if owner is not None:
                 return owner
         return None
@@ -176,16 +179,12 @@ class Occupancy:
     def _settle(self, holder: str, shadow: _Shadow) -> None:
         """A shadow that owns all of its block is an owner like any other."""
         for piece in shadow.pieces:
-            del self._owners[_packed(piece)]
+            del self._owners[piece.packed]
             self.space.release(piece)
         self.space.carve(shadow.block)
-        self._owners[_packed(shadow.block)] = holder
+        self._owners[shadow.block.packed] = holder
         del self._shadows[holder]
         self._shadow_blocks.remove(shadow.block, holder)
-
-
-def _packed(block: Network) -> int:
-    return block.address << 8 | block.prefix
 
 
 def _halves(block: Network) -> tuple[Network, Network]:

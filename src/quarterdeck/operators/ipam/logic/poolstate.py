@@ -289,7 +289,7 @@ class PoolState:
             self.outside.add(member.uid)
         if network is not None:
             for view in views:
-                view.add(member.uid, network, member.rank)
+                view.add(member.uid, network, member.rank, packed=member.block)
         if self._building is not None:
             self._placed.add(member.uid)
 

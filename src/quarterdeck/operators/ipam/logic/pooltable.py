@@ -248,9 +248,9 @@ class PoolTable:
 
 
 def _is_same(one: Member, other: Member) -> bool:
-    return (one.pool, one.network, one.cluster_id, one.namespace) == (
+    return (one.pool, one.block, one.cluster_id, one.namespace) == (
         other.pool,
-        other.network,
+        other.block,
         other.cluster_id,
         other.namespace,
     )

@@ -238,6 +238,8 @@ class _Reader:
                 given[key] = seconds
         if params.window_type:
             given["windowType"] = params.window_type
+        if params.cron_string:
+            given["cronString"] = params.cron_string
         if params.tumbling_window_start_time is not UNSET:
             given["tumblingWindowStartTime"] = params.tumbling_window_start_time.timestamp()
         given["metrics"] = {key: value for key, value in params.extra_params.items() if "Metric" in key}

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlencode
 
 import msgspec
 
-from quarterdeck.errors import SchemaError
+from quarterdeck.api.cron import CronSchedule
+from quarterdeck.errors import ConfigError, SchemaError
 
 __all__ = [
     "RESOURCES",
@@ -49,10 +51,12 @@ class UsageSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     half_life_period: float = 0.0
     """The weight of the past halves in this time; 0: all of the window counts alike."""
     window_size: float = _WEEK
-    window_type: Literal["sliding", "tumbling"] = "sliding"
-    """``tumbling`` begins anew when a window is over."""
+    window_type: Literal["sliding", "tumbling", "cron"] = "sliding"
+    """``tumbling`` begins anew when a window is over, ``cron`` at the times of a schedule (UTC)."""
     tumbling_window_start_time: float = 0.0
     """Seconds since 1970."""
+    cron_string: str = ""
+    """The schedule: five fields."""
     fetch_interval: float = 60.0
     staleness_period: float = 300.0
     """What is older than that does not count any more."""
@@ -61,12 +65,25 @@ class UsageSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     metrics: Mapping[str, str] = {}
     """Expressions instead of the usual ones, by KAI's names for them."""
 
+    def __post_init__(self) -> None:
+        if self.window_type == "cron":
+            try:
+                self._last_begin(0.0)
+            except ConfigError as error:
+                raise ValueError(f"cronString: {error}") from error
+
     def window_start(self, now: float) -> float:
         """Since when the past counts."""
         if self.window_type == "sliding":
             return now - self.window_size
+        if self.window_type == "cron":
+            return self._last_begin(now)
         passed = now - self.tumbling_window_start_time
         return now if passed < 0 else now - passed % self.window_size
+
+    def _last_begin(self, now: float) -> float:
+        moment = datetime.fromtimestamp(now, UTC)
+        return CronSchedule.parse(self.cron_string).last_before(moment).timestamp()
 
     def weight(self, age: float) -> float:
         """How much a moment in the past counts."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -103,7 +103,7 @@ def toleration_keys(settings: Mapping[str, Any]) -> frozenset[str]:
         if not isinstance(value, Mapping):
             return frozenset()
         value = value.get(step)
-    if isinstance(value, str) or not hasattr(value, "__iter__"):
+    if isinstance(value, str) or not isinstance(value, Iterable):
         return frozenset()
     return frozenset(key for key in value if isinstance(key, str))
 

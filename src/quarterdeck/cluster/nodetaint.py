@@ -1,0 +1,15 @@
+"""Taints of nodes as controllers read them."""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = ["NodeTaint"]
+
+
+class NodeTaint(msgspec.Struct, gc=False, frozen=True):
+    """A taint without the time it was added."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""

@@ -1,0 +1,22 @@
+"""What a controller tells of itself."""
+
+import msgspec
+
+from quarterdeck.runtime.controller.consistency import ConsistencyStatistics
+from quarterdeck.runtime.queue.workqueue import QueueStatistics
+
+__all__ = ["ControllerStatistics"]
+
+
+class ControllerStatistics(msgspec.Struct, frozen=True):
+    """A moment of a controller's life."""
+
+    name: str
+    workers: int
+    active: int
+    sources: int
+    queue: QueueStatistics
+    consistency: ConsistencyStatistics | None
+    waiting: int
+    """Keys that wait for something to be seen in the cache."""
+    is_synced: bool
