@@ -26,7 +26,7 @@ def listed(entry: Any) -> Iterator[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     site = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-    assert sorted(listed(site["nav"])) == sorted(PAGES)
+    assert sorted(listed(site["nav"])) == sorted(page for page in PAGES if not page.startswith("adr/0"))
 
 
 def test_the_list_of_decisions_has_them_all() -> None:

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import chart as chart_tool
 from kube.server import VERSION
+from quarterdeck.api.manifest import load_documents
 from tests.harness.wire import Connection, load_kubeconfig
 
 from .helmkit import Helm, needs_helm
 from .test_chart import CHART, EVERYTHING
 
+COMMAND = [sys.executable, "-m", "quarterdeck.cli"]
 Json = dict[str, Any]
 Names = dict[tuple[str, str, str], str]
 ONE = ("grove", "jobset", "kai", "nodegroup", "trainer")
@@ -65,10 +68,47 @@ class Cluster:
         return found
 
 
+class Release:
+    """The hook of one release, as Kubernetes would run it: its command, its service account's token."""
+
+    def __init__(self, helm: Helm, name: str, admin: Path, folder: Path) -> None:
+        [job] = load_documents(helm("get", "hooks", name))
+        pod, namespace = job["spec"]["template"]["spec"], job["metadata"]["namespace"]
+        kubectl = ["kubectl", "--kubeconfig", str(admin), "--namespace", namespace]
+        command = [*kubectl, "create", "token", pod["serviceAccountName"]]
+        token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        config = yaml.safe_load(admin.read_text())
+        config["users"][0]["user"] = {"token": token}
+        self._kubeconfig = folder / f"{name}.kubeconfig"
+        self._kubeconfig.write_text(yaml.safe_dump(config))
+        [container] = pod["containers"]
+        assert container["command"][0] == "quarterdeck"
+        self._words = container["command"][1:]
+
+    def run_hook(self) -> str:
+        """What the command prints; it has no rights but those of the release."""
+        command = [*COMMAND, *self._words, "--kubeconfig", str(self._kubeconfig)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+
 def chosen(*operators: str) -> list[str]:
     """Options of a release with some of the operators."""
     words = [f"operators.{name}.enabled={str(name in operators).lower()}" for name in (*ONE, *TWO)]
     return [word for each in words for word in ("--set", each)]
+
+
+def webhooks_in(cluster: Cluster) -> set[str]:
+    """The names of the webhook configurations that are registered."""
+    return {name for kind, _, name in cluster.everything() if kind.endswith("webhookconfigurations")}
+
+
+def webhooks_of(operator: str) -> set[str]:
+    """The names of those that an operator registers."""
+    command = [*COMMAND, "manifests", "--only", "webhooks", "--operators", operator]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return {each["metadata"]["name"] for each in load_documents(printed)}
 
 
 @pytest.fixture
@@ -106,7 +146,20 @@ def test_releases_come_and_go_and_leave_nothing(real_server: Path, cluster: Clus
     kept = {key: uid for key, uid in cluster.everything().items() if key[0] != "secrets"}
     assert kept == {key: uid for key, uid in both.items() if key[0] != "secrets"}, "nothing was replaced"
 
-    one("uninstall", "one", "--no-hooks")  # nothing runs the Job here
+    hooks = subprocess.run(
+        [*COMMAND, "manifests", "--only", "webhooks"], check=True, capture_output=True
+    ).stdout
+    subprocess.run(
+        [*command, "apply", "--server-side", "-f", "-"], input=hooks, check=True, capture_output=True
+    )
+    registered = webhooks_in(cluster)
+    assert len(registered) > len(webhooks_of("ipam")) > 0
+    Release(one, "one", real_server, tmp_path).run_hook()
+    assert webhooks_in(cluster) == webhooks_of("ipam"), "of the other release nothing"
+    assert "removed ValidatingWebhookConfiguration" in Release(two, "two", real_server, tmp_path).run_hook()
+    assert webhooks_in(cluster) == set()
+
+    one("uninstall", "one", "--no-hooks")  # nothing runs the Job here: see above for its command
     left = cluster.everything()
     gone = {name for kind, space, name in both.keys() - left.keys() if space != "deck-one"}
     assert gone
@@ -116,7 +169,7 @@ def test_releases_come_and_go_and_leave_nothing(real_server: Path, cluster: Clus
     assert {kind for kind, _, _ in definitions} == {"customresourcedefinitions"}, "they stay on purpose"
 
     purge = ["uninstall", "--purge", "--yes", "--kubeconfig", str(real_server)]
-    subprocess.run([sys.executable, "-m", "quarterdeck.cli", *purge], check=True, capture_output=True)
+    subprocess.run([*COMMAND, *purge], check=True, capture_output=True)
     deadline = time.monotonic() + 120
     while rest := cluster.everything().keys() - before.keys():  # definitions go when their objects have gone
         assert time.monotonic() < deadline, rest

@@ -124,13 +124,40 @@ def test_objects_that_our_finalizers_hold_are_let_go(server: Server) -> None:
     assert left == ["example.io/other"]
 
 
+def test_what_operators_keep_for_readers_goes_too(server: Server) -> None:
+    for namespace, name in (
+        ("quarterdeck-system", "grove-operator-status"),
+        ("kubeflow-system", "kubeflow-trainer-public"),
+    ):
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        server.connection.request("POST", "/api/v1/namespaces", body=json.dumps(space).encode())
+        path = f"/api/v1/namespaces/{namespace}/configmaps"
+        assert server.connection.request("POST", path, body=json.dumps(config).encode()).status == 201
+    told = server.command("uninstall", "--operators", "grove,trainer", "--yes")
+    assert told == "removed ConfigMap grove-operator-status\nremoved ConfigMap kubeflow-trainer-public\n"
+    assert server.names("/api/v1/configmaps") == []
+
+
 def test_install_without_a_way_to_the_webhooks_is_refused(server: Server) -> None:
-    process = server.run("--operators", "ipam", "--install")
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert "there is no Service quarterdeck-system/quarterdeck-webhook" in errors
-    assert "--webhook-url" in errors
-    assert server.names(f"{HOOKS}/validatingwebhookconfigurations") == []
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "quarterdeck-webhook"},
+        "spec": {"ports": [{"port": 443}]},
+    }
+    for reason in (
+        "there is no Service quarterdeck-system/quarterdeck-webhook",
+        "nothing is behind Service quarterdeck-system/quarterdeck-webhook",
+    ):
+        process = server.run("--operators", "ipam", "--install")
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 1
+        assert reason in errors
+        assert "--webhook-url" in errors
+        assert server.names(f"{HOOKS}/validatingwebhookconfigurations") == []
+        path = "/api/v1/namespaces/quarterdeck-system/services"
+        server.connection.request("POST", path, body=json.dumps(service).encode())
 
 
 def test_two_installations_share_no_object(server: Server) -> None:

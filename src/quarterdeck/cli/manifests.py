@@ -86,7 +86,7 @@ def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list
     parts = {
         "crds": [dict(each) for operator in operators for each in operator.definitions()],
         "rbac": _permissions(name, arguments.namespace, program),
-        "webhooks": _webhooks(name, arguments.namespace, program),
+        "webhooks": webhook_documents(name, arguments.namespace, program),
         "deployment": _deployment(arguments, program),
     }
     if arguments.only:
@@ -121,7 +121,7 @@ def program_of(
     return Program(Config(server="https://127.0.0.1"), operators, options)
 
 
-def _webhooks(name: str, namespace: str, program: Program) -> list[dict[str, Any]]:
+def webhook_documents(name: str, namespace: str, program: Program) -> list[dict[str, Any]]:
     """The webhook configurations, without the bundle of certificates that whoever issues them adds."""
     from quarterdeck.runtime.webhook import ServiceTarget, webhook_configurations
 

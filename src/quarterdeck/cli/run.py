@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,6 +101,7 @@ def _options(arguments: argparse.Namespace) -> ProgramOptions:
         namespace=arguments.namespace,
         settings=operator_settings(arguments),
         installs=arguments.install,
+        is_in_cluster="KUBERNETES_SERVICE_HOST" in os.environ,
         webhook_host=arguments.webhook_host,
         webhook_port=arguments.webhook_port,
         webhook_url=arguments.webhook_url,

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from quarterdeck.api import GroupVersionKind
     from quarterdeck.client import Client
     from quarterdeck.runtime.operator import Operator
+    from quarterdeck.runtime.operator.program import Program
 
 DESCRIPTION = """\
 Remove the operators from a cluster: first their webhooks, so that no request is refused because nobody
-answers, then the Deployment, then the operators' finalizers, which no controller would handle any more, then
-roles and everything else from `quarterdeck manifests`. The CRDs and all objects of their kinds stay, unless
+answers, then the Deployment, roles and everything else from `quarterdeck manifests`, then the operators'
+finalizers, which no controller would handle any more. The CRDs and all objects of their kinds stay, unless
 --purge is given. Without --yes it only says what it would do.
 """
 _WEBHOOKS: Final = ("ValidatingWebhookConfiguration", "MutatingWebhookConfiguration")
@@ -82,11 +83,8 @@ async def _steps(
 
     program = program_of(arguments.namespace, operators, {}, name=arguments.name)
     word = "removed" if arguments.yes else "would remove"
-    names = [part.configuration for part in program.registrations if part.configuration]
-    webhooks = [("admissionregistration.k8s.io/v1", kind, name, "") for kind in _WEBHOOKS for name in names]
-    for each in webhooks:
-        if await _remove(client, *each, yes=arguments.yes):
-            yield f"{word} {each[1]} {each[2]}"
+    async for line in _webhooks(client, program, arguments):
+        yield f"{word} {line}"
     if arguments.webhooks_only:
         return
     definitions = [each for operator in operators for each in operator.definitions()]
@@ -99,7 +97,8 @@ async def _steps(
             and await _stop_converting(client, definition, arguments)
         ):
             yield f"{word} the conversion webhook of CustomResourceDefinition {name}"
-    for each in _program_objects(arguments):
+    kept = [each for part in program.registrations for each in part.keeps]
+    for each in (*_program_objects(arguments), *kept):
         if await _remove(client, *each, yes=arguments.yes):
             yield f"{word} {each[1]} {each[2]}"
     async for line in _finalizers(client, definitions, arguments):
@@ -111,6 +110,25 @@ async def _steps(
                 client, "apiextensions.k8s.io/v1", "CustomResourceDefinition", name, "", yes=arguments.yes
             ):
                 yield f"{word} CustomResourceDefinition {name} and every object of its kind"
+
+
+async def _webhooks(client: Client, program: Program, arguments: argparse.Namespace) -> AsyncIterator[str]:
+    """Remove the webhook configurations: those of this version, and what an earlier one may have left."""
+    from quarterdeck.errors import Forbidden
+
+    from .manifests import webhook_documents
+
+    documents = webhook_documents(arguments.name, arguments.namespace, program)
+    registered = {(each["kind"], each["metadata"]["name"]) for each in documents}
+    for kind, name in (
+        (kind, name) for kind in _WEBHOOKS for name in sorted({each[1] for each in registered})
+    ):
+        try:
+            if await _remove(client, "admissionregistration.k8s.io/v1", kind, name, "", yes=arguments.yes):
+                yield f"{kind} {name}"
+        except Forbidden:  # the role of the program is for the kinds that it registers
+            if (kind, name) in registered:
+                raise
 
 
 def _program_objects(arguments: argparse.Namespace) -> Iterable[tuple[str, str, str, str]]:

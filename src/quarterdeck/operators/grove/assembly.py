@@ -135,6 +135,7 @@ class GroveOperator:
                 OperatorWebhooks(configuration=name, admission=hooks) for name, hooks in others.items()
             ),
             rules=self._rules(environment.namespace),
+            keeps=(("v1", "ConfigMap", names.STATUS_CONFIG_MAP, environment.namespace),),
             endpoints={PROFILE_PATH: serve_profile} if configuration.debugging.enable_profiling else {},
             open_endpoints={names.STATUS_PATH: _status_handler(status)},
             variables=self._variables(environment),

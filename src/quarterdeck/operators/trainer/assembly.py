@@ -31,7 +31,7 @@ from .logic.plugins import default_framework
 from .logic.plugins.progress import Progress, StatusServer
 from .metrics import TrainerMetrics
 from .publicconfig import RULES as PUBLIC_RULES
-from .publicconfig import PublicConfig
+from .publicconfig import PublicConfig, public_references
 from .settings import TrainerSettings
 from .types import CoschedulingPodGroup, TrainJob, VolcanoPodGroup, definitions
 from .webhooks import TrainJobGuard, runtime_webhooks, stamp_webhook
@@ -98,6 +98,7 @@ class TrainerOperator:
             admission=trainer_webhooks(manager.api_reader, settings),
             rules=(*_READ_BY_WEBHOOKS, *(PROGRESS_RULES if settings.progress else ())),
             checks={"trainer-jobset": jobset_check(manager)},
+            keeps=public_references(settings.public_namespace) if settings.public_namespace else (),
             folders={FOLDER: ProgressReceiver(manager.client, metrics, LoopClock()).handle}
             if settings.progress
             else {},

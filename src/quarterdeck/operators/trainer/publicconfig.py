@@ -17,7 +17,7 @@ from quarterdeck.runtime.operator.rbac import Rule
 
 from . import names
 
-__all__ = ["RULES", "PublicConfig"]
+__all__ = ["RULES", "PublicConfig", "public_references"]
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 RULES: Final = (
@@ -74,3 +74,9 @@ def public_objects(namespace: str) -> tuple[ConfigMap | Role | RoleBinding, ...]
             subjects=(Subject(api_group=_RBAC, kind="Group", name="system:authenticated"),),
         ),
     )
+
+
+def public_references(namespace: str) -> tuple[tuple[str, str, str, str], ...]:
+    """API version, kind, name and namespace of what is made; the namespace itself may be others' too."""
+    kinds = (("v1", "ConfigMap"), (f"{_RBAC}/v1", "RoleBinding"), (f"{_RBAC}/v1", "Role"))
+    return tuple((version, kind, names.PUBLIC_CONFIG, namespace) for version, kind in kinds)

@@ -100,6 +100,9 @@ class OperatorWebhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Whether an init container of the operator ends, where kubelets are simulated and run no containers."""
     checks: Mapping[str, Check] = {}
     """What readiness depends on beside the manager's own checks, by name."""
+    keeps: tuple[tuple[str, str, str, str], ...] = ()
+    """Objects that the program keeps for everybody to read: API version, kind, name, namespace. They are of
+    others' kinds and have no owner, so ``quarterdeck uninstall`` removes them."""
     others: tuple[OperatorWebhooks, ...] = ()
     """More of the same, registered under other names."""
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from quarterdeck.api import UNSET, GroupVersionKind, Resource
-from quarterdeck.api.k8s import Deployment, Service
+from quarterdeck.api.k8s import Deployment, EndpointSlice, Service
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, Forbidden, NotFound, QuarterdeckError
 from quarterdeck.runtime.cache.options import CacheOptions, KindOptions, by_namespace
@@ -73,6 +73,8 @@ class ProgramOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The service account that the program runs as, where that is known."""
     is_embedded: bool = False
     """The cluster is the embedded one."""
+    is_in_cluster: bool = False
+    """The process is a pod of the cluster, so it may be behind the Service itself."""
     installs: bool = False
     """Create the namespace and apply the operators' definitions before starting."""
     webhook_host: str = "127.0.0.1"
@@ -300,16 +302,25 @@ class Program:
         options = self.options
         if options.webhook_url or options.is_embedded or not self._registers_webhooks:
             return
+        client, service = self.manager.client, f"Service {options.namespace}/{options.webhook_service}"
+        lacking = ""
         try:
-            await self.manager.client.get(Service, options.webhook_service, options.namespace)
-        except NotFound as error:
-            raise ConfigError(
-                f"there is no Service {options.namespace}/{options.webhook_service}: the API server could "
-                "not reach the webhooks, and would refuse whatever they are to be asked about; apply "
-                "`quarterdeck manifests`, or name an address with --webhook-url https://HOST:PORT"
-            ) from error
+            await client.get(Service, options.webhook_service, options.namespace)
+            if not options.is_in_cluster:
+                label = f"kubernetes.io/service-name={options.webhook_service}"
+                slices = await client.list(EndpointSlice, namespace=options.namespace, labels=label)
+                if not any(end.addresses for each in slices.items for end in each.endpoints):
+                    lacking = f"nothing is behind {service}, and this process is outside of the cluster"
+        except NotFound:
+            lacking = f"there is no {service}"
         except Forbidden:
             return
+        if lacking:
+            raise ConfigError(
+                f"{lacking}: the API server could not reach the webhooks, and would refuse every object that "
+                "they check; apply `quarterdeck manifests`, or name an address with --webhook-url "
+                "https://HOST:PORT"
+            )
 
     async def withdraw(self) -> None:
         """Take the webhooks away if nobody will answer them: at an orderly end of the last replica.
