@@ -27,6 +27,7 @@ from quarterdeck.cluster.servicecidr import service_cidr_controller
 from quarterdeck.cluster.storageprotection import claim_protection_controller, volume_protection_controller
 from quarterdeck.cluster.token import SignToken, token_controller
 from quarterdeck.cluster.workload import Workloads
+from quarterdeck.runtime.cache.options import CacheOptions
 from quarterdeck.runtime.contract import ReconcileMetrics
 from quarterdeck.runtime.controller.controller import Controller
 from quarterdeck.runtime.event import EventBroadcaster
@@ -118,10 +119,15 @@ class ClusterControllers:
         elsewhere: Iterable[str] = (),
         authority: bytes = b"",
         metrics: ManagerMetrics | None = None,
+        cache: CacheOptions | None = None,
     ) -> None:
-        """See ``add_controllers``; ``metrics`` count the work of these controllers among others."""
+        """See ``add_controllers``; ``metrics`` count the work of these controllers among others.
+
+        ``cache`` says how kinds are kept of which there may be very many; everything has to be in it.
+        """
         self.manager: Final = Manager(
             client,
+            cache=cache,
             metrics=_ControllerMetrics(metrics) if metrics is not None else None,
             # Legacy events, as kube-controller-manager writes them: they are few even of many pods.
             recorder=EventBroadcaster(client, api="core"),

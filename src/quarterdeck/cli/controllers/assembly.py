@@ -49,8 +49,9 @@ def make_program(
     from quarterdeck.cluster.controllers import ClusterControllers
     from quarterdeck.cluster.node.kubelet import Kubelet
     from quarterdeck.cluster.workload import Workloads
+    from quarterdeck.runtime.cache.options import CacheOptions
     from quarterdeck.runtime.operator import installed_operators
-    from quarterdeck.runtime.operator.program import Program, ProgramOptions
+    from quarterdeck.runtime.operator.program import Program, ProgramOptions, merge_kinds, whole_kinds
 
     chosen = choice if choice is not None else ALL_CONTROLLERS
     foundation = installed_operators().get(_FOUNDATION)
@@ -76,6 +77,7 @@ def make_program(
             choice=chosen,
             elsewhere=(_FOUNDATION,),
             metrics=program.metrics,
+            cache=CacheOptions(by_kind=whole_kinds(merge_kinds(operators))),
         )
     )
     return program
