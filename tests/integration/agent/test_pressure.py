@@ -6,6 +6,8 @@ What must be left of the memory is set to all of it, so that there is always too
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -53,3 +55,30 @@ def _evicted_first(space: Space) -> dict[str, Any]:
         return str(next(c["lastTransitionTime"] for c in conditions if c["type"] == "DisruptionTarget"))
 
     return min(ended, key=when)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a small disk")
+def test_a_pod_that_uses_up_the_files_of_a_disk_has_to_go(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "nr_inodes=4000", "tmpfs", str(disk)], check=True)
+    try:
+        config = {"node": {"eviction": {"nodefs.inodesFree": "1500"}, "pressure_seconds": 5}}
+        with local_cluster(disk, config=config) as cluster, cluster.space("files") as space:
+            many = "for i in $(seq 3500); do : > /data/$i || break; done; sleep 1000"
+            space.pod("modest", "sleep 1000")
+            space.phase("modest", "Running")
+            space.pod(
+                "greedy",
+                many,
+                container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]},
+                volumes=[{"name": "data", "emptyDir": {}}],
+            )
+            ended = space.phase("greedy", "Failed")["status"]
+            assert ended["reason"] == "Evicted"
+            assert ended["message"].startswith("The node was low on resource: inodes. ")
+            node = json.loads(cluster.kubectl("get", "node", "box", "-o", "json"))
+            assert condition(node, "DiskPressure") == "True"
+            assert space.get("modest")["status"]["phase"] == "Running"
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
