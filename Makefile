@@ -72,7 +72,7 @@ bench: $(STAMP) ## the benchmarks, each against its peer in the same run
 docs: $(STAMP) ## rebuild generated pages, run the examples in the docs, build the site
 	@$(BIN)/python tools/docs.py $(ARGS)
 	@$(PIP) --group docs
-	@$(BIN)/python -m mkdocs build --quiet && echo "the site is in build/site"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet && echo "the site is in build/site"
 
 chart: $(STAMP) ## what the Helm chart and the Kustomize base take from the program
 	@$(BIN)/python tools/chart.py

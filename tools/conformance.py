@@ -39,7 +39,7 @@ from kube.server import RealServer, cache_dir
 from quarterdeck.cluster.agent.oci.runtime import missing_parts
 
 SUITE_TIMEOUT: Final = 900.0
-START_TIMEOUT: Final = 30.0
+START_TIMEOUT: Final = 120.0
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _INSIDE: Final = "QUARTERDECK_LOOPBACK_ONLY"

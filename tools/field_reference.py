@@ -17,11 +17,12 @@ from typing import Any
 from quarterdeck.runtime.operator import installed_operators
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "operators" / "fields"
-OPERATORS = ("grove", "ipam", "kai", "nodegroup", "trainer")
+OPERATORS = ("grove", "ipam", "jobset", "kai", "nodegroup", "trainer")
 FOREIGN = (
     "podSpec",
     "podTemplate",
     "template.spec.replicatedJobs",
+    "replicatedJobs[].template",
     "env",
     "volumes",
     "containers",

@@ -12,8 +12,8 @@ to pass.
 
 The specs of ``run_containers`` are those that need containers that run, on ``quarterdeck up --local-node
 --runtime oci``; ``containers.json`` lists them with their outcome. They need root, crun or runc, and imported
-images: agnhost, built from Kubernetes' own sources, and a busybox; ``missing_images`` says which names are
-not there.
+images: agnhost and nonewprivs, built from Kubernetes' own sources, and a busybox; ``missing_images`` says
+which names are not there.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -46,6 +47,7 @@ IMAGES: Final = (
     "registry.k8s.io/e2e-test-images/agnhost:2.63.0",
     "registry.k8s.io/e2e-test-images/busybox:1.37.0-1",
     "registry.k8s.io/e2e-test-images/glibc-dns-testing:2.0.0",
+    "registry.k8s.io/e2e-test-images/nonewprivs:1.4",
     "registry.k8s.io/pause:3.10.2",
 )
 SPEC_TIMEOUT: Final = 300.0
@@ -150,16 +152,22 @@ def run_containers(kubeconfig: Path) -> tuple[list[str], dict[str, str]]:
 
 
 def _run_one(kubeconfig: Path, name: str) -> tuple[str, str]:
-    """Its name, and why it failed; empty if it passed."""
+    """Its name, and why it failed; empty if it passed. Said at once: all of them take long."""
+    failure = _failure(kubeconfig, name)
+    print(f"{name}: {' '.join(failure.split())[:1000] or 'passed'}", file=sys.stderr, flush=True)
+    return name, failure
+
+
+def _failure(kubeconfig: Path, name: str) -> str:
     focus = f"--ginkgo.focus={re.escape(name)}$"
     try:
         with tempfile.TemporaryDirectory() as directory:
             report = _run(Path(directory), [focus], kubeconfig=kubeconfig, timeout=SPEC_TIMEOUT)
     except (RuntimeError, subprocess.TimeoutExpired) as error:
-        return name, str(error)
+        return str(error)
     outcome = [(state, message) for each, state, message in _specs(report) if each == name]
     state, message = outcome[0] if outcome else ("was not run", "")
-    return name, "" if state == "passed" else message or state
+    return "" if state == "passed" else message or state
 
 
 def _run_all(kubeconfig: Path, shares: Sequence[Sequence[str]]) -> tuple[list[str], dict[str, str]]:

@@ -113,7 +113,7 @@ class LabelSelectorRequirement(Model):
 
 
 class LabelSelector(Model, rules=[Atomic()]):
-    """A selector as objects spell it; ``Selector.of`` makes it match labels."""
+    """A label selector, as objects have it."""
 
     match_labels: Map[str, str] = omitempty(EMPTY_MAP)
     match_expressions: Annotated[Seq[LabelSelectorRequirement], Atomic()] = omitempty(())

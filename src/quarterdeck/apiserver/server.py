@@ -81,7 +81,7 @@ from .uid import new_uid
 from .usage import GROUP as USAGE_GROUP
 from .usage import VERSION as USAGE_VERSION
 from .usage import UsageApi
-from .webhookclient import WebhookClient
+from .webhookclient import Place, WebhookClient
 
 Json = dict[str, Any]
 _COMPACTION_PERIOD = 300.0
@@ -324,11 +324,13 @@ class ApiServer:
     def _quota_changed(self, resource: str, namespace: str, name: str, obj: Json | None) -> None:
         self.admission.apply_quota(namespace, name, obj)
 
-    def _resolve_service(self, namespace: str, name: str, port: int) -> tuple[str, int] | None:
+    def _resolve_service(self, namespace: str, name: str, port: int) -> Place | tuple[str, int] | None:
         from .state.host import resolve_service
 
         known = self.options.service_endpoints.get((namespace, name))
-        return known if known is not None else resolve_service(self.cluster, namespace, name, port)
+        if known is not None:
+            return known
+        return resolve_service(self.cluster, namespace, name, port, self.nodes)
 
     async def _delete_instance(self, resource: CustomResource, namespace: str, name: str) -> None:
         path = f"/apis/{resource.api_version}/namespaces/{namespace}/{resource.plural}/{name}"

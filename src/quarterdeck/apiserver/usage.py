@@ -1,7 +1,8 @@
 """`metrics.k8s.io`: what pods and nodes use, for `kubectl top` and autoscaling.
 
 Pods on simulated nodes use what their annotations say, each of their containers this much, and next to
-nothing if they say nothing. What pods on nodes of this machine use is measured there. Others are left out.
+nothing if they say nothing. What nodes of this machine and their pods use is measured there. Others are left
+out.
 """
 
 from __future__ import annotations
@@ -35,8 +36,18 @@ _IDLE: Final = {"cpu": "1m", "memory": "1Mi"}
 _WINDOW: Final = "15s"
 _KINDS: Final = {"nodes": ("NodeMetrics", False), "pods": ("PodMetrics", True)}
 _NOTHING: Final = Quantity("0")
-_Measured = dict[str, dict[tuple[str, str], dict[str, dict[str, Quantity]]]]
-"""By node, pod (namespace and name) and container."""
+_Usage = dict[str, Quantity]
+
+
+class _Node(msgspec.Struct, gc=False):
+    """A node of this machine."""
+
+    usage: _Usage
+    pods: dict[tuple[str, str], dict[str, _Usage]]
+    """By pod (namespace and name) and container."""
+
+
+_Measured = dict[str, _Node]
 
 
 class _State(msgspec.Struct, gc=False):
@@ -112,10 +123,12 @@ class UsageApi:
     async def _serve_measured(self, request: Request, info: RequestInfo, nodes: list[str]) -> Response:
         measured: _Measured = {}
         for node in nodes:
-            measured[node] = {}
-            for namespace, pod, container, cpu, memory in await self._links.usage(node):
-                used = {"cpu": Quantity.of_milli(cpu), "memory": Quantity.of_bytes(memory)}
-                measured[node].setdefault((namespace, pod), {})[container] = used
+            told = await self._links.usage(node)
+            if told is None:
+                continue
+            found = measured[node] = _Node(_usage(told.cpu, told.memory), {})
+            for namespace, pod, container, cpu, memory in told.containers:
+                found.pods.setdefault((namespace, pod), {})[container] = _usage(cpu, memory)
         try:
             return self._serve(request, info, measured)
         except status.StatusError as error:
@@ -161,8 +174,8 @@ class UsageApi:
         return pod if runs else None
 
     def _pod(self, entry: Entry, measured: _Measured) -> Json | None:
-        for pods in measured.values():
-            if used := pods.get((entry.namespace, entry.name)):
+        for node in measured.values():
+            if used := node.pods.get((entry.namespace, entry.name)):
                 containers = [
                     {"name": name, "usage": {key: str(each) for key, each in usage.items()}}
                     for name, usage in used.items()
@@ -192,11 +205,7 @@ class UsageApi:
             count = len(pod.running())
             for name, amount in pod.usage().items():
                 total[name] += amount * count
-        for node, pods in measured.items():
-            total = totals.setdefault(node, dict.fromkeys(USAGE, _NOTHING))
-            for used in (usage for containers in pods.values() for usage in containers.values()):
-                for name, amount in used.items():
-                    total[name] += amount
+        totals |= {name: node.usage for name, node in measured.items()}
         return [
             {
                 **_head("NodeMetrics", entry),
@@ -205,6 +214,10 @@ class UsageApi:
             for entry in entries
             if entry.labels.get(SIMULATED) == "true" or entry.name in measured
         ]
+
+
+def _usage(cpu: int, memory: int) -> _Usage:
+    return {"cpu": Quantity.of_milli(cpu), "memory": Quantity.of_bytes(memory)}
 
 
 def _head(kind: str, entry: Entry) -> Json:

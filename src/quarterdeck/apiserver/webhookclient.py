@@ -4,9 +4,9 @@
     ├── ConfigurationFault   it could not even be tried (unreadable caBundle)
     └── CallFault            connect, TLS, status, body or time
 
-A `service` reference is only ever dialled on a loopback address: the embedded server runs no
-network, so anything else could reach a stranger. A `url` is called as it stands. This module knows
-nothing about what is in a review.
+A `service` reference is only ever dialled on a loopback address, or through a node of this machine to
+one of its pods: the embedded server runs no network, so anything else could reach a stranger. A `url` is
+called as it stands. This module knows nothing about what is in a review.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -37,8 +37,19 @@ from quarterdeck.wire.url import clean_path, escape_path
 from .document.decoding import ParseError, parse_yaml
 
 Json = dict[str, Any]
-#: (namespace, name, port) -> (address, port) of a ready endpoint, or None
-ServiceResolver = Callable[[str, str, int], tuple[str, int] | None]
+
+
+class Place(NamedTuple):
+    """Where an endpoint is."""
+
+    host: str
+    port: int
+    dial: Callable[[], Awaitable[socket.socket]] | None = None
+    """Opens a connection to it, where it is not this machine's network; raises OSError."""
+
+
+#: (namespace, name, port) -> a ready endpoint, or None
+ServiceResolver = Callable[[str, str, int], Place | tuple[str, int] | None]
 
 _MAX_IDLE: Final = 25
 _IDLE_SECONDS: Final = 60.0
@@ -209,23 +220,22 @@ class WebhookClient:
     async def _connect(self, target: Endpoint, context: ssl.SSLContext) -> ClientConnection:
         loop = asyncio.get_running_loop()
         failure = "no such host"
-        for host, port in await self._addresses(target):
+        for place in await self._places(target):
             try:
-                transport, connection = await loop.create_connection(
+                transport, connection = await _open(
+                    place,
                     lambda: ClientConnection(loop, partial(self._put, target), max_answer=_MAX_ANSWER),
-                    host,
-                    port,
-                    ssl=context,
-                    server_hostname=target.server_name,
+                    context,
+                    target.server_name,
                 )
             except ssl.SSLCertVerificationError as error:
-                raise _Transport(await _verification_text(error, host, port)) from error
+                raise _Transport(await _verification_text(error, place)) from error
             except ssl.SSLError as error:
                 raise _Transport(_tls_text(error)) from error
             except ConnectionResetError as error:
                 raise _Transport("EOF") from error
             except OSError as error:
-                failure = f"dial tcp {_join(host, port)}: connect: {_errno_text(error)}"
+                failure = f"dial tcp {_join(*place[:2])}: connect: {_errno_text(error)}"
                 continue
             mismatch = _name_mismatch(transport.get_extra_info("peercert") or {}, target.server_name)
             if mismatch:
@@ -234,28 +244,45 @@ class WebhookClient:
             return connection
         raise _Transport(failure)
 
-    async def _addresses(self, target: Endpoint) -> list[tuple[str, int]]:
+    async def _places(self, target: Endpoint) -> list[Place]:
         if target.service is not None:
-            return [self._service_address(*target.service)]
+            return [self._service_place(*target.service)]
         if _is_address(target.host):
-            return [(target.host, target.port)]
+            return [Place(target.host, target.port)]
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
         except socket.gaierror as error:
             raise _Transport(f"dial tcp: lookup {target.host}: no such host") from error
-        return [(str(address[0]), int(address[1])) for _, _, _, _, address in found]
+        return [Place(str(address[0]), int(address[1])) for _, _, _, _, address in found]
 
-    def _service_address(self, namespace: str, name: str, port: int) -> tuple[str, int]:
+    def _service_place(self, namespace: str, name: str, port: int) -> Place:
         found = self._resolve(namespace, name, port) if self._resolve is not None else None
         if found is None:
             raise _Transport(f"no endpoints available for service {gostyle.quote(name)}")
-        if not _is_loopback(found[0]):
+        place = Place(*found)
+        if place.dial is None and not _is_loopback(place.host):
             raise _Transport(
                 f"service {gostyle.quote(f'{namespace}/{name}')} has no endpoint on a loopback address, "
-                f"and the embedded API server calls no other ({_join(*found)})"
+                f"and the embedded API server calls no other ({_join(place.host, place.port)})"
             )
-        return found
+        return place
+
+
+_Protocol = TypeVar("_Protocol", bound=asyncio.Protocol)
+
+
+async def _open(
+    place: Place, make: Callable[[], _Protocol], context: ssl.SSLContext, server_name: str | None
+) -> tuple[asyncio.BaseTransport, _Protocol]:
+    loop = asyncio.get_running_loop()
+    if place.dial is None:
+        return await loop.create_connection(
+            make, place.host, place.port, ssl=context, server_hostname=server_name
+        )
+    return await loop.create_unix_connection(
+        make, sock=await place.dial(), ssl=context, server_hostname=server_name or ""
+    )
 
 
 class _Transport(QuarterdeckError):
@@ -341,24 +368,24 @@ def _tls_context(bundle: str) -> ssl.SSLContext:
 _EXPIRED: Final = (9, 10)  # OpenSSL's X509_V_ERR_CERT_NOT_YET_VALID and _HAS_EXPIRED
 
 
-async def _verification_text(error: ssl.SSLCertVerificationError, host: str, port: int) -> str:
+async def _verification_text(error: ssl.SSLCertVerificationError, place: Place) -> str:
     if error.verify_code in _EXPIRED:
-        why = f"certificate has expired or is not yet valid: {await _validity_text(host, port)}"
+        why = f"certificate has expired or is not yet valid: {await _validity_text(place)}"
     else:
         why = "certificate signed by unknown authority"
     return f"tls: failed to verify certificate: x509: {why}"
 
 
-async def _validity_text(host: str, port: int) -> str:
+async def _validity_text(place: Place) -> str:
     """How the peer's certificate and the clock disagree; OpenSSL tells only that they do."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    _, writer = await asyncio.open_connection(host, port, ssl=context)
+    transport, _ = await _open(place, asyncio.Protocol, context, None)
     try:
-        raw = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        raw = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
     finally:
-        writer.close()
+        transport.close()
     certificate = x509.load_der_x509_certificate(raw)
     now = datetime.datetime.now(datetime.UTC)
     if now < certificate.not_valid_before_utc:

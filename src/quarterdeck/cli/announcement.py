@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .instance import Instance, forget, left_behind, process_start, register
-from .kubeconfigfile import ContextInFile
+from .instance import Instance, first_in, forget, left_behind, process_start, register
+from .kubeconfigfile import ContextInFile, text_of
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ApiServer
@@ -30,13 +30,19 @@ async def announced(
     data = server.options.data_dir
 
     def describe(name: str) -> Instance:
+        file, before = "", None
+        if kubeconfig is not None:
+            file = str(kubeconfig.absolute())
+            other = first_in(file)
+            before = other.context_before if other is not None else text_of(kubeconfig)
         return Instance(
             name=name,
             pid=os.getpid(),
             started=process_start(os.getpid()),
             url=server.url,
             kubeconfig=server.kubeconfig(name),
-            context_file=str(kubeconfig.absolute()) if kubeconfig is not None else "",
+            context_file=file,
+            context_before=before,
             data_dir=str(data.absolute()) if data is not None else "",
             log=log,
             node_sockets=str(server.nodes.folder or ""),
@@ -44,9 +50,10 @@ async def announced(
         )
 
     entry = await asyncio.to_thread(register, name, describe)
-    context = ContextInFile(kubeconfig, entry.name) if kubeconfig is not None else None
+    context = None
     try:
-        if context is not None:
+        if kubeconfig is not None:
+            context = ContextInFile(kubeconfig, entry.name, before=entry.context_before)
             await asyncio.to_thread(
                 partial(context.add, entry.kubeconfig, left_behind=left_behind(entry.context_file))
             )

@@ -20,7 +20,17 @@ import msgspec
 
 from .error import CommandError
 
-__all__ = ["Instance", "find", "forget", "free_name", "left_behind", "log_path", "register", "running"]
+__all__ = [
+    "Instance",
+    "find",
+    "first_in",
+    "forget",
+    "free_name",
+    "left_behind",
+    "log_path",
+    "register",
+    "running",
+]
 
 Json = dict[str, Any]
 USUAL_NAME: Final = "quarterdeck"
@@ -38,6 +48,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     kubeconfig: Json
     """For the administrator; so the file is for the user's eyes only."""
     context_file: str = ""
+    context_before: str | None = None
+    """What was in that file before the first running cluster joined it; None if there was no file."""
     data_dir: str = ""
     log: str = ""
     node_sockets: str = ""
@@ -123,6 +135,11 @@ def left_behind(context_file: str) -> Callable[[str], bool]:
     """
     alive = {each.name for each in running() if each.context_file == context_file}
     return lambda name: name not in alive and _GIVEN.fullmatch(name) is not None
+
+
+def first_in(context_file: str) -> Instance | None:
+    """A running cluster that has joined the file, if there is one; for ``describe`` of ``register``."""
+    return next((each for each in _running() if each.context_file == context_file), None)
 
 
 def free_name(wanted: str) -> str:

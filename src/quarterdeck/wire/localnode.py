@@ -1,4 +1,5 @@
-"""What the API server and a node of this machine agree on: where they meet, and which addresses pods have."""
+"""What the API server and a node of this machine agree on: where they meet, which addresses pods have, and
+how use is told."""
 
 from __future__ import annotations
 
@@ -7,10 +8,23 @@ import ipaddress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["POD_NETWORK", "node_socket"]
+import msgspec
+
+__all__ = ["POD_NETWORK", "NodeUsage", "node_socket"]
 
 POD_NETWORK: Final = ipaddress.IPv4Network("127.64.0.0/10")
 """Addresses of pods without a network of their own; the only loopback addresses that endpoints may have."""
+
+
+class NodeUsage(msgspec.Struct, frozen=True):
+    """What a node says of what is used there."""
+
+    cpu: int = 0
+    """Of the whole machine, in thousandths of a processor."""
+    memory: int = 0
+    """Of the whole machine, in bytes."""
+    containers: tuple[tuple[str, str, str, int, int], ...] = ()
+    """Namespace, pod, container, and the same two of everything that runs."""
 
 
 def node_socket(folder: Path, node: str) -> Path:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from quarterdeck.api import Quantity
+
 from .nodekit import Space, shims_in
 from .test_pod_life import READY, condition, state
 
@@ -90,6 +92,36 @@ def test_limits_change_while_a_container_runs(space: Space) -> None:
     resize(memory="96Mi")
     pod = space.until("grows", lambda pod: _status(pod)["restartCount"] == 1 and "running" in state(pod))
     assert _status(pod)["resources"]["limits"] == {"cpu": "200m", "memory": "96Mi"}
+
+
+def test_a_pod_has_no_more_than_the_node_has_left(space: Space) -> None:
+    node = json.loads(space.kubectl("get", "node", "box", "-o", "json"))
+    fifth = str(Quantity(node["status"]["allocatable"]["memory"]).value // 5)
+    most = str(int(fifth) * 3)
+
+    def asking(memory: str) -> dict[str, Any]:
+        return {"container": {"resources": {"requests": {"memory": memory}}}, "nodeName": "box"}
+
+    space.pod("first", "sleep 1000", **asking(most))
+    space.phase("first", "Running")
+    space.pod("second", "sleep 1000", **asking(fifth))
+    space.phase("second", "Running")
+    space.pod("third", "sleep 1000", **asking(most))
+    refused = space.phase("third", "Failed")["status"]
+    assert refused["reason"] == "OutOfmemory"
+    assert refused["message"].startswith("Pod was rejected: Node didn't have enough resource: memory, ")
+    patch = {"spec": {"containers": [{"name": "main", "resources": {"requests": {"memory": most}}}]}}
+    space.kubectl("patch", "pod", "second", "--subresource=resize", "-p", json.dumps(patch))
+    pod = space.until("second", lambda pod: condition(pod, "PodResizePending"))
+    assert Quantity(_status(pod)["allocatedResources"]["memory"]) == fifth
+    space.kubectl("delete", "pod", "first", "--grace-period=1")
+    pod = space.until("second", lambda pod: Quantity(_status(pod)["allocatedResources"]["memory"]) == most)
+    space.until("second", lambda pod: not condition(pod, "PodResizePending"))
+    assert [each for each, _ in space.events("second") if each.startswith("Resize")] == [
+        "ResizeDeferred",
+        "ResizeStarted",
+        "ResizeCompleted",
+    ]
 
 
 def _status(pod: dict[str, Any]) -> dict[str, Any]:

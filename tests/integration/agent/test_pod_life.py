@@ -209,6 +209,13 @@ def test_a_program_that_is_not_there_is_told(space: Space) -> None:
     assert "/no/such/program" in ended["message"]
 
 
+def test_an_image_that_cannot_be_waits_with_a_reason(space: Space) -> None:
+    space.pod("misspelt", "true", container={"image": "Busybox"})
+    pod = space.until("misspelt", lambda pod: "waiting" in state(pod) and "message" in state(pod)["waiting"])
+    assert state(pod)["waiting"]["reason"] == "InvalidImageName"
+    assert state(pod)["waiting"]["message"].endswith("repository name (library/Busybox) must be lowercase")
+
+
 def test_an_image_without_a_command_waits_with_a_reason(space: Space) -> None:
     spec = {"restartPolicy": "Never", "containers": [{"name": "main", "image": "example.com/unknown:1"}]}
     space.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "unknown"}, "spec": spec})

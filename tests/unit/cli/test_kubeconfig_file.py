@@ -11,7 +11,7 @@ import yaml
 
 from quarterdeck.cli.error import CommandError
 from quarterdeck.cli.instance import Instance, left_behind, process_start, register
-from quarterdeck.cli.kubeconfigfile import ContextInFile, default_path
+from quarterdeck.cli.kubeconfigfile import ContextInFile, default_path, text_of
 
 OURS = {
     "apiVersion": "v1",
@@ -41,10 +41,14 @@ def names(document: dict[str, Any], key: str) -> list[str]:
     return [entry["name"] for entry in document[key]]
 
 
+def context_in(path: Path, name: str) -> ContextInFile:
+    return ContextInFile(path, name, before=text_of(path))
+
+
 def test_a_context_joins_those_of_others_and_becomes_current(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(THEIRS))
-    ContextInFile(path, "qd").add(OURS)
+    context_in(path, "qd").add(OURS)
     merged = read(path)
     assert merged["current-context"] == "qd"
     assert names(merged, "contexts") == ["prod", "qd"]
@@ -56,17 +60,57 @@ def test_taking_it_out_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(THEIRS))
     path.chmod(0o640)
-    context = ContextInFile(path, "quarterdeck")
+    context = context_in(path, "quarterdeck")
     context.add(OURS)
     context.remove()
     assert read(path) == THEIRS
     assert path.stat().st_mode & 0o777 == 0o640
 
 
+BY_HAND = """\
+# of my own: keep this order
+contexts:
+- {name: prod, context: {cluster: prod, user: me}}
+current-context: "prod"
+clusters: [{name: prod, cluster: {server: https://prod:6443}}]
+users: [{name: me, user: {token: t}}]""".replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    "before", [BY_HAND, "", "{}", None], ids=["written by hand", "empty", "{}", "no file"]
+)
+@pytest.mark.parametrize("last", [0, 1])
+def test_the_last_of_two_clusters_brings_back_every_byte(
+    tmp_path: Path, before: str | None, last: int
+) -> None:
+    path = tmp_path / "config"
+    if before is not None:
+        path.write_bytes(before.encode())
+    clusters = [ContextInFile(path, name, before=before) for name in ("quarterdeck", "quarterdeck-2")]
+    for cluster in clusters:
+        cluster.add(OURS)
+    clusters[1 - last].remove()
+    assert names(read(path), "contexts")[-1] == clusters[last].name
+    clusters[last].remove()
+    assert text_of(path) == before
+
+
+def test_what_the_user_added_meanwhile_stays(tmp_path: Path) -> None:
+    path = tmp_path / "config"
+    path.write_text(BY_HAND)
+    context = context_in(path, "quarterdeck")
+    context.add(OURS)
+    both = read(path)
+    path.write_text(yaml.safe_dump({**both, "users": [{"name": "new", "user": {}}, *both["users"]]}))
+    context.remove()
+    assert names(read(path), "users") == ["new", "me"]
+    assert read(path)["current-context"] == "prod"
+
+
 def test_a_context_the_user_chose_meanwhile_stays_current(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(yaml.safe_dump(THEIRS))
-    context = ContextInFile(path, "quarterdeck")
+    context = context_in(path, "quarterdeck")
     context.add(OURS)
     path.write_text(yaml.safe_dump({**read(path), "current-context": "prod"}))
     context.remove()
@@ -75,7 +119,7 @@ def test_a_context_the_user_chose_meanwhile_stays_current(tmp_path: Path) -> Non
 
 def test_a_file_made_for_the_cluster_goes_with_it(tmp_path: Path) -> None:
     path = tmp_path / "new" / "config"
-    context = ContextInFile(path, "quarterdeck")
+    context = context_in(path, "quarterdeck")
     context.add(OURS)
     assert path.stat().st_mode & 0o777 == 0o600
     context.remove()
@@ -85,7 +129,7 @@ def test_a_file_made_for_the_cluster_goes_with_it(tmp_path: Path) -> None:
 def test_a_file_that_was_there_is_never_deleted(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("")
-    context = ContextInFile(path, "quarterdeck")
+    context = context_in(path, "quarterdeck")
     context.add(OURS)
     context.remove()
     assert path.exists()
@@ -96,7 +140,7 @@ def test_what_is_no_kubeconfig_is_refused_and_kept(tmp_path: Path, text: str) ->
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(CommandError, match="config"):
-        ContextInFile(path, "quarterdeck").add(OURS)
+        context_in(path, "quarterdeck").add(OURS)
     assert path.read_text() == text
     assert [each.name for each in tmp_path.iterdir()] == ["config"]
 
@@ -105,7 +149,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     target, link = tmp_path / "real", tmp_path / "link"
     target.write_text(yaml.safe_dump(THEIRS))
     link.symlink_to(target)
-    ContextInFile(link, "quarterdeck").add(OURS)
+    context_in(link, "quarterdeck").add(OURS)
     assert link.is_symlink()
     assert names(read(target), "contexts") == ["prod", "quarterdeck"]
 
@@ -121,9 +165,9 @@ def test_the_default_file_is_kubectls(tmp_path: Path) -> None:
 
 def test_what_killed_clusters_left_behind_is_taken_out(tmp_path: Path) -> None:
     path = tmp_path / "config"
-    ContextInFile(path, "quarterdeck").add(OURS)
-    ContextInFile(path, "mine").add(OURS)
-    ContextInFile(path, "quarterdeck-2").add(OURS, left_behind=lambda name: name == "quarterdeck")
+    context_in(path, "quarterdeck").add(OURS)
+    context_in(path, "mine").add(OURS)
+    context_in(path, "quarterdeck-2").add(OURS, left_behind=lambda name: name == "quarterdeck")
     assert names(read(path), "contexts") == ["mine", "quarterdeck-2"]
 
 

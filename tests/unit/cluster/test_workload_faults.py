@@ -46,6 +46,7 @@ async def test_every_index_succeeds_once_in_spite_of_faults(cluster: TestCluster
     manager = cluster.manager(plan=FaultPlan.storm(seed))
     add_controllers(manager, root_ca=b"", workloads=Workloads(nodes=NodeSettings(count=3)))
     await cluster.start(manager)
+    before = (await client.list(Pod, namespace=NAMESPACE)).metadata.resource_version
     await client.create(job(completions=12, parallelism=4, completionMode="Indexed", pod=unplaced()))
 
     async def is_complete() -> Job | None:
@@ -55,7 +56,8 @@ async def test_every_index_succeeds_once_in_spite_of_faults(cluster: TestCluster
     done = await eventually(is_complete, timeout=900)
     assert done is not None
     assert (done.status.succeeded, done.status.completed_indexes) == (12, "0-11")
-    assert not done.status.failed
+    # A pod whose making was answered too late may be a second one of its index. It is deleted, and counts.
+    assert 12 + value_or(done.status.failed, 0) <= await made_since(client, before)
     succeeded = [pod for pod in await pods_of(client) if pod.status.phase == "Succeeded"]
     assert len({pod.spec.hostname for pod in succeeded}) == 12
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+import msgspec
+
 from . import pathelement
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "intersection",
     "is_empty",
     "leaves",
+    "ordered",
     "paths",
     "recursive_difference",
     "render",
@@ -37,12 +40,21 @@ FieldSet: TypeAlias = dict[str, "FieldSet"]
 #: a path: the elements from the root down
 Path: TypeAlias = tuple[str, ...]
 
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
+_decode_json: Final = msgspec.json.Decoder().decode
+
 #: the node of a member with nothing below
 LEAF: Final[FieldSet] = {}
 
 
 def is_empty(fields: FieldSet) -> bool:
     return not fields
+
+
+def ordered(fields: FieldSet) -> FieldSet:
+    """The same set with its elements sorted, as upstream writes them: clients compare the texts."""
+    out: FieldSet = _decode_json(_encode_sorted(fields))
+    return out
 
 
 def contains(fields: FieldSet, path: Sequence[str]) -> bool:

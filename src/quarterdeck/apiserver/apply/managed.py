@@ -144,7 +144,7 @@ def cap_updaters(managed: Managed) -> Managed:
         bucket = Identity(_ANCIENT, "Update", entry.api_version, "")
         if bucket not in managed:
             managed[bucket] = managed.pop(first)
-        fields = fieldset.union(entry.fields, managed[bucket].fields)
+        fields = fieldset.ordered(fieldset.union(entry.fields, managed[bucket].fields))
         managed.pop(identity, None)
         managed[bucket] = Entry(entry.api_version, fields, entry.time)
         count -= 1

@@ -87,7 +87,8 @@ class Write:
             previous = managed.get(identity)
             if previous is not None:
                 own = fieldset.union(previous.fields, own)
-            managed[identity] = Entry(self._version, own, self._now)
+            is_known = previous is not None and own == previous.fields
+            managed[identity] = Entry(self._version, own if is_known else fieldset.ordered(own), self._now)
         return cap_updaters(managed)
 
     def before_first_apply(self, live: Json) -> Managed:
@@ -135,7 +136,7 @@ class Write:
         has_changed = not same_value(live, pruned)
         own = fieldset.difference(own, _NEVER_OWNED)
         if own:
-            result[identity] = Entry(self._version, own, self._now if has_changed else time)
+            result[identity] = Entry(self._version, fieldset.ordered(own), self._now if has_changed else time)
         if not has_changed:
             pruned = live
         return _settle(_decode(_encode(pruned)), merged, self.model.drops_null), result

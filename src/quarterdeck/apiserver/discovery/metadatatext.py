@@ -11,7 +11,7 @@ Json = dict[str, Any]
 
 OBJECT_META: Final = {
     "annotations": "Annotations hold data of tools and libraries; selectors cannot use them.",
-    "creationTimestamp": "CreationTimestamp is the time at which the server created this object, in UTC.",
+    "creationTimestamp": "CreationTimestamp is a timestamp of the server: when it made the object, in UTC.",
     "deletionGracePeriodSeconds": "Seconds between the start of the deletion and the removal of the object.",
     "deletionTimestamp": "DeletionTimestamp is the time by which the object should be gone; set when a "
     "deletion starts, and never removed.",

@@ -7,6 +7,8 @@ stored says where to connect to: who may write a Node must not choose whom the s
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
@@ -17,7 +19,7 @@ import msgspec
 from quarterdeck.apiserver import status
 from quarterdeck.errors import TransportError
 from quarterdeck.wire.http import ClientConnection, PulledStream, RawStream, Request, Response, relay
-from quarterdeck.wire.localnode import node_socket
+from quarterdeck.wire.localnode import NodeUsage, node_socket
 
 __all__ = ["NodeLink"]
 
@@ -69,20 +71,17 @@ class NodeLink:
             raise _unreachable(node, error) from error
         return Response(answer.status, content_type="text/plain", stream=PulledStream(_chunks(connection)))
 
-    async def usage(self, node: str) -> list[tuple[str, str, str, int, int]]:
-        """Namespace, pod, container, thousandths of a processor and bytes of everything that runs there.
-
-        Nothing for nodes that do not answer.
-        """
+    async def usage(self, node: str) -> NodeUsage | None:
+        """What the machine and everything that runs there uses; None for nodes that do not answer."""
         if not self.reaches(node):
-            return []
+            return None
         try:
             connection = await self._connect(node)
             answer = await connection.exchange(b"GET /stats HTTP/1.1\r\nHost: node\r\n\r\n", _USAGE_SECONDS)
         except (status.StatusError, TransportError):
-            return []
+            return None
         connection.abort()
-        return msgspec.json.decode(answer.body, type=list[tuple[str, str, str, int, int]])
+        return msgspec.json.decode(answer.body, type=NodeUsage)
 
     async def pass_on(self, node: str, parts: tuple[str, ...], rest: str, request: Request) -> Response:
         """A client's request to a pod; ``rest`` is the path there, as the client wrote it."""
@@ -112,6 +111,33 @@ class NodeLink:
         except OSError as error:
             raise _unreachable(node, error) from error
         return connection
+
+    async def dial(self, node: str, namespace: str, pod: str, port: int) -> socket.socket:
+        """A connection to a port of a pod, through its node: as if the pod were at the other end.
+
+        Raises OSError. Whom it is opened to has to wait until it is spoken to: a client's TLS does that.
+        """
+        assert self.folder is not None
+        loop = asyncio.get_running_loop()
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.setblocking(False)
+        try:
+            await loop.sock_connect(made, str(node_socket(self.folder, node)))
+            path = "/".join(quote(part, safe="") for part in (namespace, pod, str(port)))
+            head = f"GET /dial/{path} HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n"
+            await loop.sock_sendall(made, head.encode())
+            answer = b""
+            while b"\r\n\r\n" not in answer:
+                data = await loop.sock_recv(made, _HEAD_LIMIT)
+                if not data:
+                    raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused")
+                answer += data
+            if _parse_head(answer)[0] != 101:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "connection refused")
+        except BaseException:
+            made.close()
+            raise
+        return made
 
     async def upgrade(self, node: str, parts: tuple[str, ...], request: Request) -> Response:
         """Let a client speak with a node in another protocol, byte by byte."""

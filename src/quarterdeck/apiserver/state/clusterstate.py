@@ -8,26 +8,41 @@ from typing import Any
 from quarterdeck.apiserver.builtin.network.serviceallocator import ServiceAllocator
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
+from quarterdeck.apiserver.storage import Entry
 
 Json = dict[str, Any]
 #: lists up to this length are kept decoded: every new pod asks for the few PriorityClasses
 _KEPT = 100
+#: single objects that are kept decoded: every new pod asks for its namespace, every binding for its node
+_KEPT_OBJECTS = 512
 
 
 class StoredState:
-    """See strategy.ClusterState. Objects come in the preferred served version."""
+    """See strategy.ClusterState. Objects come in the preferred served version; nobody may change them."""
 
     def __init__(self, table: ResourceTable) -> None:
         self._table = table
         self._lists: dict[tuple[str, str], tuple[Resource, int, list[Json]]] = {}
+        self._objects: dict[tuple[str, str, str, str], tuple[Resource, Entry, Json]] = {}
         self.service_allocator: ServiceAllocator | None = None
 
     def get(self, group: str, resource: str, namespace: str, name: str) -> Json | None:
         versions = self._table.versions_of(group, resource)
         if not versions:
             return None
-        entry = versions[0].bucket.get(namespace, name)
-        return None if entry is None else versions[0].read(entry)
+        served = versions[0]
+        entry = served.bucket.get(namespace, name)
+        if entry is None:
+            return None
+        place = (group, resource, namespace, name)
+        known = self._objects.get(place)
+        if known is None or known[0] is not served or known[1] is not entry:
+            known = served, entry, served.read(entry)
+            self._objects.pop(place, None)
+            self._objects[place] = known
+            if len(self._objects) > _KEPT_OBJECTS:
+                del self._objects[next(iter(self._objects))]
+        return known[2]
 
     def exists(self, group: str, resource: str, namespace: str, name: str) -> bool:
         versions = self._table.versions_of(group, resource)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from quarterdeck.apiserver.admission.attributes import (
@@ -14,9 +15,11 @@ from quarterdeck.apiserver.admission.attributes import (
 )
 from quarterdeck.apiserver.auth import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth import Authorizer
+from quarterdeck.apiserver.registry.nodelink import NodeLink
 from quarterdeck.apiserver.resource.resource import Resource, Undecodable
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.status import StatusError
+from quarterdeck.apiserver.webhookclient import Place
 
 from .clusterstate import StoredState
 
@@ -103,8 +106,11 @@ class AdmissionHost:
         return Decision(answer.allowed, answer.reason)
 
 
-def resolve_service(cluster: StoredState, namespace: str, name: str, port: int) -> tuple[str, int] | None:
-    """A loopback endpoint of a Service's port; None when it has none: nothing else is ever dialled."""
+def resolve_service(
+    cluster: StoredState, namespace: str, name: str, port: int, nodes: NodeLink
+) -> Place | None:
+    """A ready endpoint of a Service's port that can be dialled: on loopback, or a pod of a node of this
+    machine, through its node. None when there is none: nothing else is ever dialled."""
     service = cluster.get("", "services", namespace, name)
     if service is None:
         return None
@@ -120,10 +126,23 @@ def resolve_service(cluster: StoredState, namespace: str, name: str, port: int) 
             if (slice_port.get("name") or "") != (wanted.get("name") or ""):
                 continue
             for endpoint in endpoint_slice.get("endpoints") or ():
-                for address in endpoint.get("addresses") or ():
-                    if _is_loopback(address):
-                        return address, slice_port["port"]
+                place = _place(endpoint, slice_port["port"], nodes)
+                if place is not None:
+                    return place
     return None
+
+
+def _place(endpoint: Json, port: int, nodes: NodeLink) -> Place | None:
+    addresses = endpoint.get("addresses") or ()
+    if not addresses or (endpoint.get("conditions") or {}).get("ready") is False:
+        return None
+    if _is_loopback(addresses[0]):
+        return Place(addresses[0], port)
+    node, target = endpoint.get("nodeName") or "", endpoint.get("targetRef") or {}
+    if target.get("kind") != "Pod" or not nodes.reaches(node):
+        return None
+    pod = (target.get("namespace") or "", target.get("name") or "")
+    return Place(addresses[0], port, partial(nodes.dial, node, *pod, port))
 
 
 def _is_loopback(address: str) -> bool:

@@ -17,6 +17,7 @@ import msgspec
 from quarterdeck.api import GroupVersionKind, Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client, MergePatch
+from quarterdeck.cluster.agent.allocation import Allocations, read_given
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.container import Containers
 from quarterdeck.cluster.agent.ending import end_folder
@@ -37,6 +38,7 @@ from quarterdeck.cluster.agent.servicepath import ServicePath
 from quarterdeck.cluster.agent.usage import UsageWatch
 from quarterdeck.cluster.agent.worker import PodWorker
 from quarterdeck.cluster.image.store import ImageStore
+from quarterdeck.cluster.node.admission import REJECTED, port_rejection
 from quarterdeck.cluster.node.statuspatch import status_patch
 from quarterdeck.errors import NotFound
 from quarterdeck.runtime.cache import CacheOptions, KindOptions
@@ -144,16 +146,20 @@ class NodeAgent(Reconciler[Pod]):
             images=store.images,
             pressure=self.pressure,
         )
+        self._allocations: Final = Allocations(self.registration.allocatable)
         self._tools: Final = NodeTools(
             directory=self._directory,
             client=client,
             containers=self.containers,
             dialer=self.dialer,
             cgroups=self._cgroups,
+            allocations=self._allocations,
             images=store,
             recorder=self.manager.recorder(NAME),
             spawn=self._spawn,
+            wake=self._wake,
             allocatable=self.registration.allocatable,
+            memory=self.registration.memory,
             names=lambda runtime: self._paths[runtime.name].names,
             services=self._services,
         )
@@ -177,7 +183,7 @@ class NodeAgent(Reconciler[Pod]):
 
     async def run(self, ends_pods: Callable[[], bool]) -> None:
         """Run until asked to stop; ``ends_pods`` is asked then whether the containers end, too."""
-        await asyncio.to_thread(self._find_addresses)
+        await asyncio.to_thread(self._find_pods)
         try:
             async with self.manager:
                 with suppress(GracePeriodExceeded):  # what was under way is found again by the next agent
@@ -226,13 +232,16 @@ class NodeAgent(Reconciler[Pod]):
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _find_addresses(self) -> None:
-        """The addresses of pods that are here already."""
+    def _find_pods(self) -> None:
+        """The addresses of pods that are here already, and what they have been given."""
         self._directory.mkdir(parents=True, exist_ok=True, mode=0o711)
         for folder in pod_folders(self._directory):
             record = folder.record()
             if record is not None and record.ip:
                 self._addresses[folder.uid] = record.ip
+            given = read_given(folder)
+            if given is not None:
+                self._allocations.keep(folder.uid, given)
 
     def _take_address(self, pod: Pod, runtime: PodRuntime) -> str:
         if pod.spec.host_network is True:
@@ -263,6 +272,8 @@ class NodeAgent(Reconciler[Pod]):
                 return Requeue(after=_NO_RUNTIME_SECONDS)
             worker = self._take_on(pod, runtime, ctx.key)
         status, after = await worker.sync(pod)
+        if status.phase in ("Succeeded", "Failed"):
+            self._wake(self._allocations.release(worker.uid))
         await self._follow_ports(worker)
         patch = status_patch(pod, status)
         if patch is not None:
@@ -283,6 +294,12 @@ class NodeAgent(Reconciler[Pod]):
         worker = PodWorker(self._tools, runtime, pod, address, lambda: self._controller.queue.add(key))
         self._workers[pod.metadata.uid] = worker
         return worker
+
+    def _wake(self, uids: Iterable[str]) -> None:
+        for uid in uids:
+            worker = self._workers.get(uid)
+            if worker is not None:
+                worker.wake()
 
     async def _follow_ports(self, changed: PodWorker) -> None:
         """Listen for the host ports of the pods that run, after a change of one that has some."""
@@ -305,16 +322,24 @@ class NodeAgent(Reconciler[Pod]):
         return True
 
     async def _is_refused(self, pod: Pod, ctx: Context[Pod]) -> bool:
-        """Whether a pod that is new here would make worse what the node is short of; it has failed then."""
-        text = rejection(pod, self.pressure.conditions)
+        """Whether the node has no room for a pod that is new here, or is short of something that the pod
+        would make worse; it has failed then."""
         folder = PodFolder(self._directory, pod.metadata.uid)
-        if not text or pod.status.phase != "Pending" or await asyncio.to_thread(folder.record) is not None:
+        if pod.status.phase != "Pending" or await asyncio.to_thread(folder.record) is not None:
             return False
-        self._tools.recorder.event(pod, "Warning", "Evicted", "Evicted", text)
-        patch = MergePatch({"status": {"phase": "Failed", "reason": "Evicted", "message": text}})
+        refused = rejection(pod, self.pressure.conditions) or port_rejection(pod, self._active_pods)
+        refused = refused or self._allocations.take_on(pod)
+        if refused is None:
+            return False
+        self._tools.recorder.event(pod, "Warning", refused.reason, refused.reason, refused.message)
+        message = f"{REJECTED}{refused.message}"
+        patch = MergePatch({"status": {"phase": "Failed", "reason": refused.reason, "message": message}})
         with suppress(NotFound):
             await ctx.client.status.patch(pod, patch)
         return True
+
+    def _active_pods(self) -> list[Pod]:
+        return [each.pod for each in self._workers.values() if each.is_active]
 
     async def _runtime_of(self, pod: Pod) -> PodRuntime | None:
         """How to run a pod; None, and an event, if there is no such way here."""
@@ -343,6 +368,7 @@ class NodeAgent(Reconciler[Pod]):
         await worker.remove()
         self._workers.pop(worker.uid, None)
         self._addresses.pop(worker.uid, None)
+        self._wake(self._allocations.release(worker.uid))
         await self._follow_ports(worker)
 
     async def deleted(self, ctx: DeleteContext) -> None:
@@ -381,6 +407,7 @@ class NodeAgent(Reconciler[Pod]):
                 await self._end_folder(folder)
                 await asyncio.to_thread(self._cgroups.remove, folder.uid)
                 self._addresses.pop(folder.uid, None)
+                self._wake(self._allocations.release(folder.uid))
 
     def _shims(self) -> list[tuple[tuple[str, str, str], int]]:
         """Containers that run, each with the process beside it. Blocking."""

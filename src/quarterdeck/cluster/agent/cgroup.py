@@ -6,31 +6,39 @@ have, for root alone. Elsewhere there are no limits, and ``missing`` says why.
 
 from __future__ import annotations
 
+import errno
+import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from quarterdeck.api import Quantity
+from quarterdeck.api.k8s.pod import ResourceRequirements
 
-__all__ = ["Cgroups", "limit_files"]
+__all__ = ["Cgroups", "cgroup_mounts", "limit_files"]
 
 _ROOT: Final = Path("/sys/fs/cgroup")
 _CONTROLLERS: Final = ("cpu", "memory", "pids")
 _PERIOD: Final = 100_000
+_SHARES: Final = (2, 262_144)
+"""The least and the most that the kernel takes."""
+_MOST: Final = 1 << 63
 _MOST_PROCESSES: Final = 4096
 """Processes of a container, so that one that forks without end harms itself."""
 
 
-def limit_files(limits: Mapping[str, Quantity], version: int) -> dict[str, dict[str, str]]:
+def limit_files(resources: ResourceRequirements, version: int) -> dict[str, dict[str, str]]:
     """What to write into which file, by controller. Pure."""
     made: dict[str, dict[str, str]] = {"pids": {"pids.max": str(_MOST_PROCESSES)}, "cpu": {}, "memory": {}}
-    cpu, memory = limits.get("cpu"), limits.get("memory")
+    cpu, memory = resources.limits.get("cpu"), resources.limits.get("memory")
+    shares = _shares(resources.requests.get("cpu") or cpu)
+    made["cpu"] = {"cpu.weight": str(_weight(shares))} if version == 2 else {"cpu.shares": str(shares)}
     if cpu is not None:
         quota = max(1000, cpu.milli_value * _PERIOD // 1000)
-        made["cpu"] = (
+        made["cpu"] |= (
             {"cpu.max": f"{quota} {_PERIOD}"}
             if version == 2
             else {"cpu.cfs_period_us": str(_PERIOD), "cpu.cfs_quota_us": str(quota)}
@@ -40,6 +48,27 @@ def limit_files(limits: Mapping[str, Quantity], version: int) -> dict[str, dict[
         made["memory"] = {name: str(memory.value)}
         if version == 2:
             made["memory"]["memory.swap.max"] = "0"
+    return made
+
+
+def _shares(cpu: Quantity | None) -> int:
+    """A container's share of busy processors beside the others, as version 1 counts it."""
+    least, most = _SHARES
+    return min(most, max(least, cpu.milli_value * 1024 // 1000)) if cpu is not None else least
+
+
+def _weight(shares: int) -> int:
+    """The same as version 2 counts it: the curve that OCI runtimes use, on which 1024 shares weigh 100."""
+    exponent = math.log2(shares)
+    return math.ceil(10 ** ((exponent * exponent + 125 * exponent) / 612 - 7 / 34))
+
+
+def cgroup_mounts(groups: Sequence[str]) -> dict[str, str]:
+    """Where a container sees its own groups: mount point -> folder. Pure."""
+    made = {}
+    for group in groups:
+        first = Path(group).relative_to(_ROOT).parts[0]
+        made[str(_ROOT / first if first in _CONTROLLERS else _ROOT)] = group
     return made
 
 
@@ -85,10 +114,10 @@ class Cgroups:
             return None
         return base
 
-    def make(self, container: str, limits: Mapping[str, Quantity]) -> list[str]:
-        """Groups for a container, with its limits; empty where there can be none."""
+    def make(self, container: str, resources: ResourceRequirements) -> list[str]:
+        """Groups for a container, with its limits and its weight; empty where there can be none."""
         made: list[str] = []
-        for controller, files in limit_files(limits, self._version).items():
+        for controller, files in limit_files(resources, self._version).items():
             base = self._bases.get("" if self._version == 2 else controller)
             if base is None:
                 continue
@@ -100,6 +129,22 @@ class Cgroups:
             if str(folder) not in made:
                 made.append(str(folder))
         return made
+
+    def change(self, container: str, resources: ResourceRequirements) -> None:
+        """Give a container that runs other limits. Raises ``OSError`` if it uses more memory than it may.
+
+        The kernel of version 2 would take that limit, and end the container.
+        """
+        base = self._bases.get("" if self._version == 2 else "memory")
+        limit = resources.limits.get("memory")
+        if base is not None and limit is not None:
+            use = "memory.current" if self._version == 2 else "memory.usage_in_bytes"
+            before = "memory.max" if self._version == 2 else "memory.limit_in_bytes"
+            used, most = (_number(base / container / name) for name in (use, before))
+            if used >= limit.value and most > limit.value:
+                text = f"attempting to set memory limit ({limit.value}) below current usage ({used})"
+                raise OSError(errno.EBUSY, text)
+        self.make(container, resources)
 
     def remove(self, prefix: str) -> None:
         """Remove the groups of ended containers whose names begin so."""
@@ -128,6 +173,15 @@ def _enable(folder: Path) -> None:
     wanted = [name for name in _CONTROLLERS if name not in enabled]
     if wanted:
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in wanted))
+
+
+def _number(path: Path) -> int:
+    """What a file says; more than any machine has where it says ``max``, and 0 where there is none."""
+    try:
+        text = path.read_text().strip()
+    except OSError:
+        return 0
+    return _MOST if text == "max" else int(text)
 
 
 def _lines(path: str) -> list[str]:

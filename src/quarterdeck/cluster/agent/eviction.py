@@ -14,6 +14,7 @@ from quarterdeck.api import Quantity, to_dict, value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.quota.pod import pod_limits, pod_requests
 from quarterdeck.api.toleration import tolerates
+from quarterdeck.cluster.node.admission import Rejection
 from quarterdeck.cluster.nodetaint import NodeTaint
 
 __all__ = [
@@ -145,16 +146,16 @@ def eviction_text(shortage: Shortage, use: PodUse) -> str:
     return text
 
 
-def rejection(pod: Pod, conditions: Sequence[str]) -> str:
-    """Why a node with these conditions does not take a pod; empty if it does."""
+def rejection(pod: Pod, conditions: Sequence[str]) -> Rejection | None:
+    """Why a node with these conditions does not take a pod; None if it does."""
     if not conditions or _is_critical(pod):
-        return ""
+        return None
     if list(conditions) == ["MemoryPressure"] and (
         pod.status.qos_class != "BestEffort"
         or any(tolerates(each, _MEMORY_TAINT) for each in pod.spec.tolerations)
     ):
-        return ""
-    return f"Pod was rejected: The node had condition: [{' '.join(conditions)}]. "
+        return None
+    return Rejection("Evicted", f"The node had condition: [{' '.join(conditions)}]. ")
 
 
 def storage_excess(use: PodUse) -> str:

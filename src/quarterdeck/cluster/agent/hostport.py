@@ -20,8 +20,9 @@ __all__ = ["host_ports"]
 _LOOPBACK: Final = "127.0.0.1"
 
 
-def host_ports(pods: Iterable[tuple[Pod, str]], node: str) -> dict[Place, Backends]:
-    """Where to listen for these pods, each with its address; ``node`` is the node's as they see it."""
+def host_ports(pods: Iterable[tuple[Pod, str]], node: str, protocol: str = "TCP") -> dict[Place, Backends]:
+    """Where to listen for these pods, each with its address, by one protocol; ``node`` is the node's address
+    as they see it."""
     made: dict[Place, Backends] = {}
     for pod, address in pods:
         if pod.spec.host_network is True:
@@ -31,7 +32,7 @@ def host_ports(pods: Iterable[tuple[Pod, str]], node: str) -> dict[Place, Backen
                 number, inside = port.host_port, port.container_port
                 if not isinstance(number, int) or not number or not isinstance(inside, int):
                     continue
-                if (port.protocol or "TCP") != "TCP" or (node == _LOOPBACK and number == inside):
+                if (port.protocol or "TCP") != protocol or (node == _LOOPBACK and number == inside):
                     continue
                 for place in _addresses(port.host_ip, node):
                     made.setdefault((place, number), Backends(((address, inside),)))

@@ -54,6 +54,7 @@ def make_launch(
     image: ImageRule | None,
     machine: Machine,
     cgroups: Sequence[str] = (),
+    oom_score: int = 0,
 ) -> Launch:
     """What to run. Raises ``ContainerConfigError`` for what cannot be done here, and says what that is."""
     argv = _argv(container, image, environment)
@@ -90,6 +91,7 @@ def make_launch(
         hidden=list(machine.hidden),
         cgroups=list(cgroups),
         limits={"RLIMIT_CORE": 0},
+        oom_score=oom_score,
         no_new_privileges=context.allow_privilege_escalation is not True or machine.uid != 0,
         tty=container.tty is True,
         stdin=container.stdin is True,

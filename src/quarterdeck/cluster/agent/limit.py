@@ -43,7 +43,10 @@ class ContainerLimits:
         self._tell: Final = tell
         self._given: Final[dict[str, tuple[int, ResourceRequirements]]] = {}
         """By container: the number of its run, and its resources."""
-        self._refused: Final[dict[str, ResourceRequirements]] = {}
+        self._restarting: Final[dict[str, int]] = {}
+        """By container: the number of the run that ends so that the next one has other resources."""
+        self._problems: Final[dict[str, str]] = {}
+        """Why a container has not what it should have."""
         self._told_missing = False
         self._loop: Final = asyncio.get_running_loop()
 
@@ -51,9 +54,9 @@ class ContainerLimits:
         """Control groups for a run that begins. Blocking."""
         prefix, limits = f"{self._uid}-{container.name}-", container.resources.limits
         self._cgroups.remove(prefix)
-        made = self._cgroups.make(f"{prefix}{number}", limits)
+        made = self._cgroups.make(f"{prefix}{number}", container.resources)
         self._given[container.name] = (number, container.resources)
-        self._refused.pop(container.name, None)
+        self._problems.pop(container.name, None)
         unmet = [name for name in _RESIZABLE if name in limits]
         if self._cgroups.missing and unmet and not self._told_missing:
             self._told_missing = True
@@ -66,6 +69,19 @@ class ContainerLimits:
         number, resources = self._given.get(name, (-1, None))
         return resources if run is not None and run.number == number else None
 
+    @property
+    def problem(self) -> str:
+        """Why containers have not what they should have; empty if they have, or nothing is in the way."""
+        return "; ".join(self._problems.values())
+
+    def is_settled(self, containers: Iterable[AnyContainer], sight: PodSight) -> bool:
+        """Whether all that run have what they should have."""
+        for container in containers:
+            run = sight.of(container).run
+            if run is not None and run.is_running and self.of(container.name, run) != container.resources:
+                return False
+        return True
+
     async def follow(
         self,
         containers: Iterable[AnyContainer],
@@ -77,26 +93,28 @@ class ContainerLimits:
         for container in containers:
             run, wanted = sight.of(container).run, container.resources
             if run is None or not run.is_running:
+                self._problems.pop(container.name, None)
                 continue
             before = self.of(container.name, run)
-            if wanted == before or wanted == self._refused.get(container.name):
+            if wanted == before:
+                self._problems.pop(container.name, None)
                 continue
             if before is not None and needs_restart(container, before):
-                self._given[container.name] = (run.number, wanted)
-                restart(container, run)
+                if self._restarting.get(container.name) != run.number:
+                    self._restarting[container.name] = run.number
+                    restart(container, run)
                 continue
             # Also for what an earlier agent started: nobody knows which limits that one knew.
             has_changed = await self._change(container, run) or has_changed
         return has_changed
 
     async def _change(self, container: AnyContainer, run: Run) -> bool:
-        name, limits = f"{self._uid}-{container.name}-{run.number}", container.resources.limits
+        name = f"{self._uid}-{container.name}-{run.number}"
         try:
-            await asyncio.to_thread(self._cgroups.make, name, limits)
+            await asyncio.to_thread(self._cgroups.change, name, container.resources)
         except OSError as error:  # such as less memory than it uses
-            self._refused[container.name] = container.resources
-            self._tell("Warning", "ResizeError", f"Error resizing container {container.name}: {error}")
+            self._problems[container.name] = f"container {container.name}: {error.strerror or error}"
             return False
-        self._refused.pop(container.name, None)
+        self._problems.pop(container.name, None)
         self._given[container.name] = (run.number, container.resources)
         return True

@@ -77,8 +77,9 @@ def _raw_lines(data: bytes) -> list[bytes]:
     return lines
 
 
-def _tail(folder: Path, options: LogOptions) -> list[bytes]:
-    """The last lines that are wanted; a line in parts counts once."""
+def _tail(folder: Path, options: LogOptions, newest: bytes | None = None) -> list[bytes]:
+    """The last lines that are wanted; a line in parts counts once. ``newest`` are those of the newest file,
+    if they have been read already."""
     assert options.tail is not None
     if options.tail == 0:
         return []
@@ -87,7 +88,8 @@ def _tail(folder: Path, options: LogOptions) -> list[bytes]:
     stream = options.stream.encode()
     for path in reversed(_files(folder)):
         try:
-            lines = _raw_lines(path.read_bytes())
+            has_been_read = newest is not None and path.name == LOG
+            lines = _raw_lines(newest if newest is not None and has_been_read else path.read_bytes())
         except FileNotFoundError:
             continue
         for raw in reversed(lines):
@@ -123,9 +125,12 @@ async def read_log(folder: Path, options: LogOptions) -> AsyncIterator[bytes]:
 
     try:
         if options.tail is not None:
-            data = cut(select_lines(await asyncio.to_thread(_tail, folder, options), options))
+            tail = await asyncio.to_thread(_tail, folder, options, follower.passed)
+            data = cut(select_lines(tail, options))
             if data:
                 yield data
+            if not options.follow:
+                return  # what came since is more than was asked for
         else:
             for path in (await asyncio.to_thread(_files, folder))[:-1]:
                 data = cut(select_lines(_raw_lines(await asyncio.to_thread(path.read_bytes)), options))
@@ -161,8 +166,12 @@ class _Follower:
         self._rest = b""
         self._file: BinaryIO | None = None
         self._open()
+        self.passed = b""
+        """The lines that were there already, if reading begins behind them."""
         if from_end and self._file is not None:
-            self._file.seek(0, os.SEEK_END)
+            data = self._file.read(os.fstat(self._file.fileno()).st_size) or b""
+            end = data.rfind(b"\n") + 1
+            self.passed, self._rest = data[:end], data[end:]
 
     def _open(self) -> None:
         with suppress(FileNotFoundError):

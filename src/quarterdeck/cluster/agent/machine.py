@@ -15,7 +15,7 @@ import msgspec
 from quarterdeck.api import Quantity
 from quarterdeck.cluster.agent.eviction import Supply
 
-__all__ = ["MachineFacts", "read_facts", "read_supplies"]
+__all__ = ["MachineFacts", "read_facts", "read_memory", "read_supplies"]
 
 _MIB: Final = 1024 * 1024
 _MAX_PODS: Final = 250
@@ -38,7 +38,7 @@ class MachineFacts(msgspec.Struct, frozen=True, kw_only=True):
 def read_facts(directory: Path) -> MachineFacts:
     """Look at the machine; ``directory`` is on the disk that pods use."""
     cpus = len(os.sched_getaffinity(0))
-    memory = _memory()["MemTotal"]
+    memory = read_memory()["MemTotal"]
     disk = os.statvfs(directory)
     storage = disk.f_frsize * disk.f_blocks
     gpus = _gpus()
@@ -70,7 +70,7 @@ def read_facts(directory: Path) -> MachineFacts:
 
 def read_supplies(directory: Path) -> dict[str, Supply]:
     """What is left of what can run short, by signal; ``directory`` is on the disk that pods use."""
-    memory, disk = _memory(), os.statvfs(directory)
+    memory, disk = read_memory(), os.statvfs(directory)
     most = int(_text("/proc/sys/kernel/pid_max") or "32768")
     used = int((_text("/proc/loadavg") or "0 0 0 0/0 0").split()[3].partition("/")[2] or "0")
     found = {
@@ -83,7 +83,8 @@ def read_supplies(directory: Path) -> dict[str, Supply]:
     return found
 
 
-def _memory() -> dict[str, int]:
+def read_memory() -> dict[str, int]:
+    """Bytes of the machine's memory, by the kernel's names such as ``MemTotal``."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     pairs = (line.partition(":") for line in lines)
     return {name: int(amount.split()[0]) * 1024 for name, _, amount in pairs}

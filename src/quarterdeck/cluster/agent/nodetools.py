@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import Service
 from quarterdeck.client import Client
+from quarterdeck.cluster.agent.allocation import Allocations
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.container import Containers
 from quarterdeck.cluster.agent.hand import Spawn
@@ -29,10 +30,15 @@ class NodeTools:
     containers: Containers
     dialer: Dialer
     cgroups: Cgroups
+    allocations: Allocations
     images: ImageStore
     recorder: Recorder
     spawn: Spawn
+    wake: Callable[[Iterable[str]], None]
+    """Has pods looked at again, by uid."""
     allocatable: Callable[[], Mapping[str, Quantity]]
+    memory: Callable[[], int]
+    """Bytes that the machine has."""
     names: Callable[[PodRuntime], Sequence[tuple[str, str, str]]]
     """Address, name and namespace of what can be found by name."""
     services: Callable[[str, PodRuntime], tuple[Sequence[Service], Mapping[tuple[str, str], str]]]

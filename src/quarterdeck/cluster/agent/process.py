@@ -55,6 +55,7 @@ class ProcessRuntime:
             image=find_image(self._images, wanted.container.image),
             machine=self._machine,
             cgroups=cgroups,
+            oom_score=wanted.oom_score,
         )
 
     def tear_down(self, folder: PodFolder, address: str) -> None:

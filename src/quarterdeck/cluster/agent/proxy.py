@@ -19,7 +19,18 @@ from quarterdeck.api.k8s import EndpointSlice, Service
 from quarterdeck.cluster.agent.network.dial import Dialer, Stream
 from quarterdeck.runtime.log.field import get_logger
 
-__all__ = ["Backends", "Place", "ServiceProxy", "backends", "listen_here", "listening", "loopback_address"]
+__all__ = [
+    "Backends",
+    "Listen",
+    "Place",
+    "Rotation",
+    "ServiceProxy",
+    "backends",
+    "bound",
+    "listen_here",
+    "listening",
+    "loopback_address",
+]
 
 _CHUNK: Final = 64 * 1024
 _CONNECT_SECONDS: Final = 5.0
@@ -55,10 +66,11 @@ def backends(
     slices: Iterable[EndpointSlice],
     address_of: Callable[[Service], str] = loopback_address,
     *,
+    protocol: str = "TCP",
     server: Place | None = None,
     node: str = "",
 ) -> dict[Place, Backends]:
-    """Where to listen, and where to pass on to. Pure.
+    """Where to listen, and where to pass on to, for the ports of one protocol. Pure.
 
     ``server`` is where the API server is, if pods reach it through here; ``node`` the address for node ports,
     if there are any.
@@ -74,12 +86,12 @@ def backends(
         if not address or (is_server and server is None):
             continue
         for port in service.spec.ports:
-            if not isinstance(port.port, int) or (port.protocol or "TCP") != "TCP":
+            if not isinstance(port.port, int) or (port.protocol or "TCP") != protocol:
                 continue
             places = (
                 [server]
                 if is_server and server is not None
-                else _endpoints(by_service.get(key, ()), port.name)
+                else _endpoints(by_service.get(key, ()), port.name, protocol)
             )
             if not places:
                 continue  # refused at once is better than taken and dropped
@@ -90,10 +102,12 @@ def backends(
     return made
 
 
-def _endpoints(slices: Iterable[EndpointSlice], name: str) -> list[Place]:
+def _endpoints(slices: Iterable[EndpointSlice], name: str, protocol: str) -> list[Place]:
     places: list[Place] = []
+    wanted = (name, protocol)
     for each in slices:
-        number = next((port.port for port in each.ports if (port.name or "") == name), None)
+        named = (port.port for port in each.ports if (port.name or "", port.protocol or "TCP") == wanted)
+        number = next(named, None)
         if isinstance(number, int):
             ready = (end for end in each.endpoints if end.conditions.ready is not False and end.addresses)
             places += [(end.addresses[0], number) for end in ready]
@@ -103,6 +117,17 @@ def _endpoints(slices: Iterable[EndpointSlice], name: str) -> list[Place]:
 async def listen_here(place: Place) -> socket.socket:
     """A socket that listens in the machine's own network. Raises ``OSError``."""
     return listening(socket.socket(socket.AF_INET, socket.SOCK_STREAM), place)
+
+
+def bound(made: socket.socket, place: Place) -> socket.socket:
+    """Let a socket take what is sent to a place. Raises ``OSError``; the socket is closed then."""
+    try:
+        made.setblocking(False)
+        made.bind(place)
+    except OSError:
+        made.close()
+        raise
+    return made
 
 
 def listening(made: socket.socket, place: Place) -> socket.socket:
@@ -118,6 +143,37 @@ def listening(made: socket.socket, place: Place) -> socket.socket:
     return made
 
 
+class Rotation:
+    """Whose turn it is to be passed on to."""
+
+    def __init__(self) -> None:
+        self._turn: Final[dict[Place, int]] = {}
+        self._kept: Final[dict[tuple[Place, str], Place]] = {}
+
+    def order(self, place: Place, client: str, found: Backends) -> list[Place]:
+        """The endpoints for a client, the next in turn first; where it sticks, the one it had."""
+        first = self._turn.get(place, 0)
+        self._turn[place] = first + 1
+        known = found.places
+        order = [known[(first + step) % len(known)] for step in range(len(known))]
+        kept = self._kept.get((place, client))
+        if found.is_sticky and kept in order:
+            order = [kept, *(each for each in order if each != kept)]
+        return order
+
+    def note(self, place: Place, client: str, found: Backends, target: Place) -> None:
+        """A client was passed on to this one."""
+        if found.is_sticky:
+            self._kept[place, client] = target
+
+    def forget_others(self, wanted: Mapping[Place, Backends]) -> None:
+        """Only these places are left."""
+        for key in [each for each in self._kept if each[0] not in wanted]:
+            del self._kept[key]
+        for place in [each for each in self._turn if each not in wanted]:
+            del self._turn[place]
+
+
 class ServiceProxy:
     """Listens for Services and passes connections on; ``update`` says for which."""
 
@@ -126,8 +182,7 @@ class ServiceProxy:
         self._listen: Final = listen
         self._listening: Final[dict[Place, asyncio.Server]] = {}
         self._backends: Mapping[Place, Backends] = {}
-        self._turn: Final[dict[Place, int]] = {}
-        self._kept: Final[dict[tuple[Place, str], Place]] = {}
+        self._rotation: Final = Rotation()
         self._refused: Final[set[Place]] = set()
         self._updating: Final = asyncio.Lock()
         """Held while listening begins: Services and pods change at once, and the last word counts."""
@@ -142,8 +197,7 @@ class ServiceProxy:
         self._backends = wanted
         for place in [each for each in self._listening if each not in wanted]:
             self._listening.pop(place).close()
-        for key in [each for each in self._kept if each[0] not in wanted]:
-            del self._kept[key]
+        self._rotation.forget_others(wanted)
         self._refused.intersection_update(wanted)
         for place in wanted:
             if place in self._listening or place in self._refused:
@@ -180,19 +234,11 @@ class ServiceProxy:
         found = self._backends.get(place)
         if found is None:
             return None
-        known = found.places
-        first = self._turn.get(place, 0)
-        self._turn[place] = first + 1
-        order = [known[(first + step) % len(known)] for step in range(len(known))]
-        kept = self._kept.get((place, client))
-        if found.is_sticky and kept in order:
-            order = [kept, *(each for each in order if each != kept)]
-        for target in order:
+        for target in self._rotation.order(place, client, found):
             with suppress(OSError, TimeoutError):
                 async with asyncio.timeout(_CONNECT_SECONDS):
                     opened = await self._dialer.open(*target)
-                if found.is_sticky:
-                    self._kept[place, client] = target
+                self._rotation.note(place, client, found, target)
                 return opened
         return None
 

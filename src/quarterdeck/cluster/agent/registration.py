@@ -151,6 +151,10 @@ class NodeRegistration:
         """What pods can have of this machine."""
         return self._facts.allocatable if self._facts is not None else {}
 
+    def memory(self) -> int:
+        """Bytes that this machine has; 0 until that is known."""
+        return self._facts.capacity["memory"].value if self._facts is not None else 0
+
     async def run(self) -> None:
         """Register, then renew the lease and the status until cancelled."""
         while True:

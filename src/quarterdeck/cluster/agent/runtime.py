@@ -29,6 +29,8 @@ class Wanted:
     folder: PodFolder
     volumes: Mapping[str, Path]
     environment: Mapping[str, str]
+    oom_score: int
+    """How gladly the kernel ends it when memory is short, as ``oom.oom_score`` says."""
 
 
 class PodRuntime(Protocol):

@@ -6,6 +6,7 @@ decided there; here everything is answered.
     GET      /containerLogs/<namespace>/<pod>/<container>    options as ``pods/log`` has them
     any      /proxy/<namespace>/<pod>/<scheme>/<port>/…      a request for the pod
     GET/POST /exec/…  /attach/…  /portForward/<namespace>/<pod>
+    GET      /dial/<namespace>/<pod>/<port>                  a connection to the pod, byte by byte
     GET      /stats                                          what pods use
 """
 
@@ -32,7 +33,8 @@ from quarterdeck.cluster.agent.stream.websocket import (
     is_websocket,
 )
 from quarterdeck.errors import StreamClosed
-from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, text
+from quarterdeck.wire.http import HttpServer, PulledStream, RawStream, Request, Response, Route, relay, text
+from quarterdeck.wire.localnode import NodeUsage
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.agent import NodeAgent
@@ -42,6 +44,7 @@ __all__ = ["NodeServer"]
 
 _TEXT_PROTOCOLS: Final = ("binary.k8s.io",)
 _BODY_LIMIT: Final = 16 * 1024 * 1024
+_DIAL_SECONDS: Final = 10.0
 
 
 class NodeServer:
@@ -78,14 +81,17 @@ class NodeServer:
                 return self._forward(request, namespace, name)
             case ["proxy", namespace, name, scheme, port, *_]:
                 return self._proxy(request, namespace, name, (scheme, port))
+            case ["dial", namespace, name, port]:
+                return self._dial(namespace, name, port)
             case ["stats"]:
                 return self._stats()
         return text(404, "404 page not found\n")
 
     def _stats(self) -> Response:
-        """Thousandths of a processor and bytes, for each container that runs."""
-        rows = [[*container, *used] for container, used in self._agent.usage.found.items()]
-        return Response(200, msgspec.json.encode(rows))
+        """Thousandths of a processor and bytes, of the machine and of each container that runs."""
+        usage = self._agent.usage
+        rows = tuple((*container, *used) for container, used in usage.found.items())
+        return Response(200, msgspec.json.encode(NodeUsage(*usage.machine, rows)))
 
     async def _proxy(self, request: Request, namespace: str, name: str, door: tuple[str, str]) -> Response:
         """A request for a pod, passed on."""
@@ -94,6 +100,22 @@ class NodeServer:
             return text(404, f'pod "{name}" not found\n')
         rest = "/" + request.raw_path.split("/", 6)[6]
         return await pass_on(self._agent.dialer, request, worker.pod, door, worker.ip, rest)
+
+    async def _dial(self, namespace: str, name: str, port: str) -> Response:
+        """A connection to a pod, for the API server's webhooks."""
+        worker = self._worker(namespace, name)
+        if worker is None or not port.isdigit():
+            return text(404, f'pod "{name}" not found\n')
+        try:
+            async with asyncio.timeout(_DIAL_SECONDS):
+                reader, writer = await self._agent.dialer.open(worker.ip, int(port))
+        except (OSError, TimeoutError) as error:
+            return text(503, f"{error}\n")
+
+        async def talk(stream: RawStream) -> None:
+            await relay(stream, reader, writer)
+
+        return Response(101, headers=[("Connection", "Upgrade"), ("Upgrade", "tcp")], takeover=talk)
 
     def _worker(self, namespace: str, name: str) -> PodWorker | None:
         for worker in self._agent.workers.values():

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
+from quarterdeck.cluster.agent.datagram import DatagramProxy, take_here
 from quarterdeck.cluster.agent.hostport import host_ports
 from quarterdeck.cluster.agent.hosts import namespace_names
 from quarterdeck.cluster.agent.network.dial import Dialer
@@ -17,6 +18,7 @@ from quarterdeck.cluster.agent.proxy import (
     Place,
     ServiceProxy,
     backends,
+    bound,
     listen_here,
     listening,
 )
@@ -39,9 +41,14 @@ class ServicePath:
         self._server: Final = server
         self._dns: Final = DnsServer() if fabric is not None else None
         self._is_answering = False
-        self._proxy: Final = ServiceProxy(dialer, self._listen if fabric is not None else listen_here)
-        self._services: dict[Place, Backends] = {}
-        self._ports: dict[Place, Backends] = {}
+        here = fabric is None
+        self._proxies: Final[dict[str, ServiceProxy | DatagramProxy]] = {
+            "TCP": ServiceProxy(dialer, listen_here if here else self._listen),
+            "UDP": DatagramProxy(dialer, take_here if here else self._take),
+        }
+        """By protocol, as are the following."""
+        self._services: dict[str, dict[Place, Backends]] = {}
+        self._ports: dict[str, dict[Place, Backends]] = {}
         self.names: Sequence[tuple[str, str, str]] = ()
         """Address, name and namespace of what can be found by name."""
 
@@ -56,21 +63,35 @@ class ServicePath:
                 self._is_answering = True
                 await self._dns.start(self._fabric.socket, self._runtime.host)
         node = self._runtime.host if self._fabric is not None else ""
-        self._services = backends(
-            services, slices, self._runtime.service_address, server=self._server, node=node
-        )
-        await self._proxy.update({**self._ports, **self._services})
+        self._services = {
+            protocol: backends(
+                services,
+                slices,
+                self._runtime.service_address,
+                protocol=protocol,
+                server=self._server if protocol == "TCP" else None,
+                node=node,
+            )
+            for protocol in self._proxies
+        }
+        await self._update()
 
     async def follow_pods(self, pods: Iterable[tuple[Pod, str]]) -> None:
         """Host ports may have changed; the pods that run, with their addresses."""
-        ports = host_ports(pods, self._runtime.host)
+        running = list(pods)
+        ports = {each: host_ports(running, self._runtime.host, each) for each in self._proxies}
         if ports != self._ports:
             self._ports = ports
-            await self._proxy.update({**self._ports, **self._services})
+            await self._update()
+
+    async def _update(self) -> None:
+        for protocol, proxy in self._proxies.items():
+            await proxy.update({**self._ports.get(protocol, {}), **self._services.get(protocol, {})})
 
     async def close(self) -> None:
         """Listen to nobody any more."""
-        await self._proxy.close()
+        for proxy in self._proxies.values():
+            await proxy.close()
         if self._dns is not None:
             self._dns.close()
 
@@ -103,3 +124,7 @@ class ServicePath:
     async def _listen(self, place: Place) -> socket.socket:
         assert self._fabric is not None
         return listening(await self._fabric.socket(), place)
+
+    async def _take(self, place: Place) -> socket.socket:
+        assert self._fabric is not None
+        return bound(await self._fabric.socket(socket.SOCK_DGRAM), place)

@@ -22,18 +22,28 @@ from quarterdeck.cluster.agent.backoff import next_attempt, restart_delay, span
 from quarterdeck.cluster.agent.plan import Outcome, outcome_of, restart_of
 from quarterdeck.cluster.agent.view import AnyContainer, PodSight, Run, container_id, is_sidecar
 from quarterdeck.cluster.node.podstatus import conditions
+from quarterdeck.cluster.node.statuspatch import RESIZE_IN_PROGRESS, RESIZE_PENDING
 
 __all__ = ["MESSAGE_LIMIT", "backoff_message", "make_status"]
 
 _DISRUPTION: Final = "DisruptionTarget"
+_RESIZE: Final = (RESIZE_PENDING, RESIZE_IN_PROGRESS)
 MESSAGE_LIMIT = 12 * 1024
 """Bytes of last words that all containers of a pod have together."""
 
 
 def make_status(
-    pod: Pod, sight: PodSight, *, ip: str, host: str, runtime: str, ending: Outcome | None = None
+    pod: Pod,
+    sight: PodSight,
+    *,
+    ip: str,
+    host: str,
+    runtime: str,
+    ending: Outcome | None = None,
+    resize: Sequence[PodCondition] = (),
 ) -> PodStatus:
-    """The status of a pod. ``ending`` is why the agent itself ends it: a deadline, an eviction."""
+    """The status of a pod. ``ending`` is why the agent itself ends it: a deadline, an eviction; ``resize``
+    are the conditions that tell of a resize."""
     writer = _Writer(pod, sight, runtime)
     inits = [writer.container(each, is_init=True) for each in pod.spec.init_containers]
     mains = [writer.container(each) for each in pod.spec.containers]
@@ -65,7 +75,10 @@ def make_status(
         reason=(ending.reason if ending is not None else pod.status.reason),
         message=(ending.message if ending is not None else pod.status.message),
     )
-    made = _conditions(pod, sight, phase, inits, mains, now)
+    made = [
+        *(each for each in _conditions(pod, sight, phase, inits, mains, now) if each.type not in _RESIZE),
+        *(() if is_over else resize),
+    ]
     if ending is not None and ending.is_disruption:
         made = [each for each in made if each.type != _DISRUPTION]
         made.append(
@@ -191,7 +204,10 @@ class _Writer:
             return ContainerState(waiting=waiting), ended
         delay = restart_delay(next_attempt(run.attempt, run.ran))
         if delay <= 0:
-            return ended, before
+            if not run.error:
+                return ended, before
+            waiting = ContainerStateWaiting(reason="RunContainerError", message=run.error)
+            return ContainerState(waiting=waiting), ended
         text = backoff_message(self._pod, container.name, delay)
         return ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff", message=text)), ended
 

@@ -1,4 +1,4 @@
-"""What containers use: the time and memory of their processes, read from ``/proc`` every few seconds."""
+"""What containers and the whole machine use, read from ``/proc`` every few seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["Process", "Sample", "UsageWatch", "rates", "total_below"]
+from quarterdeck.cluster.agent.machine import read_memory
+
+__all__ = ["Process", "Sample", "UsageWatch", "machine_sample", "rates", "total_below"]
 
 _PERIOD: Final = 10.0
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
@@ -64,6 +66,16 @@ def rates(
     return made
 
 
+def machine_sample(statistics: str, memory: Mapping[str, int]) -> Sample:
+    """What the whole machine had used, from ``/proc/stat`` and what ``/proc/meminfo`` says. Pure.
+
+    The memory is what programs could not have: the counterpart of what eviction looks at.
+    """
+    user, nice, system, _idle, _waiting, *interrupts = (int(each) for each in statistics.split()[1:9])
+    busy = (user + nice + system + sum(interrupts)) / _TICKS
+    return Sample(busy, max(0, memory["MemTotal"] - memory["MemAvailable"]))
+
+
 def read_processes() -> dict[int, Process]:
     """All processes of the machine. Blocking."""
     found = {}
@@ -93,6 +105,9 @@ class UsageWatch:
         self._measuring: Final = threading.Lock()
         self.found: dict[Container, tuple[int, int]] = {}
         """Thousandths of a processor and bytes that each container uses."""
+        self._machine_sample: Sample | None = None
+        self.machine = (0, 0)
+        """The same of the whole machine."""
 
     async def run(self) -> None:
         """Measure until cancelled."""
@@ -119,5 +134,10 @@ class UsageWatch:
                 sum(each.memory for each in parts),
                 sum(each.processes for each in parts),
             )
-        self.found = rates(self.samples, samples, now - self._at)
+        whole = machine_sample(Path("/proc/stat").read_text().partition("\n")[0], read_memory())
+        before = whole if self._machine_sample is None else self._machine_sample
+        seconds = now - self._at
+        self.machine = (round(max(0.0, whole.cpu - before.cpu) / seconds * 1000), whole.memory)
+        self._machine_sample = whole
+        self.found = rates(self.samples, samples, seconds)
         self.samples, self._at = samples, now

@@ -19,6 +19,7 @@ import msgspec
 from quarterdeck.api import Time, value_or
 from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.cluster.agent import gpu
+from quarterdeck.cluster.agent.allocation import write_given
 from quarterdeck.cluster.agent.container import RuntimeFailure
 from quarterdeck.cluster.agent.ending import end_folder
 from quarterdeck.cluster.agent.envfile import read_variables
@@ -39,16 +40,20 @@ from quarterdeck.cluster.agent.hosts import fqdn, hostname, hosts_file, resolver
 from quarterdeck.cluster.agent.launch import UnknownImage
 from quarterdeck.cluster.agent.limit import ContainerLimits
 from quarterdeck.cluster.agent.nodetools import NodeTools
+from quarterdeck.cluster.agent.oom import oom_score
 from quarterdeck.cluster.agent.payload import VolumeError
 from quarterdeck.cluster.agent.plan import Outcome, Plan, Restart, make_plan
 from quarterdeck.cluster.agent.reference import read_references
+from quarterdeck.cluster.agent.resize import PodResize
 from quarterdeck.cluster.agent.runtime import PodRuntime, Wanted
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.status import make_status
 from quarterdeck.cluster.agent.storage import is_limited, storage_problem
 from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
 from quarterdeck.cluster.agent.volume import PodVolumes
+from quarterdeck.cluster.image.name import name_problem
 from quarterdeck.errors import ApiError, TransportError
+from quarterdeck.wire.gostyle import quote
 
 __all__ = ["PodWorker"]
 
@@ -56,6 +61,7 @@ _RETRY: Final = (2.0, 60.0)
 """Seconds after which a container that could not be made is tried again: the first time, and at most."""
 _REFRESH_SECONDS: Final = 45.0
 _SIZE_SECONDS: Final = 10.0
+_RESIZE_SECONDS: Final = 10.0
 _DEFAULT_GRACE: Final = 30
 _EVICTION_GRACE: Final = 1.0
 
@@ -68,7 +74,7 @@ class PodWorker:
     ) -> None:
         self._tools: Final = tools
         self.runtime: Final = runtime
-        self._wake: Final = wake
+        self.wake: Final = wake
         self.ip: Final = ip
         self.uid: Final = pod.metadata.uid
         self.folder: Final = PodFolder(tools.directory, pod.metadata.uid)
@@ -78,6 +84,7 @@ class PodWorker:
         self._set_up_failures = 0
         self._failures: Final[dict[str, int]] = {}
         self._limits: Final = ContainerLimits(tools.cgroups, pod.metadata.uid, self._tell)
+        self._resize: Final = PodResize(tools.allocations, self.folder, self._tell, tools.wake)
         self._ending: Outcome | None = None
         self._stopping: asyncio.Task[None] | None = None
         self._stop_deadline = math.inf
@@ -93,7 +100,9 @@ class PodWorker:
 
     async def sync(self, pod: Pod) -> tuple[PodStatus, float]:
         """Do what is due; the status that the pod should have, and the seconds until something is due."""
-        self.pod = pod.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
+        is_over = pod.metadata.is_deleting or pod.status.phase in ("Succeeded", "Failed")
+        granted = pod if is_over else await self._resize.granted(pod)
+        self.pod = granted.evolve(status=pod.status.evolve(pod_ip=self.ip, host_ip=self.runtime.host))
         now, steady = time.time(), time.monotonic()
         if pod.metadata.is_deleting:
             return await self._sync_stopping(now)
@@ -122,8 +131,13 @@ class PodWorker:
         if plan.start:
             sight = await self._look(now)
         self._follow(sight, plan)
-        if await self._limits.follow(self._everything(), sight, self._restart_resized):
+        containers = self._everything()
+        if await self._limits.follow(containers, sight, self._restart_resized):
             sight = await self._look(now)
+        problem = self._limits.problem
+        self._resize.settle(self.pod, problem=problem, is_done=self._limits.is_settled(containers, sight))
+        if problem:
+            after = min(after, _RESIZE_SECONDS)
         return self._status(sight), min(after, await self._refresh(steady))
 
     async def _check_sizes(self, now: float) -> float:
@@ -146,13 +160,19 @@ class PodWorker:
         if self._ending is not None or self.pod.metadata.is_deleting or not self.is_active:
             return False
         self._begin_eviction(text, is_disruption=True)
-        self._wake()
+        self.wake()
         return True
 
     def _status(self, sight: PodSight) -> PodStatus:
         runtime = self.runtime
         return make_status(
-            self.pod, sight, ip=self.ip, host=runtime.host, runtime=runtime.name, ending=self._ending
+            self.pod,
+            sight,
+            ip=self.ip,
+            host=runtime.host,
+            runtime=runtime.name,
+            ending=self._ending,
+            resize=self._resize.conditions,
         )
 
     def _time_left(self, now: float) -> float:
@@ -174,7 +194,7 @@ class PodWorker:
                 self._tools.containers,
                 self._tools.dialer,
                 tell=self._tell,
-                wake=self._wake,
+                wake=self.wake,
                 spawn=self._tools.spawn,
             )
         return hand
@@ -229,6 +249,9 @@ class PodWorker:
             runtime=self.runtime.name,
         )
         await asyncio.to_thread(self.folder.set_up, record)
+        given = self._tools.allocations.of(self.uid)
+        if given is not None:
+            await asyncio.to_thread(write_given, self.folder, given)
         try:
             await asyncio.to_thread(self.runtime.set_up, pod, self.folder, self.ip)
         except OSError as error:
@@ -283,6 +306,12 @@ class PodWorker:
         """Begin a run; seconds until it should be looked at again."""
         container = restart.container
         hand = self._hand(container.name)
+        if why := name_problem(container.image):
+            name = quote(container.image)
+            text = f"Failed to apply default image tag {name}: couldn't parse image name {name}: {why}"
+            self._tell("Warning", "InspectFailed", text, container.name)
+            self._tell("Warning", "Failed", "Error: InvalidImageName", container.name)
+            return self._fail(hand, "InvalidImageName", text)
         try:
             environment = await self._environment(container)
             wanted = Wanted(
@@ -291,6 +320,7 @@ class PodWorker:
                 folder=self.folder,
                 volumes={each.name: self._volumes.path(each.name) for each in self.pod.spec.volumes},
                 environment=environment,
+                oom_score=oom_score(self.pod, container, self._tools.memory()),
             )
 
             def make_with_limits(run: Path) -> Launch:
@@ -423,7 +453,7 @@ class PodWorker:
         for container in reversed(sidecars):
             left = max(0.0, grace - (time.monotonic() - begun))
             await self._stop_one(container, max(left, min(grace, 2.0)))
-        self._wake()
+        self.wake()
 
     async def _stop_one(self, container: AnyContainer, grace: float) -> None:
         hand = self._hand(container.name)

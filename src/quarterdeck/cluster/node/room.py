@@ -14,7 +14,7 @@ from quarterdeck.api import Key, Quantity
 from quarterdeck.api.quota import pod_requests
 from quarterdeck.cluster.node.admission import Rejection
 
-__all__ = ["NodeRoom", "amounts_wanted", "whole_amounts"]
+__all__ = ["NodeRoom", "amounts_wanted", "room_rejection", "whole_amounts"]
 
 _PODS: Final = "pods"
 _FIRST: Final = (_PODS, "cpu", "memory", "ephemeral-storage")
@@ -29,6 +29,20 @@ def whole_amounts(amounts: Mapping[str, Quantity]) -> dict[str, int]:
 def amounts_wanted(pod: Mapping[str, Any]) -> dict[str, int]:
     """What a pod takes of its node, its place among the pods included."""
     return {**whole_amounts(pod_requests(pod)), _PODS: 1}
+
+
+def room_rejection(
+    wanted: Mapping[str, int], used: Mapping[str, int], offered: Mapping[str, int]
+) -> Rejection | None:
+    """What is said of a pod that wants more than is left of what a node offers."""
+    others = sorted(name for name in wanted if name not in _FIRST)
+    for name in (*_FIRST, *others):
+        asked, taken = wanted.get(name, 0), used.get(name, 0)
+        # What a node does not offer at all is none of its kubelet's business.
+        if asked and name in offered and taken + asked > offered[name]:
+            words = f"requested: {asked}, used: {taken}, capacity: {offered[name]}"
+            return Rejection(f"OutOf{name}", f"Node didn't have enough resource: {name}, {words}")
+    return None
 
 
 class NodeRoom:
@@ -54,14 +68,9 @@ class NodeRoom:
         """Give a pod its place on a node that offers so much, or say why there is none."""
         if pod in self._held:
             return None
-        used = self._used[node]
-        others = sorted(name for name in wanted if name not in _FIRST)
-        for name in (*_FIRST, *others):
-            asked = wanted.get(name, 0)
-            # What a node does not offer at all is none of its kubelet's business.
-            if asked and name in offered and used[name] + asked > offered[name]:
-                words = f"requested: {asked}, used: {used[name]}, capacity: {offered[name]}"
-                return Rejection(f"OutOf{name}", f"Node didn't have enough resource: {name}, {words}")
+        rejection = room_rejection(wanted, self._used[node], offered)
+        if rejection is not None:
+            return rejection
         self._take(pod, node, wanted)
         return None
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from quarterdeck.api import to_dict
 from quarterdeck.api.k8s import Pod, PodStatus
 from quarterdeck.client import StrategicMergePatch
 
-__all__ = ["status_patch"]
+__all__ = ["RESIZE_IN_PROGRESS", "RESIZE_PENDING", "status_patch"]
+
+RESIZE_PENDING: Final = "PodResizePending"
+RESIZE_IN_PROGRESS: Final = "PodResizeInProgress"
+_TAKEN_AWAY: Final = frozenset({RESIZE_PENDING, RESIZE_IN_PROGRESS})
+"""Conditions that are a kubelet's, and gone when they are not true; it has no others of that kind."""
 
 
 def status_patch(pod: Pod, status: PodStatus) -> StrategicMergePatch | None:
@@ -25,4 +30,6 @@ def status_patch(pod: Pod, status: PodStatus) -> StrategicMergePatch | None:
             for each in after["conditions"]
             if known.get(each["type"]) != each
         ]
+        gone = _TAKEN_AWAY & (known.keys() - {each["type"] for each in after["conditions"]})
+        changes["conditions"] += [{"$patch": "delete", "type": each} for each in sorted(gone)]
     return StrategicMergePatch({"metadata": {"uid": pod.metadata.uid}, "status": changes})

@@ -13,7 +13,7 @@ __all__ = ["Packing"]
 _WINDOW: Final = -12
 """4 KiB back, raw deflate: no header, no checksum."""
 _MEMORY: Final = 4
-_EFFORT: Final = 6
+_EFFORT: Final = 1
 
 
 class Packing:

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import GroupVersionKind, Resource
+from quarterdeck.api import UNSET, GroupVersionKind, Resource
 from quarterdeck.api.k8s import Deployment, Service
 from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, Forbidden, NotFound, QuarterdeckError
@@ -102,6 +102,7 @@ class Program:
         unknown = self.options.settings.keys() - {operator.name for operator in operators}
         if unknown:
             raise ConfigError(f"settings for operators that do not run: {', '.join(sorted(unknown))}")
+        kinds = merge_kinds(operators)
         self.metrics: Final = RuntimeMetrics()
         self._certificates: Final = self._make_certificates()
         self.webhooks: Final = WebhookServer(
@@ -111,8 +112,8 @@ class Program:
         )
         self.manager: Final = Manager(
             target,
-            # an embedded cluster is small, and its own controllers share the cache
-            cache=CacheOptions(by_kind={} if self.options.is_embedded else merge_kinds(operators)),
+            # the controllers of an embedded cluster share the cache
+            cache=CacheOptions(by_kind=whole_kinds(kinds) if self.options.is_embedded else kinds),
             leader_election=self.options.leader_election,
             webhooks=self.webhooks,
             metrics=self.metrics,
@@ -365,6 +366,22 @@ def merge_kinds(operators: Sequence[Operator]) -> dict[type[Resource] | GroupVer
                 raise ConfigError(f"operator {operator.name} caches {kind.__name__} unlike another operator")
             merged[kind] = KindOptions(namespaces=dict(sorted({**ours, **theirs}.items())))
     return merged
+
+
+def whole_kinds(
+    kinds: Mapping[type[Resource] | GroupVersionKind, KindOptions],
+) -> dict[type[Resource] | GroupVersionKind, KindOptions]:
+    """The same kinds kept in the same way, but all objects of them with all their fields.
+
+    Where the controllers of a cluster share the cache, an operator does not decide what they see.
+    """
+    everything: dict[str, Any] = {
+        "namespaces": UNSET,
+        "labels": UNSET,
+        "fields": UNSET,
+        "transform": UNSET,
+    }
+    return {kind: msgspec.structs.replace(options, **everything) for kind, options in kinds.items()}
 
 
 async def _until(holds: Callable[[], bool]) -> None:

@@ -526,3 +526,16 @@ def test_applying_twice_is_applying_once(history: list[tuple[str, str, Json]], l
             live = obj
     config = {**head, "spec": last}
     assert fields.apply(live, config, manager="m1", api_version=version, now=LATE) == live
+
+
+def test_fields_are_listed_in_order_whatever_a_client_sent_first() -> None:
+    obj = created({"b": "1", "a": "1"})
+    obj = updated(obj, configmap({"b": "1", "a": "1", "d": "1"}, uid="u"))
+    obj = updated(obj, configmap({"b": "1", "a": "1", "d": "1", "c": "1"}, uid="u"))
+    obj = applied(obj, configmap({"f": "1", "e": "1"}))
+    listed = {each["manager"]: list(each["fieldsV1"]["f:data"]) for each in obj["metadata"]["managedFields"]}
+    assert listed == {
+        "creator": [".", "f:a", "f:b"],
+        "updater": ["f:c", "f:d"],
+        "applier": ["f:e", "f:f"],
+    }

@@ -137,19 +137,19 @@ def test_pods_that_make_it_worse_are_not_taken(
 ) -> None:
     made = asking("new")
     made = made.evolve(status=made.status.evolve(qos_class=quality))
-    text = rejection(made, conditions)
-    assert bool(text) is is_refused
-    if text:
-        assert text == f"Pod was rejected: The node had condition: [{' '.join(conditions)}]. "
+    refused = rejection(made, conditions)
+    assert bool(refused) is is_refused
+    if refused:
+        assert refused == ("Evicted", f"The node had condition: [{' '.join(conditions)}]. ")
     system = asking("system", priority=2_000_001_000)
-    assert rejection(system, conditions) == ""
+    assert rejection(system, conditions) is None
 
 
 def test_who_tolerates_a_shortage_of_memory_is_taken() -> None:
     tolerations = [{"key": "node.kubernetes.io/memory-pressure", "operator": "Exists"}]
     made = asking("brave", tolerations=tolerations)
     made = made.evolve(status=made.status.evolve(qos_class="BestEffort"))
-    assert rejection(made, ("MemoryPressure",)) == ""
+    assert rejection(made, ("MemoryPressure",)) is None
 
 
 def limited(*limits: str) -> Pod:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import Container, Pod
+from quarterdeck.api.k8s.pod import ResourceRequirements
 from quarterdeck.cluster.agent.cgroup import Cgroups
 from quarterdeck.cluster.agent.limit import ContainerLimits, needs_restart
 from quarterdeck.cluster.agent.view import AnyContainer, Run
@@ -27,11 +26,16 @@ class FullGroups(Cgroups):
     def _find(self) -> tuple[int, dict[str, Any]]:
         return 0, {}
 
-    def make(self, container: str, limits: Mapping[str, Quantity]) -> list[str]:
-        if "memory" in limits and limits["memory"].value < self.used:
-            raise OSError(16, "Device or resource busy")
+    def make(self, container: str, resources: ResourceRequirements) -> list[str]:
+        limits = resources.limits
         self.written.append((container, {name: str(each) for name, each in limits.items()}))
         return []
+
+    def change(self, container: str, resources: ResourceRequirements) -> None:
+        limits = resources.limits
+        if "memory" in limits and limits["memory"].value < self.used:
+            raise OSError(16, "Device or resource busy")
+        self.make(container, resources)
 
 
 def limited(policy: str = "", **amounts: str) -> Pod:
@@ -77,6 +81,9 @@ class Pods:
     async def follow(self, made: Pod) -> bool:
         return await self.limits.follow(made.spec.containers, sight(main=running()), self._restart)
 
+    def is_settled(self, made: Pod, number: int = 0) -> bool:
+        return self.limits.is_settled(made.spec.containers, sight(main=running(number=number)))
+
     def shown(self) -> dict[str, str]:
         found = self.limits.of("main", running())
         return {name: str(each) for name, each in found.limits.items()} if found is not None else {}
@@ -92,21 +99,29 @@ async def test_a_change_is_made_once_and_shown() -> None:
     assert pods.shown() == {"memory": "96Mi"}
 
 
-async def test_what_cannot_be_is_told_once_and_the_old_limit_stays() -> None:
+async def test_what_cannot_be_is_tried_again_and_the_old_limit_stays() -> None:
     pods = Pods()
     pods.limits.give(main_of(limited(memory="64Mi")), 0)
     pods.groups.used = 48 << 20
-    for _ in range(3):
+    for _ in range(2):
         assert not await pods.follow(limited(memory="32Mi"))
-    assert (pods.told, pods.shown()) == (["ResizeError"], {"memory": "64Mi"})
+        assert pods.limits.problem == "container main: Device or resource busy"
+        assert (pods.is_settled(limited(memory="32Mi")), pods.shown()) == (False, {"memory": "64Mi"})
+    pods.groups.used = 0
+    assert await pods.follow(limited(memory="32Mi"))
+    assert (pods.limits.problem, pods.is_settled(limited(memory="32Mi"))) == ("", True)
 
 
-async def test_a_restart_is_asked_for_once() -> None:
+async def test_a_restart_is_asked_for_once_and_until_then_nothing_is_settled() -> None:
     pods = Pods()
     pods.limits.give(main_of(limited("memory", memory="64Mi")), 0)
+    wanted = limited("memory", memory="96Mi")
     for _ in range(3):
-        await pods.follow(limited("memory", memory="96Mi"))
+        await pods.follow(wanted)
+        assert not pods.is_settled(wanted)
     assert (pods.restarted, len(pods.groups.written)) == (["main"], 1)
+    pods.limits.give(main_of(wanted), 1)
+    assert pods.is_settled(wanted, number=1)
 
 
 async def test_limits_of_what_an_earlier_agent_started_are_set_again() -> None:

@@ -141,6 +141,15 @@ def test_reasons_of_ends() -> None:
     assert reason(error="no such program") == "ContainerCannotRun"
 
 
+def test_a_program_that_cannot_be_started_is_waited_for_with_the_reason() -> None:
+    failed = ended(127, error="no such program")
+    made = make_status(pod("a"), sight(a=failed), ip="127.64.0.1", host="127.0.0.1", runtime="process")
+    status = made.container_statuses[0]
+    waiting = status.state.waiting
+    assert (waiting.reason, waiting.message) == ("RunContainerError", "no such program")
+    assert status.last_state.terminated.reason == "ContainerCannotRun"
+
+
 def test_last_words_of_all_containers_fit() -> None:
     long = ended(1, message="x" * 12_000)
     made = make_status(

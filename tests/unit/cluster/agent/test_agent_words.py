@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from quarterdeck.api import Quantity, decode
 from quarterdeck.api.k8s import EndpointSlice, Probe, Service
 from quarterdeck.api.k8s.pod import EnvVar
-from quarterdeck.cluster.agent.cgroup import limit_files
+from quarterdeck.cluster.agent import log
 from quarterdeck.cluster.agent.environment import (
     ContainerConfigError,
     References,
@@ -31,7 +32,7 @@ from quarterdeck.cluster.agent.proxy import Backends, backends, loopback_address
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
-from quarterdeck.cluster.agent.usage import Process, Sample, rates, total_below
+from quarterdeck.cluster.agent.usage import Process, Sample, machine_sample, rates, total_below
 
 from .podkit import pod
 
@@ -176,6 +177,25 @@ async def test_a_log_that_has_been_put_aside_is_read_from_the_beginning(tmp_path
     assert tail.splitlines() == [f"line {number}" for number in range(50, 100)]
 
 
+@pytest.mark.parametrize(("follow", "shown"), [(False, ["one"]), (True, ["one", "two"])])
+async def test_a_line_that_is_written_while_the_tail_is_read_comes_once_or_not_at_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, follow: bool, shown: list[str]
+) -> None:
+    writer = LogWriter(tmp_path / "log", max_bytes=2000, max_files=5)
+    writer.write(b"stdout", b"one\n")
+    find_tail = log._tail
+
+    def find_late(*words: object) -> list[bytes]:
+        writer.write(b"stdout", b"two\n")
+        writer.close()
+        (tmp_path / "exit.json").write_text("{}")
+        return find_tail(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(log, "_tail", find_late)
+    pieces = [piece async for piece in read_log(tmp_path, LogOptions(tail=1, follow=follow))]
+    assert b"".join(pieces).decode().splitlines() == shown
+
+
 def test_old_files_of_a_log_go(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "log", max_bytes=500, max_files=3)
     for number in range(200):
@@ -212,11 +232,10 @@ def test_files_of_a_volume_are_swapped_in_one_step(tmp_path: Path) -> None:
     assert len([each for each in folder.iterdir() if each.name.startswith("..2")]) == 1
 
 
-def test_limits_as_control_groups_have_them() -> None:
-    limits = {"cpu": Quantity("250m"), "memory": Quantity("64Mi")}
-    assert limit_files(limits, 2)["cpu"] == {"cpu.max": "25000 100000"}
-    assert limit_files(limits, 1)["memory"] == {"memory.limit_in_bytes": "67108864"}
-    assert limit_files({}, 2) == {"pids": {"pids.max": "4096"}, "cpu": {}, "memory": {}}
+def test_a_machine_uses_what_is_neither_idle_nor_available() -> None:
+    line = "cpu  300 50 100 9000 700 20 30 10 0 0"
+    used = machine_sample(line, {"MemTotal": 1000, "MemAvailable": 400, "MemFree": 100})
+    assert used == Sample((300 + 50 + 100 + 20 + 30 + 10) / os.sysconf("SC_CLK_TCK"), 600)
 
 
 def test_usage_is_that_of_everything_below_a_process() -> None:

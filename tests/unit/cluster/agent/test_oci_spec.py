@@ -184,3 +184,16 @@ def test_security_options_of_the_pod_and_the_container() -> None:
     assert made["process"]["user"]["additionalGids"] == [50, 8, 9]
     assert made["linux"]["sysctl"]["kernel.shm_rmid_forced"] == "1"
     assert made["process"]["rlimits"][0] == {"type": "RLIMIT_NOFILE", "soft": 1024, "hard": 1024}
+
+
+def test_a_container_sees_its_own_control_groups_and_no_others() -> None:
+    groups = {"/sys/fs/cgroup/cpu": "/groups/cpu/one", "/sys/fs/cgroup/memory": "/groups/memory/one"}
+    made = spec(place=Place(passwd=PASSWD, groups=groups, oom_score=-997))
+    mounts = {each["destination"]: each for each in made["mounts"]}
+    assert mounts["/sys/fs/cgroup"]["type"] == "tmpfs"
+    assert {name: mounts[name]["source"] for name in groups} == groups
+    assert all("ro" in mounts[name]["options"] for name in ("/sys/fs/cgroup", *groups))
+    assert {"type": "cgroup"} in made["linux"]["namespaces"]
+    assert made["process"]["oomScoreAdj"] == -997
+    one = spec(place=Place(passwd=PASSWD, groups={"/sys/fs/cgroup": "/groups/one"}))
+    assert [each["type"] for each in one["mounts"] if each["destination"] == "/sys/fs/cgroup"] == ["bind"]

@@ -10,7 +10,7 @@ import pytest
 
 from quarterdeck.cli import main
 from quarterdeck.cluster.image.document import ImageError, Platform, this_platform
-from quarterdeck.cluster.image.name import full_name
+from quarterdeck.cluster.image.name import full_name, name_problem
 from quarterdeck.cluster.image.store import ImageStore, StoredImage
 from tests.harness.imagekit import Entry, docker_archive, layer, oci_layout, packed
 
@@ -219,3 +219,25 @@ def test_the_command_imports_lists_and_removes(
 )
 def test_names_in_full(name: str, whole: str) -> None:
     assert full_name(name) == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("busybox", ""),
+        ("none", ""),
+        ("localhost:5000/a/b_c/d--e:v1.2_3", ""),
+        ("registry.k8s.io/pause@sha256:" + "0" * 64, ""),
+        ("a" * 63 + ":1", ""),
+        ("0" * 64, f"invalid repository name ({'0' * 64}), cannot specify 64-byte hexadecimal strings"),
+        ("Busybox", "invalid reference format: repository name (library/Busybox) must be lowercase"),
+        ("a b", "invalid reference format"),
+        ("a::1", "invalid reference format"),
+        ("a/", "invalid reference format"),
+        ("a:", "invalid reference format"),
+        ("a@sha256:123", "invalid reference format"),
+        ("x/" + "a" * 250, "repository name must not be more than 255 characters"),
+    ],
+)
+def test_names_that_no_image_can_have(name: str, problem: str) -> None:
+    assert name_problem(name) == problem

@@ -184,7 +184,7 @@ def test_cliques_that_start_in_order_keep_it(kind: str) -> None:
     before = pcs(clique("a"), clique("b"), clique_startup_type=kind)
     after = pcs(clique("b"), clique("a"), clique_startup_type=kind)
     assert (
-        "clique order cannot be changed when StartupType is InOrder or Explicit. Expected 'b' at position 1, "
+        "clique order cannot be changed when StartupType is InOrder or Explicit. Expected 'b' at position 0, "
         "got 'b'"
     ) in joined_text(validate_update(before, after))
 
@@ -242,8 +242,15 @@ def test_names_of_one_set_are_the_same() -> None:
     made = pcs(clique("a", topology_constraint=near("host", name="other")), topology_constraint=near("zone"))
     name, text = resolved(made)
     assert name == ""
-    assert f'{T}.topologyConstraint.topologyName: Invalid value: "topo": all topologyConstraint' in text
-    assert f'{T}.cliques[0].topologyConstraint.topologyName: Invalid value: "other"' in text
+    assert text.startswith(f'{T}.cliques[0].topologyConstraint.topologyName: Invalid value: "other": all ')
+    strangers = pcs(
+        clique("a", topology_constraint=near("host", name="other")),
+        clique("b", topology_constraint=near("host")),
+    )
+    name, text = resolved(strangers)
+    assert name == ""
+    for place, named in enumerate(("other", "topo")):
+        assert f'{T}.cliques[{place}].topologyConstraint.topologyName: Invalid value: "{named}"' in text
 
 
 def test_the_old_word_is_refused_on_new_sets_unless_levels_are_configured() -> None:
@@ -363,6 +370,22 @@ CHANGES: dict[str, tuple[Any, Any, str, str]] = {
         "clique",
         "PodClique 'a' topology constraint topologyName cannot be changed from 'topo' to 'b'",
     ),
+    "added to the set": (
+        UNSET,
+        near("rack"),
+        "set",
+        f'{T}.topologyConstraint.topologyName: Forbidden: topologyName cannot be changed from "" to "topo"',
+    ),
+    "migration to another domain": (
+        near(old_word="rack"),
+        near("zone"),
+        "clique",
+        (
+            "PodClique 'a' deprecated packDomain migration can only move packDomain to pack.required without "
+            'changing the required or preferred topology domain (old required="rack" preferred="", new '
+            'required="zone" preferred="")'
+        ),
+    ),
     "repair": (near(old_word="rack", name=""), near(old_word="rack"), "set", ""),
     "migration": (near(old_word="rack"), near("rack"), "set", ""),
     "the old word again": (near("rack"), near(old_word="rack"), "set", f"PodCliqueSet {KEPT} changed"),
@@ -380,3 +403,9 @@ def test_constraints_stay_except_for_repairs(what: str) -> None:
     before, after, place, text = CHANGES[what]
     found = changed(before, after, place)
     assert text in found if text else found == ""
+
+
+def test_a_clique_that_is_new_has_no_constraint_to_keep() -> None:
+    before, after = pcs(clique("a")), pcs(clique("a"), clique("b", topology_constraint=near("rack")))
+    (error,) = topology_changes(before.spec.template, after.spec.template)
+    assert "PodClique 'b' topology constraint cannot be added after creation" in str(error)

@@ -21,7 +21,7 @@ from quarterdeck.operators.grove.logic.claimplan import (
     used_claims,
     with_claims,
 )
-from quarterdeck.operators.grove.logic.validation.sharing import check_sharing
+from quarterdeck.operators.grove.logic.validation.sharing import check_set_sharing
 from quarterdeck.operators.grove.types import (
     ClaimTemplate,
     CliqueSharing,
@@ -202,9 +202,9 @@ def test_a_pod_without_claims_is_left_as_it_is() -> None:
     ids=["a clique", "a group", "both"],
 )
 def test_a_filter_that_names_something_known_is_right(chosen: SetFilter) -> None:
-    assert check_sharing(a_set(chosen).spec.template) == []
+    assert check_set_sharing(a_set(chosen).spec.template) == []
 
 
 def test_a_namespace_is_right_for_a_template_of_the_cluster() -> None:
     sharing = SetSharing(name="t", namespace="other", scope=ALL)
-    assert check_sharing(pcs(clique("a"), resource_sharing=(sharing,)).spec.template) == []
+    assert check_set_sharing(pcs(clique("a"), resource_sharing=(sharing,)).spec.template) == []

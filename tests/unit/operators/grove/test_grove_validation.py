@@ -213,7 +213,7 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
         lambda: pcs(clique("y" * 10), name=LONG, groups=[group("zzzzzz", ["y" * 10])]),
         [
             f'{T}.podCliqueScalingGroups[0].cliqueNames[0].name: Invalid value: "{"y" * 10}": combined',
-            f'{T}.podCliqueScalingGroups[0].name: Invalid value: "zzzzzz": combined resource name length 46',
+            f'{T}.podCliqueScalingGroups[0].name: Invalid value: "{"y" * 10}": combined resource name',
             (
                 f"Consider shortening: PodCliqueSet '{LONG}', PodCliqueScalingGroup 'zzzzzz', or PodClique "
                 f"'{'y' * 10}'"
@@ -342,10 +342,10 @@ RULE_TABLE: dict[str, tuple[Callable[[], PodCliqueSet], list[str]]] = {
         [f'{T}.cliques.name: Duplicate value: ["a"]', f'{T}.cliques.roleName: Duplicate value: ["role-a"]'],
     ),
     "38 and 39 schedulers": (
-        lambda: pcs(clique("a"), clique("b", pod_spec=pod_spec(scheduler_name="volcano"))),
+        lambda: pcs(clique("a", pod_spec=pod_spec(scheduler_name="volcano")), clique("b")),
         [
             (
-                f'{T}.cliques.spec.podSpec.schedulerName: Invalid value: "default-scheduler, volcano": the '
+                f'{T}.cliques.spec.podSpec.schedulerName: Invalid value: "volcano, default-scheduler": the '
                 "schedulerName for all pods have to be the same"
             ),
             (

@@ -80,6 +80,16 @@ def test_update_passes_as_the_table_says_and_other_changes_always(
     assert predicate(event(Change.GENERIC, None, new))
 
 
+@pytest.mark.parametrize(
+    ("predicate", "part"), [(annotations_changed, "annotations"), (labels_changed, "labels")]
+)
+def test_another_value_of_a_label_or_annotation_is_a_change(predicate: Predicate, part: str) -> None:
+    one, two = entry({part: {"a": "1"}}), entry({part: {"a": "2"}})
+    assert predicate(update(one, two))
+    assert predicate(update(one, BASE))
+    assert not predicate(update(one, one))
+
+
 def test_parts_are_compared_whatever_the_order_of_keys() -> None:
     one = EntryFactory().make(b'{"metadata":{"name":"a"},"spec":{"x":{"a":1,"b":2}}}')
     two = EntryFactory().make(b'{"metadata":{"name":"a"},"spec":{"x":{"b":2,"a":1}}}')

@@ -11,8 +11,9 @@ import pytest
 from quarterdeck.api import MicroTime, ObjectMeta, value_or
 from quarterdeck.api.k8s import ConfigMap, Lease
 from quarterdeck.apiserver import ApiServer
-from quarterdeck.client import Client
+from quarterdeck.client import Client, Config
 from quarterdeck.errors import ConfigError, NotFound
+from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.runtime.election import (
     LeaderElection,
     LeaderElector,
@@ -21,6 +22,8 @@ from quarterdeck.runtime.election import (
     rendezvous,
     shard_of,
 )
+from quarterdeck.runtime.election.making import make_elector
+from quarterdeck.runtime.election.thread import ThreadedElector, ThreadedShardedElector
 from quarterdeck.runtime.loop.clock import LoopClock
 from quarterdeck.runtime.metrics import RuntimeMetrics
 from quarterdeck.runtime.reconcile.recording import NotLeading, recording_client
@@ -394,3 +397,11 @@ async def test_shards_that_were_given_to_a_newcomer_come_back_when_it_is_gone() 
         for task in (running, other):
             task.cancel()
             await asyncio.wait([task])
+
+
+@pytest.mark.parametrize(("shards", "kind"), [(1, ThreadedElector), (2, ThreadedShardedElector)])
+def test_keys_are_shared_among_replicas_from_two_shards_on(shards: int, kind: type[object]) -> None:
+    options = LeaderElection(name="crew", namespace=NAMESPACE, identity="a", shards=shards)
+    config = Config(server="https://127.0.0.1")
+    made = make_elector(options, config, recorder=NoRecorder(), metrics=None, rng=random.Random(1))
+    assert type(made) is kind

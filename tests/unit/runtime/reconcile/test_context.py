@@ -437,6 +437,24 @@ async def test_create_or_patch_writes_object_and_status_separately(api: WidgetCl
     ]
 
 
+async def test_create_or_patch_creates_what_is_not_there(api: WidgetCluster) -> None:
+    await api.fill("a")
+    done: list[Any] = []
+
+    async def work(ctx: Context[Widget]) -> Any:
+        def paint(draft: Any) -> None:
+            draft.spec.color = "green"
+
+        wanted = Widget(metadata=ObjectMeta(name="new", namespace="ns"))
+        done.append(await create_or_patch(ctx, wanted, paint))
+        return True
+
+    await run_in_context(api, work)
+    ((made, result),) = done
+    assert result is UpsertResult.CREATED
+    assert made.spec.color == (await api.client.get(Widget, "new", "ns")).spec.color == "green"
+
+
 def test_fields_the_server_filled_in_are_no_difference() -> None:
     wanted = PodSpec(containers=[Container(name="c", image="i")])
     present = wanted.evolve(

@@ -26,15 +26,15 @@ class Dialer:
             return await asyncio.open_connection(host, port)
         return await asyncio.open_connection(sock=await self.connected(host, port))
 
-    async def connected(self, host: str, port: int) -> socket.socket:
-        """The same as a socket."""
+    async def connected(self, host: str, port: int, kind: int = socket.SOCK_STREAM) -> socket.socket:
+        """The same as a socket of some kind."""
         loop = asyncio.get_running_loop()
         if self._fabric is None or self._is_here(host):
-            family, kind, _, _, place = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+            family, kind, _, _, place = (await loop.getaddrinfo(host, port, type=kind))[0]
             made = socket.socket(family, kind)
             made.setblocking(False)
         else:
-            made, place = await self._fabric.socket(), (host, port)
+            made, place = await self._fabric.socket(kind), (host, port)
         try:
             await loop.sock_connect(made, place)
         except BaseException:

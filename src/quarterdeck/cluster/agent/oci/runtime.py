@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.api.k8s import Pod, Service
+from quarterdeck.cluster.agent.cgroup import cgroup_mounts
 from quarterdeck.cluster.agent.environment import ContainerConfigError
 from quarterdeck.cluster.agent.folder import PodFolder
 from quarterdeck.cluster.agent.hosts import fqdn, hostname
@@ -32,6 +33,7 @@ __all__ = ["OciRuntime", "find_program", "missing_parts", "start_fabric"]
 _PROGRAMS: Final = ("crun", "runc")
 _FILE_LIMIT: Final = 1024 * 1024
 _LINK_LIMIT: Final = 40
+_PROTECTS: Final = "CAP_SYS_RESOURCE"
 _log: Final = get_logger(__name__)
 
 
@@ -119,6 +121,8 @@ class OciRuntime:
             passwd=_read_inside(root, "etc/passwd"),
             group=_read_inside(root, "etc/group"),
             cgroup=_cgroup_path(cgroups) if not self._is_crun else "",
+            groups=cgroup_mounts(cgroups),
+            oom_score=wanted.oom_score if self._may_protect else max(wanted.oom_score, _own_oom_score()),
             available=self._available,
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         )
@@ -141,6 +145,11 @@ class OciRuntime:
                 options=["--cgroup-manager=disabled"] if self._is_crun else [],
             ),
         )
+
+    @property
+    def _may_protect(self) -> bool:
+        """Whether the kernel can be told to spare a container sooner than the agent itself."""
+        return _PROTECTS in self._available
 
     @property
     def _is_crun(self) -> bool:
@@ -180,6 +189,10 @@ def _own_capabilities() -> frozenset[str]:
             bits = int(line.split()[1], 16)
             return frozenset(name for name, number in NUMBERS.items() if bits >> number & 1)
     return frozenset(NUMBERS)
+
+
+def _own_oom_score() -> int:
+    return int(Path("/proc/self/oom_score_adj").read_text())
 
 
 def _read_inside(root: Path, name: str) -> str:

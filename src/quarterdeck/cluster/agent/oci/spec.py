@@ -41,6 +41,7 @@ _MASKED: Final = (
 )
 _READ_ONLY: Final = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger")
 _OPEN_FILES: Final = 1024 * 1024
+_CGROUPS: Final = "/sys/fs/cgroup"
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +55,10 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Files of the image that say who is who."""
     cgroup: str = ""
     """Path of its control group, for runtimes that insist on making one."""
+    groups: Mapping[str, str] = EMPTY_MAP
+    """Folders of its control groups by the places where it sees them."""
+    oom_score: int = 0
+    """How gladly the kernel ends it when memory is short, from -1000 to 1000."""
     available: frozenset[str] = ALL
     """Capabilities that the agent has."""
     open_files: int = _OPEN_FILES
@@ -111,8 +116,13 @@ def make_spec(
                 {"type": "RLIMIT_CORE", "soft": 0, "hard": 0},
             ],
             "noNewPrivileges": not is_privileged and context.allow_privilege_escalation is False,
+            "oomScoreAdj": place.oom_score,
         },
-        "mounts": [*_own_mounts(pod, is_privileged), *(_bind(each) for each in binds)],
+        "mounts": [
+            *_own_mounts(pod, is_privileged),
+            *_group_mounts(place.groups, is_privileged),
+            *(_bind(each) for each in binds),
+        ],
         "linux": linux,
     }
     if pod.spec.host_network is not True:
@@ -207,6 +217,8 @@ def _namespaces(pod: Pod, place: Place) -> list[dict[str, str]]:
         made.append({"type": "uts"})
     if pod.spec.host_pid is not True:
         made.append({"type": "pid"})
+    if place.groups:
+        made.append({"type": "cgroup"})
     for kind, path in place.namespaces.items():
         made.append({"type": kind, "path": path})
     return made
@@ -259,6 +271,20 @@ def _own_mounts(pod: Pod, is_privileged: bool) -> list[dict[str, Any]]:
         }
         del mounts[2:4]
     return mounts
+
+
+def _group_mounts(groups: Mapping[str, str], is_privileged: bool) -> list[dict[str, Any]]:
+    """A container's own control groups, where programs look for their limits."""
+    access = "rw" if is_privileged else "ro"
+    safe = ["nosuid", "noexec", "nodev"]
+    made: list[dict[str, Any]] = []
+    if groups and _CGROUPS not in groups:  # one for each controller: they need a folder to be in
+        options = [*safe, "mode=755", "size=64k", access]
+        made.append({"destination": _CGROUPS, "type": "tmpfs", "source": "tmpfs", "options": options})
+    for place, folder in groups.items():
+        options = ["bind", "rprivate", *safe, access]
+        made.append({"destination": place, "type": "bind", "source": folder, "options": options})
+    return made
 
 
 def _bind(bind: Bind) -> dict[str, Any]:

@@ -131,9 +131,9 @@ class SetGuard:
 
     async def _check_backend(self, pcs: PodCliqueSet) -> list[FieldError]:
         """What the scheduler has to say; a scheduler that does not exist was complained about already."""
-        given = (clique.spec.pod_spec.scheduler_name for clique in pcs.spec.template.cliques)
+        cliques = pcs.spec.template.cliques
         try:
-            backend = self._shared.backends.find(next((name for name in given if name), ""))
+            backend = self._shared.backends.find(cliques[0].spec.pod_spec.scheduler_name if cliques else "")
         except BackendError:
             return []
         errors: list[FieldError] = []

@@ -43,7 +43,7 @@ class DependsOn(Model):
     """An earlier ReplicatedJob, and how far it has to be."""
 
     name: Annotated[str, Required()] = omitempty("")
-    """Of the replicated job that must come first."""
+    """Name of the replicated job that must come first."""
     status: Annotated[str, Enum(names.READY, names.COMPLETE), Required()] = omitempty("")
     """Ready counts Jobs that are ready, succeeded or failed; Complete those that succeeded."""
 
@@ -52,7 +52,7 @@ class ReplicatedJob(Model):
     """Jobs of one template, named ``<jobset>-<name>-<index>``."""
 
     name: Annotated[str, Required()] = omitempty("")
-    """Of the replicated job; part of the names of its Jobs."""
+    """Name of the replicated job; part of the names of its Jobs."""
     group_name: Annotated[str, Default("default")] = omitempty("")
     """Group whose members are counted together."""
     template: Annotated[JobTemplateSpec, Required()] = omitempty(JobTemplateSpec())
@@ -221,6 +221,7 @@ class ReplicatedJobStatus(Model):
     job_restarts_count_towards_max: Annotated[Seq[Annotated[int, Int32]], Atomic(), Len(max=1024)] = (
         omitempty(())
     )
+    """Those of them that count towards maxRestarts, by index."""
 
 
 class JobSetStatus(Model):
@@ -235,7 +236,9 @@ class JobSetStatus(Model):
     """Completed or Failed; empty until then."""
     replicated_jobs_status: Annotated[Seq[ReplicatedJobStatus], ListMap("name")] = omitempty(())
     previous_in_place_restart_attempt: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """The attempt before the current restart in place; never written, because such restarts are refused."""
     current_in_place_restart_attempt: Annotated[Maybe[int], Int32, Ge(0)] = UNSET
+    """The current restart in place; never written, because such restarts are refused."""
 
 
 class JobSet(

@@ -59,6 +59,8 @@ def policy_of(labels: Mapping[str, str], defaults: Policy = NO_DEMANDS) -> tuple
 
     A level that cannot be read is the strictest for enforce and none for audit and warn.
     """
+    if not any(key.startswith(PREFIX) for key in labels):
+        return defaults, []
     errors: list[FieldError] = []
     read: dict[str, LevelVersion] = {}
     for mode, default in zip(("enforce", "audit", "warn"), defaults, strict=True):

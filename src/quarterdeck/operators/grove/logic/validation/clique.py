@@ -15,8 +15,10 @@ from quarterdeck.api import (
 )
 from quarterdeck.api.k8s import Container, PodSpec
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSpec
+from quarterdeck.operators.grove.types import CliqueTemplate, PodCliqueSet, PodCliqueSpec
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid, required, too_long
+
+from .sharing import check_sharing
 
 __all__ = ["check_clique"]
 
@@ -33,18 +35,19 @@ def check_clique(
     clique: CliqueTemplate,
     path: str,
     *,
-    set_name: str,
+    pcs: PodCliqueSet,
     is_standalone: bool,
-    is_explicit: bool,
     is_new: bool,
     is_spread: bool = False,
 ) -> list[FieldError]:
     """What is wrong with a clique; ``is_spread``: its pods say how they are spread, be it by nothing."""
-    errors = _check_name(clique.name, path, set_name, is_standalone=is_standalone)
+    template = pcs.spec.template
+    errors = _check_name(clique.name, path, pcs.metadata.name, is_standalone=is_standalone)
     errors += _check_labels(clique.labels, f"{path}.labels")
     errors += _check_annotations(clique.annotations, f"{path}.annotations")
+    errors += check_sharing(clique.resource_sharing, f"{path}.resourceSharing", template)
     errors += _check_replicas(clique.spec, f"{path}.spec")
-    if is_explicit:
+    if template.clique_startup_type == names.EXPLICIT:
         errors += _check_starts_after(clique, f"{path}.spec.startsAfter")
     errors += _check_scaling(clique.spec, f"{path}.spec")
     pods, at = clique.spec.pod_spec, f"{path}.spec.podSpec.spec"

@@ -16,7 +16,7 @@ from .dependency import cycles
 from .group import check_groups
 from .mnnvl import check_mnnvl_groups, mnnvl_changes
 from .rules import TEMPLATE, Rules
-from .sharing import check_claim_templates, check_sharing
+from .sharing import check_claim_templates, check_set_sharing
 
 __all__ = ["duplicates", "validate"]
 
@@ -35,7 +35,7 @@ def validate(
     errors += _check_replicas(pcs)
     errors += _check_startup_type(template)
     errors += check_claim_templates(template)
-    errors += check_sharing(template)
+    errors += check_set_sharing(template)
     errors += _check_cliques(pcs, spread, is_new=old is None)
     errors += _check_schedulers(template, rules, old)
     errors += _check_dependencies(template)
@@ -81,9 +81,8 @@ def _check_cliques(pcs: PodCliqueSet, spread: Collection[int], *, is_new: bool) 
         errors += check_clique(
             clique,
             f"{TEMPLATE}.cliques[{index}]",
-            set_name=pcs.metadata.name,
+            pcs=pcs,
             is_standalone=clique.name not in grouped,
-            is_explicit=template.clique_startup_type == names.EXPLICIT,
             is_new=is_new,
             is_spread=index in spread,
         )
@@ -113,13 +112,12 @@ def _check_schedulers(
         errors.append(invalid(_SCHEDULER, ", ".join(found), text))
     if old is not None and found == _scheduler_names(old.spec.template, rules):
         return errors  # the scheduler of a set stays, also when it is no longer the configured one
-    for name in found:
-        if name not in rules.enabled_schedulers:
-            text = (
-                "schedulerName must be an enabled scheduler backend; "
-                "this scheduler is not enabled in OperatorConfiguration"
-            )
-            errors.append(invalid(_SCHEDULER, name, text))
+    if found[0] not in rules.enabled_schedulers:  # upstream asks about the first alone
+        text = (
+            "schedulerName must be an enabled scheduler backend; "
+            "this scheduler is not enabled in OperatorConfiguration"
+        )
+        errors.append(invalid(_SCHEDULER, found[0], text))
     return errors
 
 
@@ -138,8 +136,7 @@ def _check_dependencies(template: PodCliqueSetTemplate) -> list[FieldError]:
     errors: list[FieldError] = []
     if unknown:
         text = "unknown clique names found, all clique dependencies must be defined as cliques"
-        value = ",".join(dict.fromkeys(unknown))
-        errors.append(invalid(f"{TEMPLATE}.cliques.startsAfter", value, text))
+        errors.append(invalid(f"{TEMPLATE}.cliques.startsAfter", ",".join(unknown), text))
     found = cycles({clique.name: clique.spec.starts_after for clique in template.cliques})
     if found:
         text = "clique must not have circular dependencies"

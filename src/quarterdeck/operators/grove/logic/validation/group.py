@@ -8,6 +8,7 @@ from quarterdeck.operators.grove.types import PodCliqueSet, ScalingGroupConfig
 from quarterdeck.wire.fielderror import FieldError, duplicate, invalid
 
 from .rules import TEMPLATE
+from .sharing import check_group_sharing
 
 __all__ = ["check_groups"]
 
@@ -26,25 +27,28 @@ def check_groups(pcs: PodCliqueSet) -> list[FieldError]:
     errors: list[FieldError] = []
     for index, group in enumerate(groups):
         path = f"{_PATH}[{index}]"
-        errors += _check_names(group, path, pcs.metadata.name)
-        unknown = [name for name in group.clique_names if name not in cliques]
+        if check_dns1123_subdomain(group.name):
+            text = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
+            errors.append(invalid(f"{path}.name", group.name, text))
+        unknown = [name for name in dict.fromkeys(group.clique_names) if name not in cliques]
         if unknown:
             text = "unidentified PodClique names found"
             errors.append(invalid(f"{path}.cliqueNames", ",".join(unknown), text))
+        errors += _check_lengths(group, path, pcs.metadata.name)
         errors += _check_numbers(group, path)
+        errors += check_group_sharing(group, f"{path}.resourceSharing", template)
     errors += _check_unique(pcs)
-    for group in groups:
-        for name in group.clique_names:
-            if name in cliques and cliques[name].spec.auto_scaling_config:
-                errors.append(invalid(_PATH, name, _OWN_SCALING))
+    members = {name for group in groups for name in group.clique_names}
+    errors += [
+        invalid(_PATH, clique.name, _OWN_SCALING)
+        for clique in template.cliques
+        if clique.name in members and clique.spec.auto_scaling_config
+    ]
     return errors
 
 
-def _check_names(group: ScalingGroupConfig, path: str, set_name: str) -> list[FieldError]:
+def _check_lengths(group: ScalingGroupConfig, path: str, set_name: str) -> list[FieldError]:
     errors: list[FieldError] = []
-    if check_dns1123_subdomain(group.name):
-        text = "invalid PodCliqueScalingGroupConfig name, must be a valid DNS subdomain"
-        errors.append(invalid(f"{path}.name", group.name, text))
     for index, clique in enumerate(group.clique_names):
         length = len(set_name) + len(group.name) + len(clique)
         if length <= names.MAX_NAMES:
@@ -55,7 +59,7 @@ def _check_names(group: ScalingGroupConfig, path: str, set_name: str) -> list[Fi
             f"'{group.name}', or PodClique '{clique}'"
         )
         errors.append(invalid(f"{path}.cliqueNames[{index}].name", clique, text))
-        errors.append(invalid(f"{path}.name", group.name, text))
+        errors.append(invalid(f"{path}.name", clique, text))  # the clique's name, as upstream has it
         errors.append(invalid("metadata.name", set_name, text))
     return errors
 

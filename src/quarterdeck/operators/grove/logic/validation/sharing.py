@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from quarterdeck.api import UnsetType
 from quarterdeck.operators.grove import names
-from quarterdeck.operators.grove.types import CliqueSharing, PodCliqueSetTemplate
+from quarterdeck.operators.grove.types import CliqueSharing, PodCliqueSetTemplate, ScalingGroupConfig
 from quarterdeck.wire.fielderror import (
     FieldError,
     duplicate,
@@ -18,7 +18,7 @@ from quarterdeck.wire.fielderror import (
 
 from .rules import TEMPLATE
 
-__all__ = ["check_claim_templates", "check_sharing"]
+__all__ = ["check_claim_templates", "check_group_sharing", "check_set_sharing", "check_sharing"]
 
 
 def check_claim_templates(template: PodCliqueSetTemplate) -> list[FieldError]:
@@ -39,13 +39,12 @@ def check_claim_templates(template: PodCliqueSetTemplate) -> list[FieldError]:
     return errors
 
 
-def check_sharing(template: PodCliqueSetTemplate) -> list[FieldError]:
-    """What is wrong with what shares claims, in the set, its cliques and its groups."""
-    internal = {claim.name for claim in template.resource_claim_templates}
+def check_set_sharing(template: PodCliqueSetTemplate) -> list[FieldError]:
+    """What is wrong with what the set itself shares."""
     cliques = {clique.name for clique in template.cliques}
     groups = {group.name for group in template.pod_clique_scaling_groups}
     path = f"{TEMPLATE}.resourceSharing"
-    errors = _check_list(template.resource_sharing, path, internal)
+    errors = check_sharing(template.resource_sharing, path, template)
     for index, entry in enumerate(template.resource_sharing):
         chosen, at = entry.filter, f"{path}[{index}].filter"
         if isinstance(chosen, UnsetType):
@@ -55,26 +54,29 @@ def check_sharing(template: PodCliqueSetTemplate) -> list[FieldError]:
             errors.append(required(at, text))
         errors += _check_known(chosen.child_clique_names, f"{at}.childCliqueNames", cliques)
         errors += _check_known(chosen.child_scaling_group_names, f"{at}.childScalingGroupNames", groups)
-    for index, clique in enumerate(template.cliques):
-        errors += _check_list(
-            clique.resource_sharing, f"{TEMPLATE}.cliques[{index}].resourceSharing", internal
-        )
-    for index, group in enumerate(template.pod_clique_scaling_groups):
-        path = f"{TEMPLATE}.podCliqueScalingGroups[{index}].resourceSharing"
-        errors += _check_list(group.resource_sharing, path, internal)
-        for place, shared in enumerate(group.resource_sharing):
-            if isinstance(shared.filter, UnsetType):
-                continue
-            at = f"{path}[{place}].filter"
-            if not shared.filter.child_clique_names:
-                errors.append(required(at, "filter must specify at least one childCliqueNames entry"))
-            errors += _check_known(
-                shared.filter.child_clique_names, f"{at}.childCliqueNames", group.clique_names
-            )
     return errors
 
 
-def _check_list(entries: Sequence[CliqueSharing], path: str, internal: Collection[str]) -> list[FieldError]:
+def check_group_sharing(
+    group: ScalingGroupConfig, path: str, template: PodCliqueSetTemplate
+) -> list[FieldError]:
+    """What is wrong with what a group shares; ``path`` is that of the list."""
+    errors = check_sharing(group.resource_sharing, path, template)
+    for place, shared in enumerate(group.resource_sharing):
+        if isinstance(shared.filter, UnsetType):
+            continue
+        at = f"{path}[{place}].filter"
+        if not shared.filter.child_clique_names:
+            errors.append(required(at, "filter must specify at least one childCliqueNames entry"))
+        errors += _check_known(shared.filter.child_clique_names, f"{at}.childCliqueNames", group.clique_names)
+    return errors
+
+
+def check_sharing(
+    entries: Sequence[CliqueSharing], path: str, template: PodCliqueSetTemplate
+) -> list[FieldError]:
+    """What is wrong with a list of claims to share, whoever shares them."""
+    internal = {claim.name for claim in template.resource_claim_templates}
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, entry in enumerate(entries):

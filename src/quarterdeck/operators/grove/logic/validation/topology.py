@@ -51,24 +51,27 @@ def resolve_topology(template: PodCliqueSetTemplate, rules: Rules) -> TopologyVe
         return TopologyVerdict(errors=tuple(errors))
     chosen: dict[str, None] = {}
     for place in constrained:
-        name = effective_name(place)
-        if name:
-            chosen[name] = None
+        own, inherited = _own_name(place), _inherited_name(place)
+        if own and inherited and own != inherited:
+            errors.append(invalid(f"{place.path}.topologyName", own, _NAMES_DIFFER))
+        elif own or inherited:
+            chosen[own or inherited] = None
         elif not rules.has_default_topology:
             errors.append(required(f"{place.path}.topologyName", _NO_NAME))
-    explicit = [place for place in constrained if _own_name(place)]
-    if len({_own_name(place) for place in explicit}) > 1:
+    if len(chosen) > 1:
         errors += [
-            invalid(f"{place.path}.topologyName", _own_name(place), _NAMES_DIFFER) for place in explicit
+            invalid(f"{place.path}.topologyName", _own_name(place), _NAMES_DIFFER)
+            for place in constrained
+            if _own_name(place)
         ]
+    if errors:
         return TopologyVerdict(errors=tuple(errors))
-    name = next(iter(chosen), names.DEFAULT_TOPOLOGY if rules.has_default_topology else "")
-    return TopologyVerdict(name, tuple(errors))
+    return TopologyVerdict(next(iter(chosen), names.DEFAULT_TOPOLOGY if rules.has_default_topology else ""))
 
 
-def effective_name(place: Place) -> str:
-    """The topology a constraint is about: its own word, or that of the nearest one above."""
-    return next((name for name in map(_own_name, (place, *place.parents)) if name), "")
+def _inherited_name(place: Place) -> str:
+    """The topology that the nearest constraint above names."""
+    return next((name for name in map(_own_name, place.parents) if name), "")
 
 
 def _own_name(place: Place) -> str:
@@ -85,7 +88,8 @@ def check_domains(template: PodCliqueSetTemplate, levels: Sequence[TopologyLevel
     """What is wrong with the constraints of a new set, given the levels of their topology."""
     domains = [level.domain for level in levels]
     constrained = [place for place in places(template) if place.constraint is not None]
-    errors = [error for place in constrained for error in _check_known(place, domains)]
+    by_kind = sorted(constrained, key=lambda place: place.kind == "PodCliqueScalingGroup")
+    errors = [error for place in by_kind for error in _check_known(place, domains)]
     if errors:
         return errors
     rank = {domain: place for place, domain in enumerate(domains)}

@@ -47,9 +47,9 @@ def _check_cliques(before: PodCliqueSetTemplate, after: PodCliqueSetTemplate) ->
             continue
         was, old = known[clique.name]
         if is_ordered and was != place:
-            text = (
+            text = (  # upstream's words: name and place are both those of the new order
                 "clique order cannot be changed when StartupType is InOrder or Explicit. "
-                f"Expected '{clique.name}' at position {was}, got '{clique.name}'"
+                f"Expected '{clique.name}' at position {place}, got '{clique.name}'"
             )
             errors.append(invalid(_CLIQUES, clique.name, text))
         for field, left, right in (
