@@ -23,27 +23,27 @@ DIFFERENCES: Mapping[str, tuple[str, ...]] = {
         *("fraction-004", "topology-001", "gpumem-003", "gpumem-005", "gpumem-007", "gpumem-008"),
         "gpumem-011",
     ),
-    "Who can stay on a shared GPU stays": ("fraction-007", "gpumem-002"),
+    "Pods stay on their shared GPU if they can": ("fraction-007", "gpumem-002"),
     "Parts of GPUs are moved together": ("fraction-006", "fraction-009"),
     "A wider level may stand inside a narrower one": (
         *("nested-001", "nested-002", "nested-004", "nested-005", "nested-006", "nested-008", "nested-010"),
     ),
-    "Who leaves is no company and no obstacle": (
+    "Terminating pods do not count for affinity": (
         *("affinity-001", "affinity-002", "affinity-003", "affinity-004", "affinity-005", "affinity-006"),
         *("affinity-007", "affinity-008"),
     ),
     "A gang may lose its surplus and then the rest": ("departments-001", "affinity-009"),
-    "Victims may be in other domains than the room they leave": ("nested-007",),
-    "Nobody is evicted for somebody who would not get the room": ("departments-005", "nested-009"),
-    "Equal places go by name": ("cpu-001",),
+    "Victims may span several domains": ("nested-007",),
+    "No eviction for a gang that would not get the capacity": ("departments-005", "nested-009"),
+    "Equal places are chosen by name": ("cpu-001",),
 }
 """Titles in the docs, with the cases that show them."""
 
 OTHERS_ARE_SERVED = (
-    "Who leaves is no company and no obstacle",
+    "Terminating pods do not count for affinity",
     "A gang may lose its surplus and then the rest",
-    "Victims may be in other domains than the room they leave",
-    "Nobody is evicted for somebody who would not get the room",
+    "Victims may span several domains",
+    "No eviction for a gang that would not get the capacity",
 )
 """The titles under which somebody else may get the room; under the others only the places differ."""
 
