@@ -18,6 +18,8 @@ from typing import Any, Final
 
 import yaml
 
+from quarterdeck.errors import reason_of
+
 from .error import CommandError
 
 __all__ = ["ContextInFile", "default_path", "text_of"]
@@ -163,4 +165,4 @@ def _dumped(document: Json) -> str:
 
 
 def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+    return " ".join(reason_of(error).split())

@@ -41,7 +41,10 @@ def refused(arguments: list[str], home: Path) -> str:
         ("up --config nowhere.yaml", "nowhere.yaml: No such file"),
         ("up --nodes x", "--nodes"),
         ("up --node-capacity gpu", "'gpu' is not NAME=AMOUNT"),
-        ("up --kubeconfig FILE/config --port 0 --operators none", "FILE/config cannot be written"),
+        (
+            "up --kubeconfig FILE/config --port 0 --operators none",
+            "FILE/config cannot be read: Not a directory",
+        ),
         ("demo --examples nowhere", "--examples nowhere is no folder"),
         ("run", "no kubeconfig file found"),
         ("scheduler explain podgroup one", "no kubeconfig file found"),

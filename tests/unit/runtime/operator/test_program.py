@@ -104,11 +104,11 @@ async def test_settings_of_an_operator_that_does_not_run_are_refused(cluster: Te
         program(cluster, settings={"ferry": {}, "barge": {}})
 
 
-async def test_what_operators_need_not_cache_is_left_out_but_on_an_embedded_cluster(
+async def test_what_operators_need_not_cache_is_left_out_but_not_where_others_share_the_cache(
     cluster: TestCluster,
 ) -> None:
     assert program(cluster).manager.cache.options.by_kind == {ConfigMap: KindOptions(labels="tug")}
-    assert program(cluster, is_embedded=True).manager.cache.options.by_kind == {}
+    assert program(cluster, is_embedded=True).manager.cache.options.by_kind == {ConfigMap: KindOptions()}
 
 
 async def test_a_program_may_register_its_webhooks_and_withdraw_its_own_alone(cluster: TestCluster) -> None:
@@ -161,7 +161,13 @@ async def test_webhooks_that_could_not_be_reached_are_refused_before_anything_is
         await cluster.client.get(CustomResourceDefinition, "widgets.example.com")
     place = ObjectMeta(name="quarterdeck-webhook", namespace=NAMESPACE)
     await cluster.client.create(Service(metadata=place, spec=ServiceSpec(ports=[ServicePort(port=443)])))
-    await program(cluster, installs=True).prepare()
+    with pytest.raises(
+        ConfigError, match=r"nothing is behind Service quarterdeck-system/quarterdeck-webhook"
+    ):
+        await program(cluster, installs=True).prepare()
+    with pytest.raises(NotFound):
+        await cluster.client.get(CustomResourceDefinition, "widgets.example.com")
+    await program(cluster, installs=True, is_in_cluster=True).prepare()
     await cluster.client.get(CustomResourceDefinition, "widgets.example.com")
 
 
