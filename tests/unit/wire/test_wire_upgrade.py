@@ -146,3 +146,26 @@ async def test_stopping_the_server_ends_the_reading_and_lets_the_last_word_out()
         assert (await client.answer()).status == 101
         await server.stop(drain=5.0)
         assert await client.rest() == b"bye"
+
+
+async def test_all_who_wait_for_a_slow_peer_go_on_when_it_has_caught_up() -> None:
+    stream = RawStream(_Nowhere())
+    stream.feed_writable(False)
+    waiting = [asyncio.ensure_future(stream.drain()) for _ in range(3)]
+    await asyncio.sleep(0)
+    waiting.pop().cancel()
+    await asyncio.sleep(0)
+    assert not any(each.done() for each in waiting)
+    stream.feed_writable(True)
+    async with asyncio.timeout(60):
+        await asyncio.gather(*waiting)
+
+
+class _Nowhere:
+    """A connection that takes everything."""
+
+    def write(self, data: bytes) -> None: ...
+
+    def pause_reading(self) -> None: ...
+
+    def resume_reading(self) -> None: ...

@@ -35,7 +35,8 @@ class RawStream:
         self._is_lost = False
         self._can_write = True
         self._reader: asyncio.Future[None] | None = None
-        self._writer: asyncio.Future[None] | None = None
+        #: those who answer what they read, and those who speak by themselves, may wait at once
+        self._writers: set[asyncio.Future[None]] = set()
 
     async def read(self) -> bytes:
         """Everything that has arrived, at least one byte; empty at the end."""
@@ -66,8 +67,12 @@ class RawStream:
     async def drain(self) -> None:
         """Wait until the peer has taken most of what was written; raises ``StreamClosed`` if it is gone."""
         if not self._can_write and not self._is_lost:
-            self._writer = asyncio.get_running_loop().create_future()
-            await self._writer
+            waiter = asyncio.get_running_loop().create_future()
+            self._writers.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._writers.discard(waiter)
         if self._is_lost:
             raise StreamClosed("the peer is gone")
 
@@ -103,13 +108,17 @@ class RawStream:
         self._is_lost = self._is_lost or is_lost
         _wake(self._reader)
         if is_lost:
-            _wake(self._writer)
+            self._wake_writers()
 
     def feed_writable(self, can_write: bool) -> None:
         """The peer is slow, or has caught up."""
         self._can_write = can_write
         if can_write:
-            _wake(self._writer)
+            self._wake_writers()
+
+    def _wake_writers(self) -> None:
+        for waiter in self._writers:
+            _wake(waiter)
 
 
 def _wake(waiter: asyncio.Future[None] | None) -> None:
