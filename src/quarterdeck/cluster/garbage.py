@@ -121,9 +121,21 @@ class GarbageCollector(Reconciler[Resource]):
         return None
 
     async def _orphan(self, client: Client, owner: Node) -> None:
-        """Strip the owner from its dependents, then let it go."""
-        for dependent in self._graph.dependents(owner.uid):
+        """Strip the owner from its dependents, then let it go.
+
+        Its deletion may have been seen before its newest dependents were: those of the same kinds are asked
+        for, since without their owner they would be collected.
+        """
+        dependents = self._graph.dependents(owner.uid)
+        for dependent in dependents:
             await _drop_owners(client, dependent, {owner.uid})
+        for gvk in {dependent.gvk for dependent in dependents}:
+            async for page in client.pages(MetadataKind(gvk), namespace=owner.namespace):
+                for head in page.items:
+                    if any(reference.uid == owner.uid for reference in head.metadata.owner_references):
+                        place = head.metadata
+                        unseen = Node(gvk, place.namespace, place.name, place.uid)
+                        await _drop_owners(client, unseen, {owner.uid})
         await _drop_finalizer(client, owner, ORPHAN)
 
     async def _finish_foreground(self, client: Client, owner: Node) -> None:
@@ -164,8 +176,9 @@ class GarbageCollector(Reconciler[Resource]):
         """Delete one state of an object that nobody solid owns; raises ``Conflict`` if it has another."""
         if state.metadata.is_deleting:
             return
-        if {owner.uid for owner in state.metadata.owner_references} - gone.absent - gone.waiting:
-            return  # it has a new owner that the graph has yet to see
+        owners = {owner.uid for owner in state.metadata.owner_references}
+        if not owners or owners - gone.absent - gone.waiting:
+            return  # it was orphaned, or has a new owner, which the graph has yet to see
         dependents = self._graph.dependents(node.uid)
         policy = _policy(state)
         if gone.waiting and dependents:

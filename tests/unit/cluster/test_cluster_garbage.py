@@ -10,8 +10,9 @@ from quarterdeck.api import GroupVersionKind, Model, ObjectMeta, OwnerReference,
 from quarterdeck.api.k8s import ClusterRole, ConfigMap, Secret
 from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
 from quarterdeck.client import Client, MergePatch
+from quarterdeck.cluster.controllers import add_controllers
 from quarterdeck.cluster.ownergraph import FOREGROUND, ORPHAN, Node, OwnerGraph
-from quarterdeck.testing import EventLog, TestCluster, eventually
+from quarterdeck.testing import DelayEvents, EventLog, FaultPlan, TestCluster, eventually, run_until_idle
 
 from .clusterkit import exists, gone, make_map, make_namespace, reference
 
@@ -59,6 +60,29 @@ async def test_orphans_stay_without_owner(client: Client, settle: Any) -> None:
     await settle()
     assert not await exists(client, ConfigMap, "owner", ns)
     assert (await client.get(ConfigMap, "child", ns)).metadata.owner_references == ()
+
+
+async def test_orphans_stay_that_were_not_seen_when_their_owner_went(cluster: TestCluster) -> None:
+    client, plan = cluster.client, FaultPlan()
+    manager = cluster.manager(plan=plan)
+    add_controllers(manager, root_ca=b"")
+    await cluster.start(manager)
+    ns = await make_namespace(client)
+    owner = await make_map(client, "owner", ns)
+    await make_secret(client, "seen", ns, owner)
+    await run_until_idle(manager)
+    plan.add(DelayEvents(seconds=(30.0, 30.0), resources=frozenset({"secrets"})))
+    await make_secret(client, "unseen", ns, owner)
+    await client.delete(owner, propagation="Orphan")
+    await gone(client, ConfigMap, "owner", ns)
+    await cluster.clock.sleep(120)
+    for name in ("seen", "unseen"):
+        assert (await client.get(Secret, name, ns)).metadata.owner_references == ()
+
+
+async def make_secret(client: Client, name: str, namespace: str, owner: ConfigMap) -> None:
+    metadata = ObjectMeta(name=name, namespace=namespace, owner_references=[reference(owner)])
+    await client.create(Secret(metadata=metadata))
 
 
 async def test_a_foreground_deletion_waits_for_blocking_dependents(client: Client, settle: Any) -> None:
