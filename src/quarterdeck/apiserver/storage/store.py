@@ -146,38 +146,25 @@ class Store:
         mark: object = None,
     ) -> asyncio.Future[Entry]:
         """Store a value if the stored revision is `expected` (0: nothing is stored, ANY: whatever)."""
-        return self._submit(bucket, namespace, name, expected, value, labels, fields, mark, False)
+        answer = asyncio.get_running_loop().create_future()
+        return self._submit(Write(bucket, namespace, name, expected, value, answer, labels, fields, mark))
 
     def delete(
         self, bucket: Bucket, namespace: str, name: str, *, expected: int, value: bytes
     ) -> asyncio.Future[Entry]:
         """Remove an object; `value` is its final state. The result carries the deletion's revision."""
-        return self._submit(bucket, namespace, name, expected, value, None, None, None, True)
+        answer = asyncio.get_running_loop().create_future()
+        return self._submit(Write(bucket, namespace, name, expected, value, answer, is_delete=True))
 
-    def _submit(
-        self,
-        bucket: Bucket,
-        namespace: str,
-        name: str,
-        expected: int,
-        value: bytes,
-        labels: Mapping[str, str] | None,
-        fields: Mapping[str, str] | None,
-        mark: object,
-        is_delete: bool,
-    ) -> asyncio.Future[Entry]:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Entry] = loop.create_future()
+    def _submit(self, write: Write) -> asyncio.Future[Entry]:
         if self._failure is not None:
-            future.set_exception(self._refusal())
-            return future
-        self._queue.append(
-            Write(bucket, namespace, name, expected, value, labels, fields, mark, is_delete, future)
-        )
+            write.future.set_exception(self._refusal())
+            return write.future
+        self._queue.append(write)
         if not self._scheduled and self._committing is None:
             self._scheduled = True
-            loop.call_soon(self._flush)
-        return future
+            asyncio.get_running_loop().call_soon(self._flush)
+        return write.future
 
     def _flush(self) -> None:
         self._scheduled = False

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, controller_of
+from quarterdeck.api import GroupVersionKind
 from quarterdeck.client import MergePatch
-from quarterdeck.errors import NotFound
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.koordinatorgroup import POD_GROUP, group_changes, plan_pod_groups
 from quarterdeck.operators.grove.logic.topology import constrained_place
@@ -19,6 +18,7 @@ from quarterdeck.runtime.operator.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
+from .owned import found_or_created
 from .served import is_served
 
 __all__ = ["KoordinatorBackend"]
@@ -72,16 +72,8 @@ class KoordinatorBackend(Backend):
     async def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
         """Make the PodGroups of a gang, or bring them up to date."""
         for wanted in plan_pod_groups(pod_gang):
-            name = wanted["metadata"]["name"]
-            try:
-                present = await ctx.client.get(POD_GROUP, name, pod_gang.metadata.namespace)
-            except NotFound:
-                await ctx.client.create(DynamicObject(wanted))
-                continue
-            holder = controller_of(present.metadata.owner_references)
-            if holder is None or holder.uid != pod_gang.metadata.uid:
-                raise BackendError(f"PodGroup {name} exists and is not owned by this PodGang")
-            if patch := group_changes(present.to_dict(), wanted):
+            present = await found_or_created(ctx, pod_gang, wanted)
+            if present is not None and (patch := group_changes(present.to_dict(), wanted)):
                 await ctx.client.patch(present, MergePatch(patch))
 
     def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> None:

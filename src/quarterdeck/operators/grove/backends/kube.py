@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta, controller_of
+from quarterdeck.api import DynamicObject, GroupVersionKind, ObjectMeta
 from quarterdeck.api.k8s.pod import PodSchedulingGroup
-from quarterdeck.errors import NotFound, ignore_not_found
+from quarterdeck.errors import ignore_not_found
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.gangowner import MappingError, owning_set
 from quarterdeck.operators.grove.logic.workloadplan import (
@@ -28,6 +28,7 @@ from quarterdeck.runtime.operator.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
+from .owned import found_or_created, is_owned_by
 from .served import is_served
 
 __all__ = ["KubeBackend", "KubeOptions"]
@@ -99,7 +100,7 @@ class KubeBackend(Backend):
         pod.spec.scheduling_group = PodSchedulingGroup(pod_group_name=clique)
 
     async def sync_pod_gang(self, ctx: HookContext, pod_gang: PodGang) -> None:
-        """Make Workload and PodGroups; they cannot change, so what differs is made anew."""
+        """Make Workload and PodGroups; they cannot change, so what differs is replaced."""
         if not self._makes_groups:
             return
         try:
@@ -107,12 +108,12 @@ class KubeBackend(Backend):
         except MappingError as error:
             raise BackendError(str(error)) from error
         groups = plan_pod_groups(pod_gang)
-        if await _ensure(ctx, pod_gang, WORKLOAD, workload):
+        if await _ensure(ctx, pod_gang, workload):
             metadata = ObjectMeta(name=owner.name, namespace=pod_gang.metadata.namespace, uid=owner.uid)
             text = _PER_CLIQUE.format(name=pod_gang.metadata.name)
             self.recorder.event(PodCliqueSet(metadata=metadata), "Normal", "GangPerPodClique", _SYNC, text)
         for group in groups:
-            await _ensure(ctx, pod_gang, POD_GROUP, group)
+            await _ensure(ctx, pod_gang, group)
         wanted = {group["metadata"]["name"] for group in groups}
         present = await ctx.client.list(
             POD_GROUP,
@@ -120,26 +121,16 @@ class KubeBackend(Backend):
             labels={names.PODGANG: pod_gang.metadata.name},
         )
         for each in present:
-            if each.metadata.name not in wanted and _owner(each) == pod_gang.metadata.uid:
+            if each.metadata.name not in wanted and is_owned_by(each, pod_gang):
                 with ignore_not_found():
                     await ctx.client.delete(each)
 
 
-def _owner(found: DynamicObject) -> str:
-    owner = controller_of(found.metadata.owner_references)
-    return owner.uid if owner is not None else ""
-
-
-async def _ensure(ctx: HookContext, gang: PodGang, gvk: GroupVersionKind, wanted: Mapping[str, Any]) -> bool:
+async def _ensure(ctx: HookContext, gang: PodGang, wanted: Mapping[str, Any]) -> bool:
     """Make an object what it should be; true if it was created."""
-    metadata = wanted["metadata"]
-    try:
-        present = await ctx.client.get(gvk, metadata["name"], metadata["namespace"])
-    except NotFound:
-        await ctx.client.create(DynamicObject(dict(wanted)))
+    present = await found_or_created(ctx, gang, wanted)
+    if present is None:
         return True
-    if _owner(present) != gang.metadata.uid:
-        raise BackendError(f"{gvk.kind} {metadata['name']} exists and is not owned by this PodGang")
     if has_same_policy(present.to_dict(), wanted):
         return False
     await ctx.client.delete(present)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from quarterdeck.api import DynamicObject, GroupVersionKind, controller_of
+from quarterdeck.api import GroupVersionKind
 from quarterdeck.client import MergePatch
 from quarterdeck.errors import NotFound, QuarterdeckError
 from quarterdeck.operators.grove import names
@@ -21,6 +21,7 @@ from quarterdeck.runtime.operator.rbac import Rule
 
 from .contract import Backend, HookContext, PodDraft
 from .error import BackendError
+from .owned import found_or_created
 
 __all__ = ["VolcanoBackend"]
 
@@ -96,16 +97,8 @@ class VolcanoBackend(Backend):
             wanted = plan_pod_group(pod_gang, volcano_queue(pcs))
         except MappingError as error:
             raise BackendError(str(error)) from error
-        metadata = pod_gang.metadata
-        try:
-            present = await ctx.client.get(POD_GROUP, metadata.name, metadata.namespace)
-        except NotFound:
-            await ctx.client.create(DynamicObject(wanted))
-            return
-        holder = controller_of(present.metadata.owner_references)
-        if holder is None or holder.uid != metadata.uid:
-            raise BackendError(f"PodGroup {metadata.name} exists and is not owned by this PodGang")
-        if patch := group_changes(present.to_dict(), wanted, pod_gang):
+        present = await found_or_created(ctx, pod_gang, wanted)
+        if present is not None and (patch := group_changes(present.to_dict(), wanted, pod_gang)):
             await ctx.client.patch(present, MergePatch(patch))
 
     async def validate_pod_clique_set(self, ctx: HookContext, pcs: PodCliqueSet) -> None:
