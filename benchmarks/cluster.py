@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -60,13 +61,16 @@ def cluster(nodes: int) -> Iterator[Cluster]:
         command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--nodes", str(nodes)]
         command += ["--operators", "none", "--kubeconfig", str(kubeconfig)]
         started = time.monotonic()
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        environment = {**os.environ, "XDG_STATE_HOME": directory}  # not among the clusters of the user
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+        )
         try:
             assert process.stdout is not None
             if not process.stdout.readline().startswith(b"ready"):
                 raise RuntimeError("the cluster did not start")
             pids = (process.pid, *_children(process.pid))
-            yield Cluster(wire.target(kubeconfig), pids, time.monotonic() - started)
+            yield Cluster(kubeconfig, wire.target(kubeconfig), pids, time.monotonic() - started)
         finally:
             process.terminate()
             process.wait()

@@ -14,10 +14,8 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +26,8 @@ from quarterdeck.operators.grove.types import PodCliqueSet, definitions
 from quarterdeck.runtime.operator.install import install_definitions
 
 from . import wire
+from .cluster import cluster
+from .referencecluster import Cluster
 
 Json = dict[str, Any]
 PER_NODE = 110
@@ -80,39 +80,19 @@ def _report(name: str, spent: Spent, count: int) -> None:
 
 
 def _measured(document: Json, count: int, peer: str) -> Spent:
-    with tempfile.TemporaryDirectory(prefix="quarterdeck-bench-") as directory:
-        kubeconfig = Path(directory, "kubeconfig")
-        with _cluster(kubeconfig, count // PER_NODE + 2) as cluster:
-            asyncio.run(_prepare(kubeconfig))
-            operator = subprocess.Popen(
-                shlex.split(peer) or _OURS,
-                env={**os.environ, "KUBECONFIG": str(kubeconfig)},
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            try:
-                return asyncio.run(_bring_up(kubeconfig, document, count, [operator.pid, *cluster]))
-            finally:
-                operator.terminate()
-                operator.wait()
-
-
-@contextmanager
-def _cluster(kubeconfig: Path, nodes: int) -> Iterator[list[int]]:
-    """`quarterdeck up` without operators; the processes of its server and of its controllers."""
-    command = [sys.executable, "-m", "quarterdeck.cli", "up", "--port", "0", "--operators", "none"]
-    command += ["--nodes", str(nodes), "--kubeconfig", str(kubeconfig)]
-    environment = {**os.environ, "XDG_STATE_HOME": str(kubeconfig.parent)}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
-    try:
-        assert process.stdout is not None
-        if not process.stdout.readline().startswith(b"ready"):
-            raise RuntimeError("the cluster did not start")
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        yield [process.pid, *map(int, children)]
-    finally:
-        process.terminate()
-        process.wait()
+    with cluster(count // PER_NODE + 2) as made:
+        asyncio.run(_prepare(made.kubeconfig))
+        operator = subprocess.Popen(
+            shlex.split(peer) or _OURS,
+            env={**os.environ, "KUBECONFIG": str(made.kubeconfig)},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            return asyncio.run(_bring_up(made, document, count, operator.pid))
+        finally:
+            operator.terminate()
+            operator.wait()
 
 
 async def _prepare(kubeconfig: Path) -> None:
@@ -123,20 +103,18 @@ async def _prepare(kubeconfig: Path) -> None:
         await client.aclose()
 
 
-async def _bring_up(kubeconfig: Path, document: Json, count: int, processes: list[int]) -> Spent:
+async def _bring_up(made: Cluster, document: Json, count: int, operator: int) -> Spent:
     """What it takes from a set's creation until it runs; a small one has come up before."""
-    client = Client.connect(Config.load(str(kubeconfig)))
-    server = wire.target(kubeconfig)
+    client = Client.connect(Config.load(str(made.kubeconfig)))
+    server, processes = made.server, [operator, *made.pids]
     try:
         await _until_it_runs(client, server, _named(document, "warm", 2), 2 * PER_GANG)
         await asyncio.sleep(SETTLED)
         before = [wire.cpu_seconds([pid]) for pid in processes]
         clock = await _until_it_runs(client, server, _named(document, "bench", count // PER_GANG), count)
         await asyncio.sleep(SETTLED)
-        operator, *rest = (
-            wire.cpu_seconds([pid]) - then for pid, then in zip(processes, before, strict=True)
-        )
-        return Spent(clock, operator, rest[0], sum(rest[1:]))
+        own, *rest = (wire.cpu_seconds([pid]) - then for pid, then in zip(processes, before, strict=True))
+        return Spent(clock, own, rest[0], sum(rest[1:]))
     finally:
         await client.aclose()
 

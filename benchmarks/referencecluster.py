@@ -31,6 +31,7 @@ _READY_SECONDS = 120
 class Cluster(NamedTuple):
     """A running cluster."""
 
+    kubeconfig: Path
     server: wire.Target
     pids: tuple[int, ...]
     seconds: float
@@ -147,7 +148,7 @@ def reference(nodes: int) -> Iterator[Cluster]:
             target = wire.target(server.kubeconfig)
             _make_nodes(server, target, nodes)
             pids = (*server.pids.values(), *(each.pid for each in processes))
-            yield Cluster(target, pids, time.monotonic() - started)
+            yield Cluster(server.kubeconfig, target, pids, time.monotonic() - started)
         finally:
             for each in processes:
                 each.terminate()

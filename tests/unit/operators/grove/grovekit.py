@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from quarterdeck.api import UNSET, Condition, ObjectMeta, OwnerReference, Time, to_dict
+from quarterdeck.api import UNSET, Condition, GroupVersionKind, ObjectMeta, OwnerReference, Time, to_dict
 from quarterdeck.api.k8s import Container, EnvVar, Pod, PodSchedulingGate, PodSpec, PodStatus
 from quarterdeck.api.k8s.pod import (
     ContainerState,
@@ -40,6 +40,31 @@ from quarterdeck.testing import EventLog, Link, TestCluster, run_until_idle
 
 NS = "default"
 NOW = Time("2030-01-01T01:00:00Z")
+
+
+def foreign_definition(
+    kind: GroupVersionKind, scope: str = "Namespaced", properties: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A scheduler's own kind, which takes any fields; ``properties`` are what its spec says of some."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    spec = {**anything, "properties": dict(properties or {})}
+    schema = {"type": "object", "properties": {"spec": spec, "status": anything}}
+    plural = f"{kind.kind.lower()}s"
+    version = {"name": kind.version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{kind.group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {
+            "group": kind.group,
+            "scope": scope,
+            "names": {"kind": kind.kind, "plural": plural},
+            "versions": [version],
+        },
+    }
 
 
 def pod_spec(image: str = "example.com/main:1", **fields: Any) -> PodSpec:

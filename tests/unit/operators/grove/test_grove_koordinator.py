@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from quarterdeck.api import DynamicObject, ObjectMeta, Scheme, set_controller_reference
@@ -20,35 +18,10 @@ from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import TestCluster
 
-from .grovekit import NS, clique, light_definitions, pcs, running
+from .grovekit import NS, clique, foreign_definition, light_definitions, pcs, running
 
 NAME = "koord-scheduler"
 KEY = "gang.scheduling.koordinator.sh/groups"
-
-
-def definition() -> dict[str, Any]:
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
-    version = {
-        "name": POD_GROUP.version,
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"podgroups.{POD_GROUP.group}",
-            "annotations": {"api-approved.kubernetes.io": "https://example.com/approved"},
-        },
-        "spec": {
-            "group": POD_GROUP.group,
-            "scope": "Namespaced",
-            "names": {"kind": "PodGroup", "plural": "podgroups"},
-            "versions": [version],
-        },
-    }
 
 
 def gang(*minimums: int) -> PodGang:
@@ -81,7 +54,7 @@ def test_what_others_set_stays_and_only_differences_are_written() -> None:
 
 
 async def test_the_backend_conforms() -> None:
-    async with TestCluster(crds=[*light_definitions(), definition()]) as cluster:
+    async with TestCluster(crds=[*light_definitions(), foreign_definition(POD_GROUP)]) as cluster:
         assert await conformance_problems(KoordinatorBackend, cluster.client, scheduler_name=NAME) == []
 
 
@@ -115,7 +88,7 @@ def test_topology_constraints_are_refused() -> None:
 
 async def test_pod_groups_are_kept_and_those_of_others_left_alone() -> None:
     async with (
-        TestCluster(crds=[*light_definitions(), definition()], controllers=True) as cluster,
+        TestCluster(crds=[*light_definitions(), foreign_definition(POD_GROUP)], controllers=True) as cluster,
         running({"schedulerName": NAME}, cluster=cluster) as grove,
     ):
         made = pcs(clique("a", 3, 2), clique("b", 1))

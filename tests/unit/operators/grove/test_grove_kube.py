@@ -27,35 +27,11 @@ from quarterdeck.operators.grove.types import GangGroup, PodGang, PodGangSpec
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import EventLog, TestCluster
 
-from .grovekit import NS, clique, group, light_definitions, pcs, running
+from .grovekit import NS, clique, foreign_definition, group, light_definitions, pcs, running
 
 GANGS = {"schedulerConfig": {"gangScheduling": True}}
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-
-
-def crd(kind: str) -> dict[str, Any]:
-    """The kinds of Kubernetes 1.36 on a server that does not have them."""
-    plural = f"{kind.lower()}s"
-    version = {
-        "name": "v1alpha2",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": ANYTHING},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.scheduling.k8s.io",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
-        },
-        "spec": {
-            "group": "scheduling.k8s.io",
-            "scope": "Namespaced",
-            "names": {"kind": kind, "plural": plural},
-            "versions": [version],
-        },
-    }
+#: the kinds of Kubernetes 1.36, for a server that does not have them
+NEWER = (foreign_definition(WORKLOAD), foreign_definition(POD_GROUP))
 
 
 def gang(*parts: tuple[str, int], owner: OwnerReference | None = None) -> PodGang:
@@ -137,7 +113,7 @@ async def test_a_cluster_that_does_not_know_them_is_refused() -> None:
 
 
 async def test_it_conforms() -> None:
-    async with TestCluster(crds=[*light_definitions(), crd("Workload"), crd("PodGroup")]) as cluster:
+    async with TestCluster(crds=[*light_definitions(), *NEWER]) as cluster:
         found = await conformance_problems(
             KubeBackend, cluster.client, scheduler_name="default-scheduler", config={"gangScheduling": True}
         )
@@ -145,7 +121,7 @@ async def test_it_conforms() -> None:
 
 
 async def test_objects_follow_their_gang() -> None:
-    async with TestCluster(crds=[*light_definitions(), crd("Workload"), crd("PodGroup")]) as cluster:
+    async with TestCluster(crds=[*light_definitions(), *NEWER]) as cluster:
         client, log = cluster.client, EventLog()
         kube = backend(client, log, gangScheduling=True)
         await kube.init()
@@ -167,9 +143,7 @@ async def test_objects_follow_their_gang() -> None:
 
 async def test_the_operator_makes_them_before_it_lets_pods_go() -> None:
     async with (
-        TestCluster(
-            crds=[*light_definitions(), crd("Workload"), crd("PodGroup")], controllers=True
-        ) as cluster,
+        TestCluster(crds=[*light_definitions(), *NEWER], controllers=True) as cluster,
         running(GANGS, cluster=cluster) as grove,
     ):
         made = pcs(clique("a", 2), clique("b"), groups=[group("g", ["b"], 2, 1)])

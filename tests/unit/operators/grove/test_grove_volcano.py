@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -30,40 +29,17 @@ from quarterdeck.runtime.contract import NoRecorder
 from quarterdeck.runtime.log import get_logger
 from quarterdeck.testing import TestCluster
 
-from .grovekit import NS, clique, group, light_definitions, pcs, running
+from .grovekit import NS, clique, foreign_definition, group, light_definitions, pcs, running
 
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 VOLCANO = {"schedulerName": "volcano"}
 
 
-def crd(kind: str, scope: str, properties: Mapping[str, Any]) -> dict[str, Any]:
-    plural = f"{kind.lower()}s"
-    spec = {"type": "object", "properties": dict(properties), "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": spec, "status": ANYTHING}}
-    version = {
-        "name": "v1beta1",
-        "served": True,
-        "storage": True,
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{POD_GROUP.group}"},
-        "spec": {
-            "group": POD_GROUP.group,
-            "scope": scope,
-            "names": {"kind": kind, "plural": plural},
-            "versions": [version],
-        },
-    }
-
-
 def volcano_definitions(**properties: Any) -> list[dict[str, Any]]:
     subgroups = {"type": "array", "items": ANYTHING}
     return [
-        crd("PodGroup", "Namespaced", properties or {"subGroupPolicy": subgroups}),
-        crd("Queue", "Cluster", {}),
+        foreign_definition(POD_GROUP, properties=properties or {"subGroupPolicy": subgroups}),
+        foreign_definition(QUEUE, "Cluster"),
     ]
 
 
