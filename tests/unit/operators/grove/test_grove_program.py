@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -15,7 +16,9 @@ import pytest
 from quarterdeck.api.k8s import Secret
 from quarterdeck.apiserver import ApiServer
 from quarterdeck.client import Client, InProcessTransport
+from quarterdeck.operators.grove.command import add_command
 from quarterdeck.operators.grove.program import GroveProgram, RunOptions
+from quarterdeck.operators.grove.types import PodCliqueSet
 
 CONFIG = """\
 server:
@@ -101,4 +104,24 @@ async def test_status_certificate_and_a_switch_that_is_taken_back(tmp_path: Path
     finally:
         os.kill(os.getpid(), signal.SIGTERM)
         assert await running == 0
+        await server.stop()
+
+
+@pytest.mark.real_time  # the certificate of the kubeconfig is made for today
+async def test_an_init_container_installs_the_definitions_as_often_as_it_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = ApiServer()
+    await server.start()
+    server.write_kubeconfig(tmp_path / "kubeconfig")
+    parser = argparse.ArgumentParser()
+    add_command(parser.add_subparsers())
+    arguments = parser.parse_args(["grove", "install-crds", "--kubeconfig", str(tmp_path / "kubeconfig")])
+    try:
+        for _ in range(2):
+            assert await asyncio.to_thread(arguments.run, arguments) == 0
+            assert "/podgangs.scheduler.grove.io applied" in capsys.readouterr().out
+        client = Client.over(InProcessTransport(server.local()))
+        assert (await client.list(PodCliqueSet)).items == []
+    finally:
         await server.stop()
