@@ -124,7 +124,7 @@ async def test_behind_the_images_of_upstreams_chart(
     arguments = parser.parse_args(["grove", "install-crds", "--kubeconfig", str(kubeconfig)])
     program = GroveProgram(RunOptions(config=config, kubeconfig=str(kubeconfig)))
 
-    async def registered_ports() -> set[int | None]:
+    async def registered_ports() -> set[object]:
         found = (await client.list(ValidatingWebhookConfiguration)).items
         return {hook.client_config.service.port for each in found for hook in each.webhooks}
 
