@@ -49,16 +49,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _serve(arguments: argparse.Namespace) -> int:
     from quarterdeck.client import Client
-    from quarterdeck.dashboard import Board, DashboardServer
+    from quarterdeck.dashboard import Board, DashboardServer, installed_planner
 
     from .apiserver import stop_signal
     from .argument import free_port
-    from .planning import SchedulerPlanner
 
     stopping = stop_signal()
     config = cluster_config(arguments)
     async with Client.connect(config) as client, asyncio.TaskGroup() as group:
-        board = Board(client, planner=SchedulerPlanner(), title=arguments.context or config.server)
+        board = Board(client, planner=installed_planner(), title=arguments.context or config.server)
         following = group.create_task(board.run(), name="board")
         port = free_port("127.0.0.1", USUAL_PORT) if arguments.port is None else arguments.port
         try:

@@ -38,13 +38,11 @@ def _config(order: DashboardOrder) -> Config:
 
 async def _serve(order: DashboardOrder, config: Config) -> int:
     from quarterdeck.client import Client
-    from quarterdeck.dashboard import Board, DashboardServer
-
-    from .planning import SchedulerPlanner
+    from quarterdeck.dashboard import Board, DashboardServer, installed_planner
 
     listening = socket.socket(fileno=order.descriptor)
     async with Client.connect(config) as client, asyncio.TaskGroup() as group:
-        board = Board(client, planner=SchedulerPlanner(), title=order.title)
+        board = Board(client, planner=installed_planner(), title=order.title)
         following = group.create_task(board.run(), name="board")
         async with DashboardServer(board, token=order.token, listening=listening):
             await _until_stdin_ends()

@@ -39,10 +39,10 @@ def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
     from quarterdeck.cli.instance import find
-    from quarterdeck.cli.operators import node_config
+    from quarterdeck.cli.operators import settings_of
     from quarterdeck.runtime.log import configure
 
-    wanted = local_node(arguments, node_config(arguments))
+    wanted = local_node(arguments, settings_of(arguments).node)
     instance = find(arguments.name)
     if not instance.data_dir or not instance.node_sockets:
         raise CommandError(

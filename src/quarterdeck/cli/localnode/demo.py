@@ -29,22 +29,22 @@ async def demo(arguments: argparse.Namespace, examples: Path) -> int:
     from quarterdeck.cli.cluster import running_cluster
     from quarterdeck.cli.demo import apply_all
     from quarterdeck.cli.kubeconfigfile import default_path
-    from quarterdeck.cli.operators import node_config, operator_settings
+    from quarterdeck.cli.operators import settings_of
     from quarterdeck.client import Client, InProcessTransport
     from quarterdeck.cluster.node.registration import NodeSettings
 
     folder = examples / "local-node"
     if not folder.is_dir():
         raise CommandError(f"{folder} is no folder; name the one above it with --examples")
-    stopping = stop_signal()
+    stopping, settings = stop_signal(), settings_of(arguments)
     async with (
         running_cluster(
             ServerOptions(admission_plugins=FOR_CLUSTERS),
             ["trainer"],
-            operator_settings(arguments),
+            settings.operators,
             stopping,
             nodes=NodeSettings(),
-            local_node=local_node(arguments, node_config(arguments)),
+            local_node=local_node(arguments, settings.node),
             log_level="ERROR",
         ) as server,
         announced(server, name="", kubeconfig=arguments.kubeconfig or default_path()) as lines,

@@ -1,4 +1,4 @@
-"""The gang scheduler for the dashboard: snapshots from its cache, asked with the scheduler's functions."""
+"""Answers of the gang scheduler from snapshots of a cache; the dashboard shows them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .error import CommandError
+from quarterdeck.errors import ConfigError
 
 if TYPE_CHECKING:
     from quarterdeck.scheduler.plan import Change, Recorded
@@ -150,9 +150,9 @@ def run_reserve(arguments: argparse.Namespace) -> int:
     try:
         asyncio.run(reserve())
     except KeyError as error:
-        raise CommandError(f"{error.args[0]} is not set: take it from the pod's metadata") from error
+        raise ConfigError(f"{error.args[0]} is not set: take it from the pod's metadata") from error
     except QuarterdeckError as error:
-        raise CommandError(str(error)) from error
+        raise ConfigError(str(error)) from error
     return 0
 
 
@@ -179,7 +179,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
     try:
         found = explain(recorded, key)
     except SchemaError as error:
-        raise CommandError(str(error)) from error
+        raise ConfigError(str(error)) from error
     cures = remedies(recorded, key)
     if arguments.output == "json":
         _print({**msgspec.structs.asdict(found), "remedies": cures}, "json")
@@ -200,7 +200,7 @@ def run_simulate(arguments: argparse.Namespace) -> int:
     try:
         found = simulate(_recorded(arguments), *_changes(arguments), cycles=arguments.cycles)
     except SchemaError as error:
-        raise CommandError(str(error)) from error
+        raise ConfigError(str(error)) from error
     _print(found, arguments.output)
     return 0
 
@@ -225,9 +225,9 @@ def _load(file: Path) -> Recorded:
     try:
         return load(file.read_bytes())
     except OSError as error:
-        raise CommandError(f"{file}: {error.strerror}") from error
+        raise ConfigError(f"{file}: {error.strerror}") from error
     except SchemaError as error:
-        raise CommandError(f"{file} is no snapshot: {error}") from error
+        raise ConfigError(f"{file} is no snapshot: {error}") from error
 
 
 def _read_cluster(arguments: argparse.Namespace) -> Recorded:
@@ -237,14 +237,13 @@ def _read_cluster(arguments: argparse.Namespace) -> Recorded:
     from quarterdeck.errors import QuarterdeckError
     from quarterdeck.operators.kai.live import read_snapshot
     from quarterdeck.operators.kai.settings import KaiSettings
+    from quarterdeck.runtime.operator.settingsfile import read_settings
     from quarterdeck.scheduler.plan import Recorded
 
-    from .operators import operator_settings
-
     try:
-        settings = msgspec.convert(operator_settings(arguments).get("kai") or {}, KaiSettings)
+        settings = msgspec.convert(read_settings(arguments.config).operators.get("kai") or {}, KaiSettings)
     except msgspec.ValidationError as error:
-        raise CommandError(f"{arguments.config}: operators.kai: {error}") from error
+        raise ConfigError(f"{arguments.config}: operators.kai: {error}") from error
 
     async def read() -> Recorded:
         config = Config.load(arguments.kubeconfig or "", context=arguments.context)
@@ -255,7 +254,7 @@ def _read_cluster(arguments: argparse.Namespace) -> Recorded:
     try:
         return asyncio.run(read())
     except QuarterdeckError as error:
-        raise CommandError(str(error)) from error
+        raise ConfigError(str(error)) from error
 
 
 def _changes(arguments: argparse.Namespace) -> list[Change]:
@@ -265,7 +264,7 @@ def _changes(arguments: argparse.Namespace) -> list[Change]:
     for text in arguments.add_nodes:
         like, _, count = text.rpartition("=")
         if not like or not count.isdecimal():
-            raise CommandError(f"--add-nodes {text}: write NODE=COUNT")
+            raise ConfigError(f"--add-nodes {text}: write NODE=COUNT")
         changes.append(add_nodes(like, int(count)))
     if arguments.remove_node:
         changes.append(remove_nodes(*arguments.remove_node))
@@ -280,7 +279,7 @@ def _fields(option: str, text: str) -> tuple[str, dict[str, str]]:
     name, _, rest = text.partition(":")
     pairs = [each.partition("=") for each in rest.split(",") if each]
     if not name or not pairs or not all(separator for _, separator, _ in pairs):
-        raise CommandError(f"{option} {text}: write NAME:FIELD=VALUE,FIELD=VALUE")
+        raise ConfigError(f"{option} {text}: write NAME:FIELD=VALUE,FIELD=VALUE")
     return name, {field: value for field, _, value in pairs}
 
 
@@ -293,7 +292,7 @@ def _gang(name: str, fields: dict[str, str]) -> Change:
     known = ("queue", "pods", "min", "gpu", "cpu", "memory", "priority", "topology", "required", "preferred")
     unknown = fields.keys() - set(known)
     if unknown or "queue" not in fields:
-        raise CommandError(f"--gang {name}: the fields are {', '.join(known)}, and queue must be given")
+        raise ConfigError(f"--gang {name}: the fields are {', '.join(known)}, and queue must be given")
     try:
         amounts = {"cpu": "1", "memory": "1Gi", GPU: fields.get("gpu", "0")}
         amounts |= {key: fields[key] for key in ("cpu", "memory") if key in fields}
@@ -312,7 +311,7 @@ def _gang(name: str, fields: dict[str, str]) -> Change:
             ),
         )
     except ValueError as error:
-        raise CommandError(f"--gang {name}: {error}") from error
+        raise ConfigError(f"--gang {name}: {error}") from error
 
 
 def _manifests(file: Path) -> Change:
@@ -323,9 +322,9 @@ def _manifests(file: Path) -> Change:
     try:
         documents = [each for each in yaml.safe_load_all(file.read_text()) if each]
     except OSError as error:
-        raise CommandError(f"{file}: {error.strerror}") from error
+        raise ConfigError(f"{file}: {error.strerror}") from error
     except yaml.YAMLError as error:
-        raise CommandError(f"{file}: {error}") from error
+        raise ConfigError(f"{file}: {error}") from error
 
     def change(snapshot: Any) -> Any:
         for document in documents:

@@ -1,12 +1,10 @@
 """`quarterdeck scheduler`: a cluster is recorded, and the record is asked."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "operators" / "kai"))
 from quarterdeck.cli.main import main
 from quarterdeck.operators.kai.live import read_snapshot
 from quarterdeck.operators.kai.settings import KaiSettings
