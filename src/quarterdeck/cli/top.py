@@ -7,7 +7,7 @@ import asyncio
 import sys
 from typing import Any
 
-from .dashboard import add_cluster_arguments, cluster_config
+from .dashboard.command import add_cluster_arguments, cluster_config
 
 DESCRIPTION = """\
 Show a cluster in the terminal, live: GPUs by gang, queues, what waits and why, trainings, inference services,
@@ -36,7 +36,7 @@ async def _top(arguments: argparse.Namespace) -> int:
     from quarterdeck.dashboard import Board, installed_planner
 
     from .apiserver import stop_signal
-    from .screen import plain, show
+    from .screen.screen import plain, show
 
     stopping = stop_signal()
     config = cluster_config(arguments)

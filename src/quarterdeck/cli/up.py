@@ -8,16 +8,16 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from .announcement import announced
 from .apiserver import add_server_arguments, server_options, stop_signal
 from .argument import add_log_level
 from .cluster import running_cluster
-from .dashboarddoor import dashboard_door
-from .detached import start_detached
-from .instance import USUAL_NAME, free_name
-from .kubeconfigfile import default_path
+from .dashboard.door import dashboard_door
+from .instance.announcement import announced
+from .instance.detached import start_detached
+from .instance.instance import USUAL_NAME, free_name
+from .instance.kubeconfigfile import default_path
 from .localnode.settings import add_local_node_arguments, local_node
-from .nodes import add_node_arguments, node_settings
+from .nodes.option import add_node_arguments, node_settings
 from .operators import add_operator_arguments, chosen_operators, settings_of
 
 DESCRIPTION = """\

@@ -14,7 +14,7 @@ from quarterdeck.cli.error import CommandError
 from .settings import LocalNode, add_local_node_arguments, held_directory, local_node
 
 if TYPE_CHECKING:
-    from quarterdeck.cli.instance import Instance
+    from quarterdeck.cli.instance.instance import Instance
 
 DESCRIPTION = """\
 Make this machine a node of a cluster that `quarterdeck up --data-dir` runs here. Ctrl-C or SIGTERM stops the
@@ -38,7 +38,7 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from quarterdeck.cli.instance import find
+    from quarterdeck.cli.instance.instance import find
     from quarterdeck.cli.operators import settings_of
     from quarterdeck.runtime.log import configure
 

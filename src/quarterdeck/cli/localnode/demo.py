@@ -24,11 +24,11 @@ async def demo(arguments: argparse.Namespace, examples: Path) -> int:
     """Run the examples of the local node to their end and print their logs."""
     from quarterdeck.apiserver import ServerOptions
     from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
-    from quarterdeck.cli.announcement import announced
     from quarterdeck.cli.apiserver import stop_signal
     from quarterdeck.cli.cluster import running_cluster
     from quarterdeck.cli.demo import apply_all
-    from quarterdeck.cli.kubeconfigfile import default_path
+    from quarterdeck.cli.instance.announcement import announced
+    from quarterdeck.cli.instance.kubeconfigfile import default_path
     from quarterdeck.cli.operators import settings_of
     from quarterdeck.client import Client, InProcessTransport
     from quarterdeck.cluster.node.registration import NodeSettings
