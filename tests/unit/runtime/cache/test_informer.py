@@ -188,6 +188,62 @@ async def test_statistics_tell_objects_bytes_and_age() -> None:
         assert (decoding.hits, decoding.misses, decoding.remembered) == (1, 1, 1)
 
 
+async def test_a_cache_tells_whether_it_runs_and_holds_everything() -> None:
+    async with colored_widgets("a1") as api:
+        async with running(api.link) as cache:
+            assert cache.is_running
+            informer = cache.informer(Widget)
+            assert not cache.has_synced
+            await informer.wait_synced()
+            assert cache.has_synced
+        assert not cache.is_running
+
+
+async def test_what_waits_for_a_handler_is_counted_object_by_object() -> None:
+    release = asyncio.Event()
+
+    class Slow:
+        async def handle(self, delta: Delta) -> None:
+            await release.wait()
+
+    async with colored_widgets("a1") as api, running(api.link) as cache:
+        registration = cache.informer(Widget).add_handler(Slow())
+        await until(lambda: registration.statistics().is_handling)
+        for name in ("b1", "b2", "b3"):
+            await api.put(Widget, name)
+        await asyncio.sleep(1)
+        assert registration.statistics().queued == 4, "the first of them is still in its hands"
+        release.set()
+        await until(lambda: registration.statistics().handled == 4)
+        assert registration.statistics().queued == 0
+
+
+@pytest.mark.parametrize(("options", "limit"), [(CacheOptions(), 70.0), (CacheOptions(silence=0), 0.0)])
+async def test_the_silence_that_is_borne_is_told(options: CacheOptions, limit: float) -> None:
+    async with colored_widgets("a1") as api, running(api.link, options) as cache:
+        informer = cache.informer(Widget)
+        assert informer.silence_limit == 0
+        await informer.wait_synced()
+        assert informer.silence_limit == limit
+        assert informer.statistics().differences == 0
+
+
+async def test_an_object_is_expected_where_its_labels_and_fields_belong() -> None:
+    chosen = CacheOptions(labels="app=a", fields="spec.color=red")
+    async with colored_widgets() as api, running(api.link, chosen) as cache:
+        informer = cache.informer(Widget)
+        await until(lambda: list(informer.shards))
+        (shard,) = informer.shards
+
+        def holding(app: str, body: bytes) -> object:
+            return informer.shard_holding("ns", {"app": app}, body)
+
+        assert holding("a", b'{"spec":{"color":"red"}}') is shard
+        assert holding("b", b'{"spec":{"color":"red"}}') is None
+        assert holding("a", b'{"spec":{"color":"blue"}}') is None
+        assert holding("a", b'{"spec":"odd"}') is None
+
+
 @pytest.mark.usefixtures("young_heap")
 async def test_informers_that_come_and_go_leave_no_tasks_and_no_memory() -> None:
     async with colored_widgets(*(f"w{i}" for i in range(20))) as api, running(api.link) as cache:
