@@ -39,7 +39,8 @@ async def test_requests_are_counted_unless_somebody_else_observes_them() -> None
         if metrics is None:
             return 0
         family: Any = metrics.registry.family("rest_client_requests_total")
-        return sum(child.value for _, child in family.items())
+        total: float = sum(child.value for _, child in family.items())
+        return total
 
     assert await requests(RuntimeMetrics(), None) >= 1
     assert await requests(RuntimeMetrics(), seen.append) == 0

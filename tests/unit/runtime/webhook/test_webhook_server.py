@@ -169,6 +169,7 @@ async def test_requests_under_way_end_before_the_server_stops(tmp_path: Path) ->
         assert metrics.registry.value("controller_runtime_webhook_requests_in_flight", path) == 0
         assert metrics.registry.value("controller_runtime_webhook_requests_total", path, "200") == 1
         assert metrics.registry.value("controller_runtime_webhook_latency_seconds", path) == 1
+        assert 0 <= metrics.webhook_latency.labelled(path).sum < 600
 
 
 async def test_a_path_is_registered_once_and_must_be_callable(tmp_path: Path) -> None:
@@ -219,6 +220,15 @@ async def test_a_handler_that_fails_is_counted_as_500_and_is_no_longer_under_way
     assert value("controller_runtime_webhook_requests_total", "/x", "500") == 1
     assert value("controller_runtime_webhook_requests_total", "/x", "200") == 0
     assert 0 <= metrics.webhook_latency.labelled("/x").sum < 60
+
+
+def test_an_answer_that_need_not_wait_is_counted_and_timed() -> None:
+    metrics = RuntimeMetrics()
+    handle = _instrumented(lambda request: Response(404, b""), metrics.webhook("/x"))
+    assert isinstance(handle(Request("POST", "/x")), Response)
+    assert metrics.registry.value("controller_runtime_webhook_requests_in_flight", "/x") == 0
+    assert metrics.registry.value("controller_runtime_webhook_requests_total", "/x", "404") == 1
+    assert 0 <= metrics.webhook_latency.labelled("/x").sum < 600
 
 
 async def test_what_fails_outside_of_a_review_is_answered_with_500(tmp_path: Path) -> None:
