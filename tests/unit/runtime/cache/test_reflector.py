@@ -149,7 +149,7 @@ async def test_relist_asks_for_the_last_version_without_paging() -> None:
         api.link.fail_watches(410)
         await until(lambda: api.link.count("list", WIDGETS) == 2)
         assert version == api.version
-    assert queries(api, "list")[1] == {"resourceVersion": version}
+    assert queries(api, "list") == [{"limit": "500", "resourceVersion": "0"}, {"resourceVersion": version}]
 
 
 async def test_list_at_a_version_the_server_does_not_have_is_repeated_at_any_version() -> None:
