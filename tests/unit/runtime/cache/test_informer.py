@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from quarterdeck.api import GroupVersionKind, ObjectMeta
-from quarterdeck.errors import NotFound, NotSynced
+from quarterdeck.errors import CacheError, NotFound, NotSynced
 from quarterdeck.runtime.cache import (
     Cache,
     CacheOptions,
@@ -197,6 +197,34 @@ async def test_a_cache_tells_whether_it_runs_and_holds_everything() -> None:
             await informer.wait_synced()
             assert cache.has_synced
         assert not cache.is_running
+        with pytest.raises(CacheError, match="started more than once"):
+            await cache.run()
+
+
+async def test_trouble_with_discovery_counts_from_its_beginning() -> None:
+    async with TestCluster() as cluster, running(cluster.link()) as cache:
+        informer = cache.informer(WIDGET)
+        await until(lambda: informer.health.state is HealthState.KIND_MISSING)
+        first = informer.health.since
+        await asyncio.sleep(60)
+        assert informer.health.since == first
+
+
+async def test_handlers_are_named_after_their_class_unless_they_have_a_name(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Clumsy:
+        def handle(self, delta: Delta) -> None:
+            raise RuntimeError("oops")
+
+    async with colored_widgets("a1") as api, running(api.link) as cache:
+        informer = cache.informer(Widget)
+        for name in ("", "given"):
+            informer.add_handler(Clumsy(), name=name)
+        await informer.wait_synced()
+        await asyncio.sleep(0.1)
+    fields = [getattr(record, "fields", {}) for record in caplog.records]
+    assert {each["handler"] for each in fields if "handler" in each} == {"Clumsy", "given"}
 
 
 async def test_what_waits_for_a_handler_is_counted_object_by_object() -> None:
@@ -216,6 +244,8 @@ async def test_what_waits_for_a_handler_is_counted_object_by_object() -> None:
         release.set()
         await until(lambda: registration.statistics().handled == 4)
         assert registration.statistics().queued == 0
+        assert not registration.statistics().is_handling
+        assert 0 <= cache.informer(Widget).processing.sum < 600
 
 
 @pytest.mark.parametrize(("options", "limit"), [(CacheOptions(), 70.0), (CacheOptions(silence=0), 0.0)])

@@ -143,6 +143,19 @@ async def test_a_controller_may_look_at_changes_of_the_status_alone(api: WidgetC
         await until(lambda: script.names == ["a", "a"])
 
 
+async def test_keys_that_become_ours_are_queued_at_a_low_priority(api: WidgetCluster) -> None:
+    await api.fill("a", "b")
+    script = Script()
+    controller = Builder(Widget).build(script)
+    async with serving(manager_on(api.link), controller):
+        await until(lambda: sorted(script.names) == ["a", "b"])
+        await asyncio.sleep(1)
+        controller.take_over(lambda key: key.name == "b")
+        await until(lambda: sorted(script.names) == ["a", "b", "b"])
+        assert controller.statistics().workers > 0
+    assert controller.statistics().workers == 0
+
+
 def test_the_name_of_a_run_is_a_random_uuid() -> None:
     names = {_new_id() for _ in range(500)}
     assert len(names) == 500
