@@ -6,6 +6,7 @@ from typing import Any
 
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s import Pod
+from quarterdeck.api.k8s.pod import PodStatus
 from quarterdeck.operators.grove.logic.invariant import INVARIANTS
 from quarterdeck.operators.grove.types import PodClique
 from tests.unit.operators.invariantkit import broken, made
@@ -27,3 +28,11 @@ def test_a_clique_has_no_pod_too_many() -> None:
     assert found("grove/no-extra-pods", clique, pod("a", meta=labels), pod("b", meta=labels)) == [
         ("PodClique default/q", "has 2 pods, and wants 1")
     ]
+
+
+def test_pods_that_ended_or_belong_to_others_are_not_too_many() -> None:
+    clique = made(PodClique, "q", spec={"replicas": 1})
+    labels = {"labels": {"grove.io/podclique": "q"}}
+    ended = pod("b", meta=labels).evolve(status=PodStatus(phase="Failed"))
+    elsewhere = pod("c", meta={"namespace": "other", **labels})
+    assert found("grove/no-extra-pods", clique, pod("a", meta=labels), ended, elsewhere, pod("d")) == []

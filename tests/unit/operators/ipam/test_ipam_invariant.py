@@ -7,7 +7,7 @@ from typing import Any
 from quarterdeck.api import Resource
 from quarterdeck.api.k8s import Node
 from quarterdeck.operators.ipam.logic.invariant import INVARIANTS
-from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetPool
+from quarterdeck.operators.ipam.types import Subnet, SubnetClaim, SubnetClaimStatus, SubnetPool, SubnetStatus
 from tests.unit.operators.invariantkit import broken, made, owned
 
 
@@ -98,3 +98,48 @@ def test_a_node_has_the_range_that_is_claimed_for_it() -> None:
     assert found("ipam/node-ranges", of_node, node_with("a", "10.0.1.0/24")) == [
         ("Node a", "its SubnetClaim has 10.0.0.0/24 for its pods, and its range is 10.0.1.0/24")
     ]
+
+
+def test_a_block_that_failed_or_cannot_be_read_takes_nobodys_place() -> None:
+    failed = subnet("a", "10.0.0.0/24").evolve(status=SubnetStatus(phase="Failed"))
+    unreadable = subnet("b", "nonsense")
+    assert found("ipam/no-overlap", failed, unreadable, subnet("c", "10.0.0.0/25")) == []
+    assert found("ipam/bound-once", unreadable, claim("x", "nonsense")) == []
+
+
+def test_a_claim_is_looked_at_when_it_is_bound() -> None:
+    waiting = claim("x", "10.0.1.0/24").evolve(
+        status=SubnetClaimStatus(phase="Pending", allocated_cidr="10.0.1.0/24")
+    )
+    assert found("ipam/bound-once", waiting) == []
+    assert found("ipam/as-requested", waiting, claim("y", "10.0.1.0/24")) == []
+    of_node = made(SubnetClaim, "n-1", meta=owned("Node", "uid-n"), status={"phase": "Pending"})
+    assert found("ipam/node-ranges", of_node, node_with("n", "10.0.0.0/24")) == []
+    assert found("ipam/node-ranges", claim("z", "10.0.0.0/24"), node_with("n")) == []
+
+
+def test_a_subnet_of_another_cluster_is_not_the_claims() -> None:
+    theirs = subnet("a", "10.0.0.0/24", cluster="d")
+    assert "0 Subnets" in found("ipam/bound-once", theirs, claim("x", "10.0.0.0/24"))[0][1]
+    other_pool = subnet("a", "10.0.0.0/24", pool="q")
+    assert "0 Subnets" in found("ipam/bound-once", other_pool, claim("x", "10.0.0.0/24"))[0][1]
+
+
+def test_a_subnet_that_nobody_claimed_or_that_one_of_two_claims_has_is_no_leak() -> None:
+    assert found("ipam/no-leak", subnet("a", "10.0.0.0/24", meta=owned("Node", "uid-n"))) == []
+    both = owned("SubnetClaim", "uid-x")["ownerReferences"] + owned("SubnetClaim", "uid-y")["ownerReferences"]
+    shared = subnet("a", "10.0.0.0/24", meta={"ownerReferences": both})
+    assert found("ipam/no-leak", shared, claim("y", "10.0.0.0/24")) == []
+
+
+def test_a_claim_that_was_edited_keeps_its_block() -> None:
+    edited = claim("x", "10.0.1.0/24", requestedCIDR="10.0.0.0/24")
+    edited = edited.evolve(metadata=edited.metadata.evolve(generation=2))
+    assert found("ipam/as-requested", edited) == []
+
+
+def test_a_pool_without_a_range_has_no_status_to_be_wrong() -> None:
+    assert found("ipam/exact-status", made(SubnetPool, "p"), subnet("a", "10.0.0.0/24")) == []
+    odd = made(SubnetPool, "p", spec={"cidr": "nonsense"})
+    assert found("ipam/exact-status", odd, subnet("a", "10.0.0.0/24")) == []
+    assert found("ipam/child-ranges", odd, subnet("a", "10.0.0.0/24")) == []

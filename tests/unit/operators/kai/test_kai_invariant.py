@@ -39,3 +39,27 @@ def test_gangs_run_with_their_minimum_and_queues_within_their_limit() -> None:
     assert found("kai/queue-limit", queue("5")) == [
         ("Queue q", "5 nvidia.com/gpu are in use, and its limit is 4")
     ]
+
+
+def test_a_gang_of_one_or_of_subgroups_is_not_counted_as_a_whole() -> None:
+    of_group = {"annotations": {"pod-group-name": "g"}}
+    placed = pod("a", "n", meta=of_group)
+    assert found("kai/gang-minimum", made(PodGroup, "g", spec={}), placed) == []
+    parts = made(PodGroup, "g", spec={"minMember": 2, "subGroups": [{"name": "s", "minMember": 1}]})
+    assert found("kai/gang-minimum", parts, placed) == []
+    elsewhere = pod("a", "n", meta={"namespace": "other", **of_group})
+    assert found("kai/gang-minimum", made(PodGroup, "g", spec={"minMember": 2}), elsewhere) == []
+
+
+def test_limits_are_in_the_units_of_their_fields() -> None:
+    def queue(cpu: str, memory: str) -> Queue:
+        limits = {"gpu": {"limit": -1}, "cpu": {"limit": 2000}, "memory": {"limit": 1000}}
+        status = {"allocated": {"cpu": cpu, "memory": memory, "nvidia.com/gpu": "99"}}
+        return made(Queue, "q", meta={"namespace": ""}, spec={"resources": limits}, status=status)
+
+    assert found("kai/queue-limit", queue("2", "1G")) == []
+    assert sorted(found("kai/queue-limit", queue("2001m", "1001M"))) == [
+        ("Queue q", "1.001e+09 memory are in use, and its limit is 1e+09"),
+        ("Queue q", "2.001 cpu are in use, and its limit is 2"),
+    ]
+    assert found("kai/queue-limit", made(Queue, "q", meta={"namespace": ""})) == []
