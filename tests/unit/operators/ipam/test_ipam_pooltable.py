@@ -330,6 +330,26 @@ def test_a_subnet_has_the_phase_that_its_pool_gives_it() -> None:
     table.put_subnet(outside.uid, outside)
     assert table.phase(inside) == "Allocated"
     assert table.phase(outside) == "Failed"
+    unreadable = msgspec.structs.replace(facts(version=2), cidr="nonsense", network=None)
+    table.put_pool(POOL, unreadable)
+    assert table.phase(outside) == "Allocated", "outside of what, nobody can say"
+
+
+def test_a_pool_is_empty_when_nothing_holds_any_of_it() -> None:
+    log = Log()
+    table = PoolTable(log)
+    table.put_pool(POOL, facts())
+    table.put_pool(Key("default", "q"), facts("10.0.0.0/28", name="q", parent="p"))
+    one = member("a", parse("10.0.0.16/28"))
+    table.put_subnet("a", one)
+    log.emptied.clear()
+    table.drop_subnet("a")
+    assert log.emptied == [], "its child holds a part"
+    table.put_subnet("b", member("b", parse("10.0.0.32/28")))
+    table.drop_pool(Key("default", "q"))
+    assert POOL not in log.emptied
+    table.drop_subnet("b")
+    assert log.emptied[-1] == POOL
 
 
 def test_a_subnet_that_is_gone_stays_gone_until_so_many_others_have_gone(
