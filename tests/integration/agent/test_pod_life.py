@@ -154,6 +154,27 @@ def test_deletion_asks_first_and_kills_after_the_grace(space: Space) -> None:
     assert space.kubectl("get", "pods", "-o", "name") == ""
 
 
+def test_a_pod_that_a_finalizer_keeps_stays_as_it_ended(space: Space) -> None:
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    container = {"name": "main", "image": "none", "command": ["sleep", "60"]}
+    metadata = {"name": "kept", "finalizers": ["example.com/keep"]}
+    space.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "containers": [container]}}
+    )
+    space.until("kept", lambda pod: condition(pod, READY) == "True")
+    space.kubectl("delete", "pod", "kept", "--wait=false")
+    ended = space.until("kept", lambda pod: pod["metadata"].get("deletionGracePeriodSeconds") == 0)
+    assert ended["status"]["phase"] == "Failed"
+    assert state(ended)["terminated"]["exitCode"] == 143
+    # The agent has forgotten the pod, and hears of it again; a second pod tells when it has.
+    space.kubectl("label", "pod", "kept", "seen=again")
+    space.pod("after", "true")
+    space.phase("after", "Succeeded")
+    assert space.get("kept")["status"] == ended["status"]
+    assert f'"namespace":"{space.name}","name":"kept"' not in space.cluster.log()
+    space.kubectl("patch", "pod", "kept", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+
+
 def test_hooks_run_after_the_start_and_before_the_end(space: Space) -> None:
     lifecycle = {
         "postStart": {"exec": {"command": ["sh", "-c", "echo post >> /shared/hooks"]}},
