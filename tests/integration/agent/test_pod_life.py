@@ -227,7 +227,10 @@ def test_a_program_that_is_not_there_is_told(space: Space) -> None:
     pod = space.phase("missing", "Failed")
     ended = state(pod)["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("ContainerCannotRun", 127)
-    assert "/no/such/program" in ended["message"]
+    assert ended["message"] == 'exec: "/no/such/program": executable file not found in $PATH'
+    notes = [(reason, note) for reason, note in space.events("missing") if reason != "Scheduled"]
+    assert sorted(notes)[:2] == [("Created", "Container created"), ("Failed", f"Error: {ended['message']}")]
+    assert len(notes) == 3  # and Pulled: nothing twice
 
 
 def test_an_image_that_cannot_be_waits_with_a_reason(space: Space) -> None:
@@ -256,7 +259,7 @@ def test_a_rule_says_what_an_image_means(space: Space) -> None:
 
 
 def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
-    readiness = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    readiness = {"exec": {"command": ["test", "-e", "/tmp/$(FLAG)"]}, "periodSeconds": 1}
     liveness = {
         "exec": {"command": ["test", "!", "-e", "/tmp/dead"]},
         "periodSeconds": 1,
@@ -266,7 +269,11 @@ def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
         "probed",
         "while :; do sleep 0.1; done",
         policy="Always",
-        container={"readinessProbe": readiness, "livenessProbe": liveness},
+        container={
+            "readinessProbe": readiness,
+            "livenessProbe": liveness,
+            "env": [{"name": "FLAG", "value": "ready"}],
+        },
         terminationGracePeriodSeconds=1,
     )
     space.until("probed", lambda pod: "running" in state(pod))

@@ -49,7 +49,15 @@ from quarterdeck.cluster.agent.runtime import PodRuntime, Wanted
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.status import make_status
 from quarterdeck.cluster.agent.storage import is_limited, storage_problem
-from quarterdeck.cluster.agent.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
+from quarterdeck.cluster.agent.view import (
+    AnyContainer,
+    ContainerView,
+    PodSight,
+    Run,
+    Trouble,
+    field_path,
+    is_sidecar,
+)
 from quarterdeck.cluster.agent.volume import PodVolumes
 from quarterdeck.cluster.image.name import name_problem
 from quarterdeck.errors import ApiError, TransportError
@@ -201,7 +209,8 @@ class PodWorker:
 
     def _tell(self, type: str, reason: str, note: str, container: str = "") -> None:
         kind: Literal["Normal", "Warning"] = "Warning" if type == "Warning" else "Normal"
-        self._tools.recorder.event(self.pod, kind, reason, reason, note)
+        place = field_path(self.pod, container) if container else ""
+        self._tools.recorder.event(self.pod, kind, reason, reason, note, field_path=place)
 
     async def _look(self, now: float) -> PodSight:
         containers = self._everything()

@@ -137,6 +137,7 @@ class OciRuntime:
             tty=container.tty is True,
             stdin=container.stdin is True,
             stdin_once=container.stdin_once is True,
+            stop_signal=config.config.stop_signal,
             bundle=Bundle(
                 program=self._program,
                 identity=_identity(run),
