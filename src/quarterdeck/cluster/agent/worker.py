@@ -257,7 +257,10 @@ class PodWorker:
             ip=self.ip,
             runtime=self.runtime.name,
         )
+        is_new = await asyncio.to_thread(self.folder.record) is None
         await asyncio.to_thread(self.folder.set_up, record)
+        if is_new and self.runtime.shortcoming:
+            self._tell("Warning", "NamespacesMissing", self.runtime.shortcoming)
         given = self._tools.allocations.of(self.uid)
         if given is not None:
             await asyncio.to_thread(write_given, self.folder, given)

@@ -74,6 +74,7 @@ class OciRuntime:
     resolver: Final = GATEWAY
 
     server: Final = None
+    shortcoming: Final = ""
 
     def __init__(self, program: str, store: ImageStore, fabric: Fabric) -> None:
         self._program: Final = program
