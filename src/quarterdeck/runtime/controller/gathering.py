@@ -13,7 +13,7 @@ from quarterdeck.runtime.loop.clock import LoopClock
 
 __all__ = ["Gathering"]
 
-_WINDOW: Final = 0.25
+_WINDOW: Final = 1.0
 """Seconds in which keys are counted."""
 _MANY: Final = 16
 """Keys within a window that make a crowd."""

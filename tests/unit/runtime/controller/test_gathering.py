@@ -27,7 +27,7 @@ def test_in_a_crowd_every_object_waits_for_longer() -> None:
     clock = Clock()
     gathering = Gathering(0.1, longest=2.0, clock=clock)
     assert crowd(gathering, 17) == [0.1] * 16 + [2.0]
-    clock.now += 0.3
+    clock.now += 1.2
     assert crowd(gathering, 1) == [2.0], "the next moment begins as the last one ended"
 
 
@@ -35,9 +35,9 @@ def test_a_crowd_is_over_when_few_objects_change_or_none() -> None:
     clock = Clock()
     gathering = Gathering(0.1, clock=clock)
     crowd(gathering, 50)
-    clock.now += 0.3
+    clock.now += 1.2
     crowd(gathering, 3)
-    clock.now += 0.3
+    clock.now += 1.2
     assert crowd(gathering, 1) == [0.1]
     crowd(gathering, 50)
     clock.now += 10.0
