@@ -9,7 +9,7 @@ import pytest
 from quarterdeck.api import Resource, from_dict
 from quarterdeck.api.invariant import Objects
 from quarterdeck.api.k8s import Lease, Node, Pod, Secret
-from quarterdeck.cli.check import find_broken, installed_invariants
+from quarterdeck.cli.check.command import find_broken, installed_invariants
 from quarterdeck.cli.main import main
 from quarterdeck.operators.grove.types import PodClique
 from quarterdeck.operators.ipam.types import KINDS, Subnet, SubnetClaim, SubnetPool

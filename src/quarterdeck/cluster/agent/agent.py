@@ -17,26 +17,32 @@ import msgspec
 from quarterdeck.api import GroupVersionKind, Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client, MergePatch
-from quarterdeck.cluster.agent.allocation import Allocations, read_given
-from quarterdeck.cluster.agent.cgroup import Cgroups
-from quarterdeck.cluster.agent.container import Containers
-from quarterdeck.cluster.agent.ending import end_folder
-from quarterdeck.cluster.agent.eviction import DEFAULT_THRESHOLDS, SIGNALS, PodUse, Shortage, rejection
-from quarterdeck.cluster.agent.folder import PodFolder, pod_folders
-from quarterdeck.cluster.agent.image import ImageRule
-from quarterdeck.cluster.agent.launch import Machine
-from quarterdeck.cluster.agent.machine import read_supplies
+from quarterdeck.cluster.agent.container.cgroup import Cgroups
+from quarterdeck.cluster.agent.container.container import Containers
+from quarterdeck.cluster.agent.container.image import ImageRule
+from quarterdeck.cluster.agent.container.launch import Machine
+from quarterdeck.cluster.agent.container.process import ProcessRuntime
+from quarterdeck.cluster.agent.container.runtime import PodRuntime
+from quarterdeck.cluster.agent.machine.allocation import Allocations, read_given
+from quarterdeck.cluster.agent.machine.eviction import (
+    DEFAULT_THRESHOLDS,
+    SIGNALS,
+    PodUse,
+    Shortage,
+    rejection,
+)
+from quarterdeck.cluster.agent.machine.machine import read_supplies
+from quarterdeck.cluster.agent.machine.pressure import NodePressure, pod_uses
+from quarterdeck.cluster.agent.machine.registration import NodeRegistration
+from quarterdeck.cluster.agent.machine.usage import UsageWatch
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.network.fabric import Fabric
+from quarterdeck.cluster.agent.network.servicepath import ServicePath
 from quarterdeck.cluster.agent.nodetools import NodeTools
 from quarterdeck.cluster.agent.oci.runtime import OciRuntime, find_program
-from quarterdeck.cluster.agent.pressure import NodePressure, pod_uses
-from quarterdeck.cluster.agent.process import ProcessRuntime
-from quarterdeck.cluster.agent.registration import NodeRegistration
-from quarterdeck.cluster.agent.runtime import PodRuntime
-from quarterdeck.cluster.agent.servicepath import ServicePath
-from quarterdeck.cluster.agent.usage import UsageWatch
-from quarterdeck.cluster.agent.worker import PodWorker
+from quarterdeck.cluster.agent.pod.ending import end_folder
+from quarterdeck.cluster.agent.pod.folder import PodFolder, pod_folders
+from quarterdeck.cluster.agent.pod.worker import PodWorker
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.cluster.node.admission import REJECTED, port_rejection
 from quarterdeck.cluster.node.statuspatch import status_patch

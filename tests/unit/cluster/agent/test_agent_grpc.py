@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from quarterdeck.cluster.agent.grpchealth import check_health
-from quarterdeck.cluster.agent.handler import HandlerFailure
 from quarterdeck.cluster.agent.network.dial import Dialer
+from quarterdeck.cluster.agent.probe.grpc import check_health
+from quarterdeck.cluster.agent.probe.handler import HandlerFailure
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7

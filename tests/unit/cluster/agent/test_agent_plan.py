@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from quarterdeck.api.k8s import Pod
-from quarterdeck.cluster.agent.backoff import next_attempt, restart_delay, span
-from quarterdeck.cluster.agent.plan import Outcome, Plan, make_plan
-from quarterdeck.cluster.agent.status import make_status
-from quarterdeck.cluster.agent.view import ContainerView, PodSight, Run, Trouble
+from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay, span
+from quarterdeck.cluster.agent.pod.plan import Outcome, Plan, make_plan
+from quarterdeck.cluster.agent.pod.status import make_status
+from quarterdeck.cluster.agent.pod.view import ContainerView, PodSight, Run, Trouble
 
 from .podkit import NOW, ended, pod, running, sight
 

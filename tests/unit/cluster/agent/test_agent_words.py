@@ -13,8 +13,10 @@ import pytest
 from quarterdeck.api import Quantity, decode
 from quarterdeck.api.k8s import EndpointSlice, Probe, Service
 from quarterdeck.api.k8s.pod import EnvVar
-from quarterdeck.cluster.agent import log
-from quarterdeck.cluster.agent.environment import (
+from quarterdeck.cluster.agent.container import log
+from quarterdeck.cluster.agent.container.image import ImageRule, find_image
+from quarterdeck.cluster.agent.container.log import LogOptions, read_log, select_lines
+from quarterdeck.cluster.agent.environment.variable import (
     ContainerConfigError,
     References,
     container_environment,
@@ -23,16 +25,14 @@ from quarterdeck.cluster.agent.environment import (
     resource_value,
     service_environment,
 )
-from quarterdeck.cluster.agent.hosts import hostname, hosts_file, namespace_names, resolver_file
-from quarterdeck.cluster.agent.image import ImageRule, find_image
-from quarterdeck.cluster.agent.log import LogOptions, read_log, select_lines
-from quarterdeck.cluster.agent.payload import write_payload
-from quarterdeck.cluster.agent.probe import ProbeCounter
-from quarterdeck.cluster.agent.proxy import Backends, backends, loopback_address
+from quarterdeck.cluster.agent.machine.usage import Process, Sample, machine_sample, rates, total_below
+from quarterdeck.cluster.agent.network.hosts import hostname, hosts_file, namespace_names, resolver_file
+from quarterdeck.cluster.agent.network.proxy import Backends, backends, loopback_address
+from quarterdeck.cluster.agent.probe.probe import ProbeCounter
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.cluster.agent.shim.output import LogWriter
 from quarterdeck.cluster.agent.stream.spdy import DICTIONARY
-from quarterdeck.cluster.agent.usage import Process, Sample, machine_sample, rates, total_below
+from quarterdeck.cluster.agent.volume.payload import write_payload
 
 from .podkit import pod
 
