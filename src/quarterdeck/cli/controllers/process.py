@@ -10,7 +10,8 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -71,15 +72,18 @@ async def _run() -> int:
 def _program(assignment: Assignment) -> Program:
     from quarterdeck.apiserver.auth import ServiceAccountTokens
     from quarterdeck.apiserver.auth.jwt import SigningKey
-    from quarterdeck.client import Client, HttpTransport
+    from quarterdeck.client import Client, HttpTransport, LinkTransport
     from quarterdeck.cluster.choice import ControllerChoice
     from quarterdeck.runtime.operator import installed_operators
+    from quarterdeck.wire.link import link_path
+
+    def make_client(**options: Any) -> Client:
+        streams = HttpTransport("http://localhost", socket_path=assignment.socket)
+        return Client.over(LinkTransport(link_path(Path(assignment.socket)), streams), **options)
 
     installed = installed_operators()
     return make_program(
-        lambda **options: Client.over(
-            HttpTransport("http://localhost", socket_path=assignment.socket), **options
-        ),
+        make_client,
         [installed[name] for name in assignment.operators],
         assignment.settings,
         nodes=assignment.nodes,
