@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from time import perf_counter
 from typing import Any, Final
 
@@ -180,5 +180,9 @@ class ParentPoolMapper:
         except (QuarterdeckError, AttributeError, TypeError, ValueError) as error:
             _log.error("mapping Subnet→Pool failed", error)
             return ()
+        return self.count(event, found)
+
+    def count(self, event: ObjectEvent[Any], found: Collection[Key]) -> Collection[Key]:
+        """Count the keys that come of a change; returns them."""
         self._metrics.requeues.labelled(_EVENT_TYPES[event.change]).inc(len(found))
         return found
