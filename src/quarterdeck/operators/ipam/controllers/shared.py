@@ -41,6 +41,11 @@ PARENT: Final[Index[SubnetPool]] = label(names.PARENT_LABEL)
 OWNER: Final = owner_uid
 
 
+def version_of(entry: Entry) -> int:
+    """The version of a cached object as a number; 0 where it is none."""
+    return entry.version if isinstance(entry.version, int) else 0
+
+
 class SharedState:
     """One per manager. Listens to its own table."""
 
@@ -89,7 +94,7 @@ class SharedState:
                 uid=entry.uid,
                 namespace=entry.namespace,
                 name=entry.name,
-                version=entry.resource_version,
+                version=version_of(entry),
             )
         else:  # the object is read by reconciles, too
             member = member_of(event.object)

@@ -140,7 +140,7 @@ class _Stored(msgspec.Struct, frozen=True):
     spec: _StoredSpec | None = None
 
 
-def stored_member(raw: bytes, *, uid: str, namespace: str, name: str, version: str) -> Member | None:
+def stored_member(raw: bytes, *, uid: str, namespace: str, name: str, version: int) -> Member | None:
     """``member_of`` for JSON of which the identity is known already: a third of the work.
 
     A start has a million Subnets to read, and keeps these texts once. Raises ``SchemaError``.
@@ -157,7 +157,7 @@ def stored_member(raw: bytes, *, uid: str, namespace: str, name: str, version: s
         block=_block(spec.cidr),
         cluster_id=spec.cluster_id,
         created=intern(stored.metadata.created or ""),
-        version=version_number(version),
+        version=version,
     )
 
 
