@@ -24,8 +24,8 @@ from quarterdeck.api import DynamicObject
 from quarterdeck.api.invariant import Broken
 from quarterdeck.api.k8s import Lease, Node
 from quarterdeck.api.k8s.apiextensions import CustomResourceDefinition
-from quarterdeck.cli.check import find_broken, installed_invariants
-from quarterdeck.cli.storagecheck import find_storage_faults
+from quarterdeck.cli.check.command import find_broken, installed_invariants
+from quarterdeck.cli.check.storage import find_storage_faults
 from quarterdeck.cli.story.telling import Teller
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.cluster.node.names import FAILED

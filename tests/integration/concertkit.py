@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from quarterdeck.api.invariant import Broken
-from quarterdeck.cli.check import find_broken, installed_invariants
+from quarterdeck.cli.check.command import find_broken, installed_invariants
 from quarterdeck.cli.story.command import Kubectl
 from quarterdeck.cli.story.script import Story, read_story
 from quarterdeck.cluster.workload import Workloads

@@ -54,11 +54,11 @@ from .document.negotiate import PLAIN
 from .inprocess import LocalServer
 from .registry.context import timestamp
 from .registry.delete import DeleteOptions, Deleter
-from .registry.nodelink import NodeLink
 from .registry.patching import Patcher
-from .registry.podaction import PodActions
-from .registry.podlog import is_simulated, simulated_log
-from .registry.podstream import PodStreams
+from .registry.pod.action import PodActions
+from .registry.pod.log import is_simulated, simulated_log
+from .registry.pod.nodelink import NodeLink
+from .registry.pod.stream import PodStreams
 from .registry.read import Reader
 from .registry.request import ApiRequest
 from .registry.subresource import Subresources

@@ -16,7 +16,7 @@ from quarterdeck.api.quantity import Quantity
 from quarterdeck.apiserver import status
 from quarterdeck.apiserver.registry.answer import status_response
 from quarterdeck.apiserver.registry.context import timestamp
-from quarterdeck.apiserver.registry.nodelink import NodeLink
+from quarterdeck.apiserver.registry.pod.nodelink import NodeLink
 from quarterdeck.apiserver.registry.selection import Selection
 from quarterdeck.apiserver.requestinfo import RequestInfo
 from quarterdeck.apiserver.resource.resource import Resource

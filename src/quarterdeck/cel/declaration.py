@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from quarterdeck.cel.types import CelType
-from quarterdeck.cel.value import Value
+from quarterdeck.cel.check.types import CelType
+from quarterdeck.cel.value.value import Value
 
 if TYPE_CHECKING:
-    from quarterdeck.cel.cost import Node
-    from quarterdeck.cel.estimate import Estimate
+    from quarterdeck.cel.cost.estimate import Estimate
+    from quarterdeck.cel.cost.static import Node
 
 Implementation: TypeAlias = Callable[..., Value]
 # (target node or None, argument nodes) -> cost and result size, None to use the general rules

@@ -6,35 +6,8 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from quarterdeck.cel.checker import Checked, Names, Structs, check
-from quarterdeck.cel.cost import Sizer, estimate_cost
-from quarterdeck.cel.declaration import Function, merge
-from quarterdeck.cel.error import CelCompileError, CelRuntimeError, EvalError
-from quarterdeck.cel.evaluator import Plan, plan
-from quarterdeck.cel.frame import COST, new_frame
-from quarterdeck.cel.library import (
-    authorizer as authorizer_library,
-)
-from quarterdeck.cel.library import (
-    list as list_library,
-)
-from quarterdeck.cel.library import (
-    mutation,
-    named_format,
-    network,
-    optional,
-    quantity,
-    regex,
-    semver,
-    standard,
-    string,
-    url,
-)
-from quarterdeck.cel.parser import parse
-from quarterdeck.cel.recursion import stack_room
-from quarterdeck.cel.schema import Shape
-from quarterdeck.cel.syntax import depth
-from quarterdeck.cel.types import (
+from quarterdeck.cel.check.checker import Checked, Names, Structs, check
+from quarterdeck.cel.check.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -53,8 +26,35 @@ from quarterdeck.cel.types import (
     opaque_type,
     type_type,
 )
-from quarterdeck.cel.validation import validate
-from quarterdeck.cel.value import OptionalValue, StructValue, Value, to_python
+from quarterdeck.cel.check.validation import validate
+from quarterdeck.cel.cost.static import Sizer, estimate_cost
+from quarterdeck.cel.declaration import Function, merge
+from quarterdeck.cel.error import CelCompileError, CelRuntimeError, EvalError
+from quarterdeck.cel.evaluation.evaluator import Plan, plan
+from quarterdeck.cel.evaluation.frame import COST, new_frame
+from quarterdeck.cel.library import (
+    authorizer as authorizer_library,
+)
+from quarterdeck.cel.library import (
+    list as list_library,
+)
+from quarterdeck.cel.library import (
+    mutation,
+    named_format,
+    network,
+    optional,
+    quantity,
+    regex,
+    semver,
+    standard,
+    string,
+    url,
+)
+from quarterdeck.cel.recursion import stack_room
+from quarterdeck.cel.rule.schema import Shape
+from quarterdeck.cel.syntax.parser import parse
+from quarterdeck.cel.syntax.tree import depth
+from quarterdeck.cel.value.value import OptionalValue, StructValue, Value, to_python
 
 _DEEP: Final = 40
 _TYPES: Final = {

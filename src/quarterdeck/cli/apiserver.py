@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from quarterdeck.errors import reason_of
 
-from .announcement import announced
 from .argument import USUAL_PORT, port_number
 from .error import CommandError
+from .instance.announcement import announced
 
 if TYPE_CHECKING:
     from quarterdeck.apiserver import ServerOptions

@@ -12,8 +12,8 @@ import msgspec
 
 from .error import CommandError
 from .localnode.settings import add_local_node_arguments
-from .nodes import add_node_arguments, node_settings
-from .operators import add_operator_arguments, chosen_operators, operator_settings
+from .nodes.option import add_node_arguments, node_settings
+from .operators import add_operator_arguments, chosen_operators, settings_of
 from .story.table import render_table
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ async def _demo(arguments: argparse.Namespace) -> int:
     from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
     from quarterdeck.client import Client, InProcessTransport
 
-    from .announcement import announced
     from .apiserver import stop_signal
     from .cluster import running_cluster
-    from .kubeconfigfile import default_path
+    from .instance.announcement import announced
+    from .instance.kubeconfigfile import default_path
     from .top import has_screen
 
     operators = chosen_operators(arguments)
@@ -87,7 +87,7 @@ async def _demo(arguments: argparse.Namespace) -> int:
     if not root.is_dir():
         raise CommandError(f"--examples {root} is no folder")
     stopping = stop_signal()
-    settings, nodes = operator_settings(arguments), node_settings(arguments)
+    settings, nodes = settings_of(arguments).operators, node_settings(arguments)
     names = [operator.name for operator in operators]
     story = _story(root, names)
     if story is not None:
@@ -191,13 +191,12 @@ def _name(document: Json) -> str:
 
 
 async def _screen(client: Client, head: str, stopping: asyncio.Event) -> None:
-    from quarterdeck.dashboard import Board
+    from quarterdeck.dashboard import Board, installed_planner
 
-    from .planning import SchedulerPlanner
-    from .screen import show
+    from .screen.screen import show
 
     async with asyncio.TaskGroup() as group:
-        board = Board(client, planner=SchedulerPlanner())
+        board = Board(client, planner=installed_planner())
         following = group.create_task(board.run(), name="board")
         await show(board, head, stopping)
         following.cancel()

@@ -18,28 +18,14 @@ from typing import Any, Final
 from quarterdeck import __version__
 from quarterdeck.errors import QuarterdeckError
 
-from . import (
-    apiserver,
-    bench,
-    check,
-    completion,
-    dashboard,
-    demo,
-    finalizers,
-    image,
-    manifests,
-    new,
-    nodecommand,
-    run,
-    running,
-    scheduler,
-    top,
-    uninstall,
-    up,
-)
+from . import apiserver, bench, completion, demo, finalizers, image, manifests, new, run, top, uninstall, up
 from .argument import LineParser
+from .check import command as check
 from .collector import relax_collector
+from .dashboard import command as dashboard
+from .instance import command as running
 from .localnode import command as node
+from .nodes import command as nodecommand
 
 ENTRY_POINTS: Final = "quarterdeck.commands"
 _OWN: Final = (
@@ -57,7 +43,6 @@ _OWN: Final = (
     bench,
     new,
     finalizers,
-    scheduler,
     check,
     nodecommand,
     completion,

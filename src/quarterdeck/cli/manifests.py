@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from .error import CommandError
-from .operators import add_operator_arguments, chosen_operators, operator_settings
+from .operators import add_operator_arguments, chosen_operators, settings_of
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.operator import Operator
@@ -82,7 +82,7 @@ def render(arguments: argparse.Namespace, operators: list[Operator]) -> str:
 
 def _documents(arguments: argparse.Namespace, operators: list[Operator]) -> list[dict[str, Any]]:
     name = arguments.name
-    program = program_of(arguments.namespace, operators, operator_settings(arguments), name=name)
+    program = program_of(arguments.namespace, operators, settings_of(arguments).operators, name=name)
     parts = {
         "crds": [dict(each) for operator in operators for each in operator.definitions()],
         "rbac": _permissions(name, arguments.namespace, program),

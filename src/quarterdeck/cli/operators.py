@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .error import CommandError
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.operator import Operator
+    from quarterdeck.runtime.operator.settingsfile import SettingsFile
 
 _NONE = "none"
 
@@ -40,31 +40,8 @@ def chosen_operators(arguments: argparse.Namespace) -> list[Operator]:
     return [installed[name] for name in dict.fromkeys(names)]
 
 
-def operator_settings(arguments: argparse.Namespace) -> Mapping[str, Mapping[str, Any]]:
-    """The settings of each operator; raises CommandError for a file that cannot be used."""
-    return _read_config(arguments.config)[0]
+def settings_of(arguments: argparse.Namespace) -> SettingsFile:
+    """The settings of the operators and of the local node; raises ConfigError for an unusable file."""
+    from quarterdeck.runtime.operator.settingsfile import read_settings
 
-
-def node_config(arguments: argparse.Namespace) -> Mapping[str, Any]:
-    """The settings of the local node; raises CommandError for a file that cannot be used."""
-    return _read_config(arguments.config)[1]
-
-
-def _read_config(path: Path | None) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, Any]]:
-    if path is None:
-        return {}, {}
-    import msgspec
-    import yaml
-
-    class ConfigFile(msgspec.Struct, forbid_unknown_fields=True):
-        operators: dict[str, dict[str, Any]] = {}
-        node: dict[str, Any] = {}
-
-    try:
-        document = yaml.safe_load(path.read_text())
-        found = msgspec.convert(document or {}, ConfigFile)
-        return found.operators, found.node
-    except OSError as error:
-        raise CommandError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, msgspec.ValidationError) as error:
-        raise CommandError(f"{path}: {error}") from error
+    return read_settings(arguments.config)

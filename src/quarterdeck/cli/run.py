@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .argument import add_log_level, port_number
 from .error import CommandError
 from .manifests import NAME, service_name
-from .operators import add_operator_arguments, chosen_operators, operator_settings
+from .operators import add_operator_arguments, chosen_operators, settings_of
 
 if TYPE_CHECKING:
     from quarterdeck.runtime.operator.program import ProgramOptions
@@ -99,7 +99,7 @@ def _options(arguments: argparse.Namespace) -> ProgramOptions:
     election = LeaderElection(name=arguments.name, namespace=arguments.namespace)
     return ProgramOptions(
         namespace=arguments.namespace,
-        settings=operator_settings(arguments),
+        settings=settings_of(arguments).operators,
         installs=arguments.install,
         is_in_cluster="KUBERNETES_SERVICE_HOST" in os.environ,
         webhook_host=arguments.webhook_host,

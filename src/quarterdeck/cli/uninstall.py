@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, Any, Final
 
-from .dashboard import add_cluster_arguments, cluster_config
+from .dashboard.command import add_cluster_arguments, cluster_config
 from .error import CommandError
 from .manifests import NAME
 from .operators import add_operator_arguments, chosen_operators

@@ -8,17 +8,17 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from .announcement import announced
 from .apiserver import add_server_arguments, server_options, stop_signal
 from .argument import add_log_level
 from .cluster import running_cluster
-from .dashboarddoor import dashboard_door
-from .detached import start_detached
-from .instance import USUAL_NAME, free_name
-from .kubeconfigfile import default_path
+from .dashboard.ondemand import dashboard_on_demand
+from .instance.announcement import announced
+from .instance.detached import start_detached
+from .instance.instance import USUAL_NAME, free_name
+from .instance.kubeconfigfile import default_path
 from .localnode.settings import add_local_node_arguments, local_node
-from .nodes import add_node_arguments, node_settings
-from .operators import add_operator_arguments, chosen_operators, node_config, operator_settings
+from .nodes.option import add_node_arguments, node_settings
+from .operators import add_operator_arguments, chosen_operators, settings_of
 
 DESCRIPTION = """\
 Run a whole cluster: the embedded API server and, in a process of their own, the controllers every cluster
@@ -91,23 +91,23 @@ def _admission_plugins(controllers: str | None) -> Collection[str]:
 
 
 async def _up(arguments: argparse.Namespace) -> int:
-    stopping = stop_signal()
+    stopping, settings = stop_signal(), settings_of(arguments)
     async with running_cluster(
         server_options(arguments, _admission_plugins(arguments.controllers)),
         [operator.name for operator in chosen_operators(arguments)],
-        operator_settings(arguments),
+        settings.operators,
         stopping,
         nodes=node_settings(arguments),
         # A node that runs pods is of little use without what makes them.
         controllers=arguments.controllers or ("*" if arguments.local_node else None),
-        local_node=local_node(arguments, node_config(arguments)) if arguments.local_node else None,
+        local_node=local_node(arguments, settings.node) if arguments.local_node else None,
         log_level=arguments.log_level,
     ) as server:
         if not stopping.is_set():  # by a signal during the start
             path = arguments.kubeconfig or default_path()
             kubeconfig = server.kubeconfig(arguments.name or USUAL_NAME)
             async with (
-                dashboard_door(kubeconfig, server.url) as page,
+                dashboard_on_demand(kubeconfig, server.url) as page,
                 announced(
                     server, name=arguments.name, kubeconfig=path, log=arguments.log_file, dashboard=page
                 ) as lines,

@@ -18,7 +18,7 @@ another room, and a cluster may have none.
 """
 
 from .board import Board, Changes
-from .planner import Plan, Planner
+from .planner import Plan, Planner, installed_planner
 from .server import DashboardServer
 
-__all__ = ["Board", "Changes", "DashboardServer", "Plan", "Planner"]
+__all__ = ["Board", "Changes", "DashboardServer", "Plan", "Planner", "installed_planner"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from quarterdeck.client.representation import AnyKind
 from quarterdeck.runtime.cache import Cache
 
-__all__ = ["Plan", "Planner"]
+__all__ = ["Plan", "Planner", "installed_planner"]
+
+ENTRY_POINTS: Final = "quarterdeck.planners"
 
 
 class Plan(Protocol):
@@ -33,3 +35,13 @@ class Planner(Protocol):
     async def plan(self, cache: Cache) -> Plan:
         """A plan of what the cache holds now; raises ``QuarterdeckError`` where that is not enough."""
         ...
+
+
+def installed_planner() -> Planner | None:
+    """The planner that an installed distribution brings, if there is one; of several, the first by name."""
+    from importlib.metadata import entry_points  # slow to load
+
+    for point in sorted(entry_points(group=ENTRY_POINTS), key=lambda each: each.name):
+        planner: Planner = point.load()()
+        return planner
+    return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from quarterdeck.apiserver.registry.htmllink import rewrite_links, through_proxy
-from quarterdeck.apiserver.registry.podproxy import Target, parse_target, split_path
+from quarterdeck.apiserver.registry.pod.htmllink import rewrite_links, through_proxy
+from quarterdeck.apiserver.registry.pod.proxy import Target, parse_target, split_path
 from quarterdeck.apiserver.requestinfo import RequestInfo
 
 

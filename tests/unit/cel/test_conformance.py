@@ -21,8 +21,8 @@ from quarterdeck.cel import (
     UInt,
     type_from_schema,
 )
-from quarterdeck.cel.rules import ABSENT, CompiledRules
-from quarterdeck.cel.value import TypeValue, to_python, type_name
+from quarterdeck.cel.rule.rules import ABSENT, CompiledRules
+from quarterdeck.cel.value.value import TypeValue, to_python, type_name
 from quarterdeck.wire.gonumber import float_text
 
 HERE = Path(__file__).parent

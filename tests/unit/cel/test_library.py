@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from quarterdeck.cel import DYN, CelRuntimeError, Environment
 from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.gotime import (
+from quarterdeck.cel.library import network, quantity, semver, url
+from quarterdeck.cel.value.gotime import (
     format_rfc3339,
     parse_duration,
     parse_rfc3339,
     parse_wordy_duration,
 )
-from quarterdeck.cel.library import network, quantity, semver, url
-from quarterdeck.cel.pattern import compile_pattern
-from quarterdeck.cel.value import Duration
+from quarterdeck.cel.value.pattern import compile_pattern
+from quarterdeck.cel.value.value import Duration
 
 
 def run(expression: str, **bindings: Any) -> Any:

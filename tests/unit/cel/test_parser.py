@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.cel.error import CelCompileError
-from quarterdeck.cel.parser import parse
-from quarterdeck.cel.syntax import (
+from quarterdeck.cel.syntax.parser import parse
+from quarterdeck.cel.syntax.tree import (
     Call,
     Comprehension,
     Expr,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import quarterdeck.cel as cel
-from quarterdeck.cel import rules
+from quarterdeck.cel.rule import rules
 
 
 def test_the_public_names_are_these() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.cel.rules import (
+from quarterdeck.cel.rule.rules import (
     ABSENT,
     OMITTED,
     CompiledRules,
@@ -225,7 +225,7 @@ def test_expensive_rules_are_refused() -> None:
 
 
 def test_evaluation_stops_when_the_object_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quarterdeck.cel.rules.OBJECT_LIMIT", 500_000)
+    monkeypatch.setattr("quarterdeck.cel.rule.rules.OBJECT_LIMIT", 500_000)
     schema = {
         "type": "object",
         "properties": {

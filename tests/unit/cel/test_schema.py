@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quarterdeck.cel import DYN, CelCompileError, Environment, escape_name, type_from_schema
-from quarterdeck.cel.schema import build_shape, unescape_name
+from quarterdeck.cel.rule.schema import build_shape, unescape_name
 
 
 @pytest.mark.parametrize(

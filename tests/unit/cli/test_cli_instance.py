@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.instance import Instance, find, forget, process_start, register, running
+from quarterdeck.cli.instance.instance import Instance, find, forget, process_start, register, running
 
 pytestmark = pytest.mark.real_time
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.nodecommand import beside
-from quarterdeck.cli.nodes import add_node_arguments, node_settings
+from quarterdeck.cli.nodes.command import beside
+from quarterdeck.cli.nodes.option import add_node_arguments, node_settings
 from quarterdeck.cluster.node.profile import NodeSettings, read_profile
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.operators import chosen_operators, operator_settings
+from quarterdeck.cli.operators import chosen_operators, settings_of
 from quarterdeck.client import Config
 from quarterdeck.errors import ConfigError
 from quarterdeck.runtime.operator import OperatorEnvironment, installed_operators
@@ -37,12 +37,12 @@ def test_operators_are_chosen_by_name_and_none_means_none() -> None:
 def test_settings_come_from_the_file_and_errors_name_it(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("operators: {ipam: {workers: 3}}")
-    assert operator_settings(asked(config=file)) == {"ipam": {"workers": 3}}
+    assert settings_of(asked(config=file)).operators == {"ipam": {"workers": 3}}
     file.write_text("operator: {}")
-    with pytest.raises(CommandError, match=r"config\.yaml: Object contains unknown field `operator`"):
-        operator_settings(asked(config=file))
-    with pytest.raises(CommandError, match="No such file"):
-        operator_settings(asked(config=tmp_path / "missing.yaml"))
+    with pytest.raises(ConfigError, match=r"config\.yaml: Object contains unknown field `operator`"):
+        settings_of(asked(config=file))
+    with pytest.raises(ConfigError, match="No such file"):
+        settings_of(asked(config=tmp_path / "missing.yaml"))
 
 
 @pytest.mark.parametrize("name", ["grove", "ipam", "kai", "nodegroup", "trainer"])

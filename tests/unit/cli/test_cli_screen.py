@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from quarterdeck.cli.keyboard import keys_in
-from quarterdeck.cli.screen import draw, render
-from quarterdeck.cli.screenview import VIEWS, Viewer
+from quarterdeck.cli.screen.keyboard import keys_in
+from quarterdeck.cli.screen.screen import draw, render
+from quarterdeck.cli.screen.view import VIEWS, Viewer
 from quarterdeck.dashboard.text import age, gang_name, plain_lines
 
 GANG: dict[str, Any] = {

@@ -9,8 +9,7 @@ import pytest
 
 from quarterdeck.api import ObjectMeta
 from quarterdeck.api.k8s import ConfigMap
-from quarterdeck.cli.main import main
-from quarterdeck.cli.storagecheck import (
+from quarterdeck.cli.check.storage import (
     Change,
     Listing,
     Seen,
@@ -19,6 +18,7 @@ from quarterdeck.cli.storagecheck import (
     look_at,
     replay,
 )
+from quarterdeck.cli.main import main
 from quarterdeck.client import Client, MergePatch
 from quarterdeck.testing import FaultPlan, Latency, TestCluster
 

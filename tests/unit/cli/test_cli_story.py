@@ -114,8 +114,10 @@ async def test_a_step_without_an_end_says_what_is_missing(cluster: TestCluster, 
 
 
 def test_values_and_variables() -> None:
-    document = {"a": {"b/c": {"d": 1}}, "off": None}
+    document = {"a": {"b/c": {"d": 1}}, "off": None, "many": ["x", "y"]}
     assert value_at(document, "a[b/c].d") == "1"
+    assert value_at(document, "many[1]") == "y"
+    assert value_at(document, "many[2]") == ""
     assert value_at(document, "a.missing.d") == value_at(document, "off") == ""
     assert filled_in("$ZONE and $OTHER", {"ZONE": "a"}) == "a and $OTHER"
 

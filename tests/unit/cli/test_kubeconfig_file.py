@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.instance import Instance, left_behind, process_start, register
-from quarterdeck.cli.kubeconfigfile import ContextInFile, default_path, text_of
+from quarterdeck.cli.instance.instance import Instance, left_behind, process_start, register
+from quarterdeck.cli.instance.kubeconfigfile import ContextInFile, default_path, text_of
 
 OURS = {
     "apiVersion": "v1",

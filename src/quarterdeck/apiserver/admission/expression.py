@@ -11,10 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from quarterdeck.cel.environment import Environment, Program
-from quarterdeck.cel.error import CelCompileError, CelRuntimeError, EvalError, ProgramError
-from quarterdeck.cel.library import mutation
-from quarterdeck.cel.types import (
+from quarterdeck.cel.check.types import (
     BOOL,
     DYN,
     INT,
@@ -26,7 +23,10 @@ from quarterdeck.cel.types import (
     map_type,
     object_type,
 )
-from quarterdeck.cel.value import StructValue, to_python
+from quarterdeck.cel.environment import Environment, Program
+from quarterdeck.cel.error import CelCompileError, CelRuntimeError, EvalError, ProgramError
+from quarterdeck.cel.library import mutation
+from quarterdeck.cel.value.value import StructValue, to_python
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire import gostyle
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from quarterdeck.cel.types import BOOL
+from quarterdeck.cel.check.types import BOOL
 from quarterdeck.errors import QuarterdeckError
 
 from .attributes import Attributes, Host

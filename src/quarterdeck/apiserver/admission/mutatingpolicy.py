@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
 from quarterdeck.cel.error import CelRuntimeError
+from quarterdeck.cel.evaluation.turn import in_turns
 from quarterdeck.cel.library.mutation import plain, type_name_problems
-from quarterdeck.cel.turn import in_turns
-from quarterdeck.cel.value import StructValue
+from quarterdeck.cel.value.value import StructValue
 from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire.patch import TestFailed
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from quarterdeck.cel.types import BOOL, STRING, CelType
+from quarterdeck.cel.check.types import BOOL, STRING, CelType
 from quarterdeck.wire.fielderror import FieldError, invalid
 
 from .expression import JSON_PATCHES, OBJECT, TEXT_OR_NULL, Composition, Scope, compile_expression

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 from quarterdeck.apiserver import status
-from quarterdeck.cel.turn import in_turns
-from quarterdeck.cel.types import BOOL, STRING
+from quarterdeck.cel.check.types import BOOL, STRING
+from quarterdeck.cel.evaluation.turn import in_turns
 
 from .attributes import Attributes, Host
 from .expression import (

@@ -23,7 +23,7 @@ from quarterdeck.apiserver.webhookclient import (
     WebhookClient,
     endpoint,
 )
-from quarterdeck.cel.turn import in_turns
+from quarterdeck.cel.evaluation.turn import in_turns
 from quarterdeck.errors import PatchError, QuarterdeckError
 from quarterdeck.wire import gostyle
 

@@ -17,7 +17,7 @@ from quarterdeck.apiserver.apply.manager import FieldManager, restore_times
 from quarterdeck.apiserver.resource.resource import Resource
 from quarterdeck.apiserver.resource.strategy import ClusterState, Strategy
 from quarterdeck.apiserver.storage import Entry, WriteConflict
-from quarterdeck.cel.turn import in_turns
+from quarterdeck.cel.evaluation.turn import in_turns
 from quarterdeck.wire import fielderror
 
 from .admit import Projection, WriteAdmission

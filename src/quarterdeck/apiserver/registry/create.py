@@ -9,7 +9,7 @@ from quarterdeck.apiserver.admission.attributes import Attributes
 from quarterdeck.apiserver.admission.plugin.namespace import terminating_namespace
 from quarterdeck.apiserver.storage import Bucket, Entry, WriteConflict
 from quarterdeck.apiserver.uid import generate_name
-from quarterdeck.cel.turn import in_turns
+from quarterdeck.cel.evaluation.turn import in_turns
 from quarterdeck.wire.gonumber import parse_uint
 
 from .admit import WriteAdmission

@@ -17,9 +17,9 @@ from quarterdeck.wire.http import Response
 from .answer import document_response
 from .change import Manner
 from .patching import Patcher
-from .podaction import PodActions
-from .podlog import LogText, serve_log
-from .podstream import KINDS, PodStreams
+from .pod.action import PodActions
+from .pod.log import LogText, serve_log
+from .pod.stream import KINDS, PodStreams
 from .read import Reader
 from .request import ApiRequest, WriteOptions
 from .scaling import Scaling

@@ -24,7 +24,7 @@ from quarterdeck.wire.http import Response
 from .answer import document_response, list_document
 from .body import parse_object
 from .context import timestamp
-from .podaction import PodActions
+from .pod.action import PodActions
 from .request import ApiRequest, WriteOptions
 from .transient import Posting
 

@@ -17,7 +17,7 @@ from .lenient import text
 from .node import ABSENT, SchemaNode
 
 if TYPE_CHECKING:
-    from quarterdeck.cel.rules import CompiledRules, RuleViolation
+    from quarterdeck.cel.rule.rules import CompiledRules, RuleViolation
 
 Json = dict[str, Any]
 
@@ -34,7 +34,7 @@ _RULE_TEXTS: Final = ("rule", "message", "messageExpression", "fieldPath", "reas
 
 def compile_rules(node: SchemaNode, *, is_resource: bool = True) -> CompiledRules:
     """The rules at and below a node; expressions are compiled when they first run."""
-    from quarterdeck.cel.rules import CompiledRules
+    from quarterdeck.cel.rule.rules import CompiledRules
 
     return CompiledRules.compile(plain_schema(node), is_root=is_resource)
 
@@ -81,7 +81,7 @@ class FieldTree:
 
         `allow_keys` admits the notation with brackets.
         """
-        from quarterdeck.cel import field_path
+        from quarterdeck.cel.rule import field_path
 
         try:
             name, found = field_path.resolve(path, self._fields(schema), allow_keys=allow_keys)

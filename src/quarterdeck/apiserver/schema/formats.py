@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from quarterdeck.cel import gotime
+from quarterdeck.cel.value import gotime
 
 from . import gourl, mailaddress
 from .regex import compile_regex

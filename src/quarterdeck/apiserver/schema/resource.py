@@ -29,7 +29,7 @@ from .structural import compile_schema
 from .validation import validate
 
 if TYPE_CHECKING:
-    from quarterdeck.cel.rules import CompiledRules
+    from quarterdeck.cel.rule.rules import CompiledRules
 
 Json = dict[str, Any]
 

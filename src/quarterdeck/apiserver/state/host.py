@@ -15,7 +15,7 @@ from quarterdeck.apiserver.admission.attributes import (
 )
 from quarterdeck.apiserver.auth import Attributes as AccessQuestion
 from quarterdeck.apiserver.auth import Authorizer
-from quarterdeck.apiserver.registry.nodelink import NodeLink
+from quarterdeck.apiserver.registry.pod.nodelink import NodeLink
 from quarterdeck.apiserver.resource.resource import Resource, Undecodable
 from quarterdeck.apiserver.resource.resourcetable import ResourceTable
 from quarterdeck.apiserver.status import StatusError

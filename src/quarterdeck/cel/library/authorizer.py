@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Protocol
 
+from quarterdeck.cel.check.types import BOOL, STRING, CelType, object_type
 from quarterdeck.cel.declaration import Function, Implementation, Overload
 from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.types import BOOL, STRING, CelType, object_type
-from quarterdeck.cel.value import Opaque
+from quarterdeck.cel.value.value import Opaque
 from quarterdeck.errors import QuarterdeckError
 
 AUTHORIZER: Final = object_type("kubernetes.authorization.Authorizer")

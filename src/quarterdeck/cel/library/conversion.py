@@ -6,11 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from quarterdeck.cel import gotime, operators
-from quarterdeck.cel.declaration import Function, Overload
-from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.operators import checked_int, checked_timestamp
-from quarterdeck.cel.types import (
+from quarterdeck.cel.check.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -24,7 +20,11 @@ from quarterdeck.cel.types import (
     type_param,
     type_type,
 )
-from quarterdeck.cel.value import (
+from quarterdeck.cel.declaration import Function, Overload
+from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.value import gotime, operators
+from quarterdeck.cel.value.operators import checked_int, checked_timestamp
+from quarterdeck.cel.value.value import (
     MAX_INT,
     MAX_UINT,
     MIN_INT,

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from quarterdeck.cel.error import CostLimitExceeded, EvalError
 from quarterdeck.cel.library.conversion import to_string
-from quarterdeck.cel.value import (
+from quarterdeck.cel.value.value import (
     MOST_TEXT,
     Duration,
     Timestamp,

@@ -8,11 +8,7 @@ from functools import cmp_to_key
 from itertools import pairwise
 from typing import Any, Final
 
-from quarterdeck.cel import estimate
-from quarterdeck.cel.declaration import Function, Overload
-from quarterdeck.cel.error import CostLimitExceeded, EvalError
-from quarterdeck.cel.operators import MISSING, add, compare, contains, equal, find
-from quarterdeck.cel.types import (
+from quarterdeck.cel.check.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -26,7 +22,11 @@ from quarterdeck.cel.types import (
     map_type,
     type_param,
 )
-from quarterdeck.cel.value import MOST_ITEMS, Duration, UInt, Value, display
+from quarterdeck.cel.cost import estimate
+from quarterdeck.cel.declaration import Function, Overload
+from quarterdeck.cel.error import CostLimitExceeded, EvalError
+from quarterdeck.cel.value.operators import MISSING, add, compare, contains, equal, find
+from quarterdeck.cel.value.value import MOST_ITEMS, Duration, UInt, Value, display
 
 _COMPARABLE: Final = (
     ("int", INT),

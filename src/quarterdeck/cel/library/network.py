@@ -6,11 +6,11 @@ import ipaddress
 from collections.abc import Iterable
 from typing import ClassVar, Final, TypeAlias
 
+from quarterdeck.cel.check.types import BOOL, INT, STRING, opaque_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.operators import no_such_overload
-from quarterdeck.cel.types import BOOL, INT, STRING, opaque_type
-from quarterdeck.cel.value import Opaque
+from quarterdeck.cel.value.operators import no_such_overload
+from quarterdeck.cel.value.value import Opaque
 from quarterdeck.errors import QuarterdeckError
 from quarterdeck.wire.gostyle import quote
 

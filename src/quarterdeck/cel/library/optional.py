@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.cel.declaration import Function, Overload
-from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.types import (
+from quarterdeck.cel.check.types import (
     BOOL,
     DYN,
     INT,
@@ -17,7 +15,9 @@ from quarterdeck.cel.types import (
     optional_type,
     type_param,
 )
-from quarterdeck.cel.value import Duration, OptionalValue, StructValue, Value, display
+from quarterdeck.cel.declaration import Function, Overload
+from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.value.value import Duration, OptionalValue, StructValue, Value, display
 
 _K: Final = type_param("K")
 _V: Final = type_param("V")

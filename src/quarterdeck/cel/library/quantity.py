@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import ClassVar, Final
 
+from quarterdeck.cel.check.types import BOOL, DOUBLE, INT, STRING, object_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.types import BOOL, DOUBLE, INT, STRING, object_type
-from quarterdeck.cel.value import MAX_INT, MIN_INT, Opaque
+from quarterdeck.cel.value.value import MAX_INT, MIN_INT, Opaque
 from quarterdeck.errors import QuarterdeckError
 
 QUANTITY: Final = object_type("kubernetes.Quantity")

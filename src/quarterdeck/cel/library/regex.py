@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from quarterdeck.cel.check.types import INT, STRING, list_type
 from quarterdeck.cel.declaration import Function, Overload
 from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.pattern import Pattern, compile_pattern
-from quarterdeck.cel.types import INT, STRING, list_type
+from quarterdeck.cel.value.pattern import Pattern, compile_pattern
 
 
 def _compile(pattern: str) -> Pattern:

@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Final
 
-from quarterdeck.cel import gotime, operators
-from quarterdeck.cel.declaration import Function, Implementation, Overload
-from quarterdeck.cel.error import EvalError
-from quarterdeck.cel.library import conversion
-from quarterdeck.cel.operators import no_such_overload
-from quarterdeck.cel.pattern import compile_pattern
-from quarterdeck.cel.types import (
+from quarterdeck.cel.check.types import (
     BOOL,
     BYTES,
     DOUBLE,
@@ -26,7 +20,13 @@ from quarterdeck.cel.types import (
     map_type,
     type_param,
 )
-from quarterdeck.cel.value import (
+from quarterdeck.cel.declaration import Function, Implementation, Overload
+from quarterdeck.cel.error import EvalError
+from quarterdeck.cel.library import conversion
+from quarterdeck.cel.value import gotime, operators
+from quarterdeck.cel.value.operators import no_such_overload
+from quarterdeck.cel.value.pattern import compile_pattern
+from quarterdeck.cel.value.value import (
     NANOS,
     Duration,
     Timestamp,

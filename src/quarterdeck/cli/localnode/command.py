@@ -14,7 +14,7 @@ from quarterdeck.cli.error import CommandError
 from .settings import LocalNode, add_local_node_arguments, held_directory, local_node
 
 if TYPE_CHECKING:
-    from quarterdeck.cli.instance import Instance
+    from quarterdeck.cli.instance.instance import Instance
 
 DESCRIPTION = """\
 Make this machine a node of a cluster that `quarterdeck up --data-dir` runs here. Ctrl-C or SIGTERM stops the
@@ -38,11 +38,11 @@ def add_command(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     import uvloop
 
-    from quarterdeck.cli.instance import find
-    from quarterdeck.cli.operators import node_config
+    from quarterdeck.cli.instance.instance import find
+    from quarterdeck.cli.operators import settings_of
     from quarterdeck.runtime.log import configure
 
-    wanted = local_node(arguments, node_config(arguments))
+    wanted = local_node(arguments, settings_of(arguments).node)
     instance = find(arguments.name)
     if not instance.data_dir or not instance.node_sockets:
         raise CommandError(

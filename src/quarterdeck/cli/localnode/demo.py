@@ -24,27 +24,27 @@ async def demo(arguments: argparse.Namespace, examples: Path) -> int:
     """Run the examples of the local node to their end and print their logs."""
     from quarterdeck.apiserver import ServerOptions
     from quarterdeck.apiserver.admission.plugin import FOR_CLUSTERS
-    from quarterdeck.cli.announcement import announced
     from quarterdeck.cli.apiserver import stop_signal
     from quarterdeck.cli.cluster import running_cluster
     from quarterdeck.cli.demo import apply_all
-    from quarterdeck.cli.kubeconfigfile import default_path
-    from quarterdeck.cli.operators import node_config, operator_settings
+    from quarterdeck.cli.instance.announcement import announced
+    from quarterdeck.cli.instance.kubeconfigfile import default_path
+    from quarterdeck.cli.operators import settings_of
     from quarterdeck.client import Client, InProcessTransport
     from quarterdeck.cluster.node.registration import NodeSettings
 
     folder = examples / "local-node"
     if not folder.is_dir():
         raise CommandError(f"{folder} is no folder; name the one above it with --examples")
-    stopping = stop_signal()
+    stopping, settings = stop_signal(), settings_of(arguments)
     async with (
         running_cluster(
             ServerOptions(admission_plugins=FOR_CLUSTERS),
             ["trainer"],
-            operator_settings(arguments),
+            settings.operators,
             stopping,
             nodes=NodeSettings(),
-            local_node=local_node(arguments, node_config(arguments)),
+            local_node=local_node(arguments, settings.node),
             log_level="ERROR",
         ) as server,
         announced(server, name="", kubeconfig=arguments.kubeconfig or default_path()) as lines,

@@ -71,7 +71,7 @@ async def serve_node(
     """Run the agent until ``stopping``; ``on_ready`` is called once it does its work."""
     from quarterdeck.client import Client, Config
     from quarterdeck.cluster.agent.agent import NodeAgent
-    from quarterdeck.cluster.agent.container import usable_namespaces
+    from quarterdeck.cluster.agent.container.container import usable_namespaces
     from quarterdeck.cluster.agent.oci.runtime import start_fabric
     from quarterdeck.cluster.agent.server import NodeServer
 

@@ -26,10 +26,10 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from quarterdeck.cli.error import CommandError
-from quarterdeck.cli.instance import directory
+from quarterdeck.cli.instance.instance import directory
 
 if TYPE_CHECKING:
-    from quarterdeck.cluster.agent.image import ImageRule
+    from quarterdeck.cluster.agent.container.image import ImageRule
 
 __all__ = ["LocalNode", "add_local_node_arguments", "held_directory", "local_node"]
 
@@ -80,7 +80,7 @@ def add_local_node_arguments(parser: argparse.ArgumentParser) -> None:
 
 def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNode:
     """The node that the arguments ask for; raises CommandError for what cannot be."""
-    from quarterdeck.cluster.agent.image import ImageRule
+    from quarterdeck.cluster.agent.container.image import ImageRule
     from quarterdeck.cluster.agent.oci.runtime import missing_parts
 
     if os.geteuid() == 0 and not arguments.allow_root:
@@ -107,7 +107,7 @@ def local_node(arguments: argparse.Namespace, config: object = None) -> LocalNod
 
 def _thresholds(wanted: dict[str, str]) -> dict[str, str]:
     """What must be left of what, with the usual for what is not said."""
-    from quarterdeck.cluster.agent.eviction import DEFAULT_THRESHOLDS, SIGNALS, is_threshold
+    from quarterdeck.cluster.agent.machine.eviction import DEFAULT_THRESHOLDS, SIGNALS, is_threshold
 
     for signal, text in wanted.items():
         if signal not in SIGNALS:
@@ -123,7 +123,7 @@ def _installed_images() -> list[ImageRule]:
     """What images mean that installed distributions know: modules to run with this interpreter."""
     from importlib.metadata import entry_points
 
-    from quarterdeck.cluster.agent.image import ImageRule
+    from quarterdeck.cluster.agent.container.image import ImageRule
 
     return [
         ImageRule(pattern=f"*{point.name}*", command=(sys.executable, "-m", point.value))

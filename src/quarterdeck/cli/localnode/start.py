@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from quarterdeck.cli.instance import directory as instance_directory
-from quarterdeck.cli.kubeconfigfile import default_path
+from quarterdeck.cli.instance.instance import directory as instance_directory
+from quarterdeck.cli.instance.kubeconfigfile import default_path
 
 from .credential import allow_node, write_node_kubeconfig
 from .message import NodeAssignment

@@ -85,10 +85,13 @@ def read_story(folder: Path) -> Story:
 
 
 def value_at(document: Any, path: str) -> str:
-    """The value of a field as text: `status.phase`, `metadata.labels[example.com/zone]`; empty if missing."""
+    """A field as text: `status.phase`, `labels[example.com/zone]`, `ports[0]`; empty if it is missing."""
     value = document
     for quoted, plain in _PART.findall(path):
-        value = value.get(quoted or plain) if isinstance(value, Mapping) else None
+        if isinstance(value, list) and quoted.isdecimal():
+            value = value[int(quoted)] if int(quoted) < len(value) else None
+        else:
+            value = value.get(quoted or plain) if isinstance(value, Mapping) else None
     return "" if value is None else str(value)
 
 

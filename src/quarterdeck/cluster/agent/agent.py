@@ -17,26 +17,32 @@ import msgspec
 from quarterdeck.api import GroupVersionKind, Key
 from quarterdeck.api.k8s import EndpointSlice, Pod, Service
 from quarterdeck.client import Client, MergePatch
-from quarterdeck.cluster.agent.allocation import Allocations, read_given
-from quarterdeck.cluster.agent.cgroup import Cgroups
-from quarterdeck.cluster.agent.container import Containers
-from quarterdeck.cluster.agent.ending import end_folder
-from quarterdeck.cluster.agent.eviction import DEFAULT_THRESHOLDS, SIGNALS, PodUse, Shortage, rejection
-from quarterdeck.cluster.agent.folder import PodFolder, pod_folders
-from quarterdeck.cluster.agent.image import ImageRule
-from quarterdeck.cluster.agent.launch import Machine
-from quarterdeck.cluster.agent.machine import read_supplies
+from quarterdeck.cluster.agent.container.cgroup import Cgroups
+from quarterdeck.cluster.agent.container.container import Containers
+from quarterdeck.cluster.agent.container.image import ImageRule
+from quarterdeck.cluster.agent.container.launch import Machine
+from quarterdeck.cluster.agent.container.process import ProcessRuntime
+from quarterdeck.cluster.agent.container.runtime import PodRuntime
+from quarterdeck.cluster.agent.machine.allocation import Allocations, read_given
+from quarterdeck.cluster.agent.machine.eviction import (
+    DEFAULT_THRESHOLDS,
+    SIGNALS,
+    PodUse,
+    Shortage,
+    rejection,
+)
+from quarterdeck.cluster.agent.machine.machine import read_supplies
+from quarterdeck.cluster.agent.machine.pressure import NodePressure, pod_uses
+from quarterdeck.cluster.agent.machine.registration import NodeRegistration
+from quarterdeck.cluster.agent.machine.usage import UsageWatch
 from quarterdeck.cluster.agent.network.dial import Dialer
 from quarterdeck.cluster.agent.network.fabric import Fabric
+from quarterdeck.cluster.agent.network.servicepath import ServicePath
 from quarterdeck.cluster.agent.nodetools import NodeTools
 from quarterdeck.cluster.agent.oci.runtime import OciRuntime, find_program
-from quarterdeck.cluster.agent.pressure import NodePressure, pod_uses
-from quarterdeck.cluster.agent.process import ProcessRuntime
-from quarterdeck.cluster.agent.registration import NodeRegistration
-from quarterdeck.cluster.agent.runtime import PodRuntime
-from quarterdeck.cluster.agent.servicepath import ServicePath
-from quarterdeck.cluster.agent.usage import UsageWatch
-from quarterdeck.cluster.agent.worker import PodWorker
+from quarterdeck.cluster.agent.pod.ending import end_folder
+from quarterdeck.cluster.agent.pod.folder import PodFolder, pod_folders
+from quarterdeck.cluster.agent.pod.worker import PodWorker
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.cluster.node.admission import REJECTED, port_rejection
 from quarterdeck.cluster.node.statuspatch import status_patch
@@ -265,6 +271,9 @@ class NodeAgent(Reconciler[Pod]):
         pod = ctx.obj
         worker = self._workers.get(pod.metadata.uid)
         if worker is None:
+            if await self._has_left(pod):
+                await self._let_go(pod, ctx)
+                return None
             if await self._is_refused(pod, ctx):
                 return None
             runtime = await self._runtime_of(pod)
@@ -284,8 +293,7 @@ class NodeAgent(Reconciler[Pod]):
                 return None
         if pod.metadata.is_deleting and await asyncio.to_thread(lambda: worker.has_ended):
             await self._remove(worker)
-            with suppress(NotFound):
-                await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
+            await self._let_go(pod, ctx)
             return None
         return Requeue(after=max(0.05, min(after, _LONGEST_WAIT * 20))) if after < math.inf else None
 
@@ -320,6 +328,18 @@ class NodeAgent(Reconciler[Pod]):
         if node is not None:
             self._tools.recorder.event(node, "Warning", "EvictionThresholdMet", "EvictionThresholdMet", note)
         return True
+
+    async def _has_left(self, pod: Pod) -> bool:
+        """Whether nothing is here any more of a pod that has ended; finalizers may keep its object."""
+        if not pod.metadata.is_deleting or pod.status.phase not in ("Succeeded", "Failed"):
+            return False
+        return await asyncio.to_thread(PodFolder(self._directory, pod.metadata.uid).record) is None
+
+    async def _let_go(self, pod: Pod, ctx: Context[Pod]) -> None:
+        """Let the object of a pod go that has ended here; once, however long finalizers keep it."""
+        if pod.metadata.deletion_grace_period_seconds != 0:
+            with suppress(NotFound):
+                await ctx.client.delete(pod, grace_period=0, uid=pod.metadata.uid)
 
     async def _is_refused(self, pod: Pod, ctx: Context[Pod]) -> bool:
         """Whether the node has no room for a pod that is new here, or is short of something that the pod

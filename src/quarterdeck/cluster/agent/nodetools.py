@@ -9,12 +9,12 @@ from pathlib import Path
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s import Service
 from quarterdeck.client import Client
-from quarterdeck.cluster.agent.allocation import Allocations
-from quarterdeck.cluster.agent.cgroup import Cgroups
-from quarterdeck.cluster.agent.container import Containers
-from quarterdeck.cluster.agent.hand import Spawn
+from quarterdeck.cluster.agent.container.cgroup import Cgroups
+from quarterdeck.cluster.agent.container.container import Containers
+from quarterdeck.cluster.agent.container.hand import Spawn
+from quarterdeck.cluster.agent.container.runtime import PodRuntime
+from quarterdeck.cluster.agent.machine.allocation import Allocations
 from quarterdeck.cluster.agent.network.dial import Dialer
-from quarterdeck.cluster.agent.runtime import PodRuntime
 from quarterdeck.cluster.image.store import ImageStore
 from quarterdeck.runtime.contract import Recorder
 

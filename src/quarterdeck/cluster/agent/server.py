@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from quarterdeck.cluster.agent.log import LogOptions, read_log
+from quarterdeck.cluster.agent.container.log import LogOptions, read_log
 from quarterdeck.cluster.agent.stream.command import attach_to, run_in, take_command
 from quarterdeck.cluster.agent.stream.forward import take_forward
 from quarterdeck.cluster.agent.stream.passing import pass_on
@@ -38,7 +38,7 @@ from quarterdeck.wire.localnode import NodeUsage
 
 if TYPE_CHECKING:
     from quarterdeck.cluster.agent.agent import NodeAgent
-    from quarterdeck.cluster.agent.worker import PodWorker
+    from quarterdeck.cluster.agent.pod.worker import PodWorker
 
 __all__ = ["NodeServer"]
 

@@ -272,22 +272,13 @@ class Cache:
         informer = await self.synced(kind)
         if min_version is not None:
             version = min_version if isinstance(min_version, str) else min_version.metadata.resource_version
-            await self._wait_version(informer, namespace, version)
+            shard = informer.shard_for(namespace)
+            if shard is not None:
+                await shard.wait_version(version)
         entry = informer.get(namespace, name)
         if entry is None:
             raise NotFound.in_cache(informer.gvk.kind, name)
         return informer.decoder(kind)(entry)
-
-    async def _wait_version(self, informer: Informer, namespace: str, version: str) -> None:
-        shard = informer.shard_for(namespace)
-        if shard is None:
-            return
-        reached = asyncio.Event()
-        cancel = shard.when_version(version, reached.set)
-        try:
-            await reached.wait()
-        finally:
-            cancel()
 
     @overload
     async def list(

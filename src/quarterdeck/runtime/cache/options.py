@@ -82,7 +82,7 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
         spaces = kind.namespaces if kind.namespaces is not UNSET else self.namespaces
         own = by_namespace(kind.namespaces)
         shared = by_namespace(self.namespaces)
-        if not is_namespaced or spaces is UNSET or not by_namespace(spaces):
+        if not is_namespaced or not by_namespace(spaces):
             return [_shard("", (kind, self))]
         names = tuple(by_namespace(spaces))
         listed = tuple(name for name in names if name != ALL_NAMESPACES)

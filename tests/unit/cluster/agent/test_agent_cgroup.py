@@ -8,7 +8,7 @@ import pytest
 
 from quarterdeck.api import Quantity
 from quarterdeck.api.k8s.pod import ResourceRequirements
-from quarterdeck.cluster.agent import cgroup
+from quarterdeck.cluster.agent.container import cgroup
 
 
 def resources(requests: dict[str, str] | None = None, **limits: str) -> ResourceRequirements:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cluster.agent.container import Containers
-from quarterdeck.cluster.agent.folder import PodFolder, PodRecord, RunRecord
-from quarterdeck.cluster.agent.hand import ContainerHand
+from quarterdeck.cluster.agent.container.container import Containers
+from quarterdeck.cluster.agent.container.hand import ContainerHand
 from quarterdeck.cluster.agent.network.dial import Dialer
-from quarterdeck.cluster.agent.plan import make_plan
+from quarterdeck.cluster.agent.pod.folder import PodFolder, PodRecord, RunRecord
+from quarterdeck.cluster.agent.pod.plan import make_plan
+from quarterdeck.cluster.agent.pod.view import PodSight
 from quarterdeck.cluster.agent.shim.order import EXIT, Exit, write_record
-from quarterdeck.cluster.agent.view import PodSight
 
 from .podkit import pod
 

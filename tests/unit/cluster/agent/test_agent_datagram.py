@@ -7,9 +7,9 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from quarterdeck.cluster.agent.datagram import DatagramProxy
+from quarterdeck.cluster.agent.network.datagram import DatagramProxy
 from quarterdeck.cluster.agent.network.dial import Dialer
-from quarterdeck.cluster.agent.proxy import Backends, Place
+from quarterdeck.cluster.agent.network.proxy import Backends, Place
 
 HERE = "127.0.0.1"
 

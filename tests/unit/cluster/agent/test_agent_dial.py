@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 from cryptography import x509
 
-from quarterdeck.apiserver.registry.nodelink import NodeLink
+from quarterdeck.apiserver.registry.pod.nodelink import NodeLink
 from quarterdeck.apiserver.state.clusterstate import StoredState
 from quarterdeck.apiserver.state.host import resolve_service
 from quarterdeck.apiserver.webhookclient import CallFault, Place, WebhookClient, endpoint

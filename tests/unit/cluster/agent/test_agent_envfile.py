@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from quarterdeck.cluster.agent.envfile import parse_variables, read_variables
-from quarterdeck.cluster.agent.environment import ContainerConfigError
+from quarterdeck.cluster.agent.environment.file import parse_variables, read_variables
+from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 
 
 def test_lines_comments_and_quoted_values() -> None:

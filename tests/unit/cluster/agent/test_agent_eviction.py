@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api.k8s import Pod
-from quarterdeck.cluster.agent.eviction import (
+from quarterdeck.cluster.agent.machine.eviction import (
     DEFAULT_THRESHOLDS,
     SIGNALS,
     PodUse,
@@ -21,10 +21,10 @@ from quarterdeck.cluster.agent.eviction import (
     shortages,
     storage_excess,
 )
-from quarterdeck.cluster.agent.folder import PodFolder
-from quarterdeck.cluster.agent.machine import read_supplies
-from quarterdeck.cluster.agent.pressure import NodePressure
-from quarterdeck.cluster.agent.storage import pod_files, storage_problem
+from quarterdeck.cluster.agent.machine.machine import read_supplies
+from quarterdeck.cluster.agent.machine.pressure import NodePressure
+from quarterdeck.cluster.agent.machine.storage import pod_files, storage_problem
+from quarterdeck.cluster.agent.pod.folder import PodFolder
 
 from .podkit import pod
 

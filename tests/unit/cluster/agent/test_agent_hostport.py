@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.cluster.agent.hostport import host_ports
-from quarterdeck.cluster.agent.proxy import Backends
+from quarterdeck.cluster.agent.network.hostport import host_ports
+from quarterdeck.cluster.agent.network.proxy import Backends
 
 from .podkit import pod
 

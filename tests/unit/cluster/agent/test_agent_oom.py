@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from quarterdeck.api.k8s import Pod
-from quarterdeck.cluster.agent.oom import oom_score
+from quarterdeck.cluster.agent.container.oom import oom_score
 
 from .podkit import pod
 

@@ -11,9 +11,15 @@ import pytest
 
 from quarterdeck.api import Quantity, decode, to_dict
 from quarterdeck.api.k8s import Pod
-from quarterdeck.cluster.agent.allocation import Allocations, given_of, read_given, with_given, write_given
-from quarterdeck.cluster.agent.folder import PodFolder
-from quarterdeck.cluster.agent.resize import PodResize
+from quarterdeck.cluster.agent.machine.allocation import (
+    Allocations,
+    given_of,
+    read_given,
+    with_given,
+    write_given,
+)
+from quarterdeck.cluster.agent.pod.folder import PodFolder
+from quarterdeck.cluster.agent.pod.resize import PodResize
 
 from .podkit import pod
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from quarterdeck.cluster.agent.environment import ContainerConfigError
+from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 from quarterdeck.cluster.agent.oci.capability import ALL, DEFAULT, chosen_capabilities
 from quarterdeck.cluster.agent.oci.identity import Identity, find_identity
 from quarterdeck.cluster.agent.oci.seccomp import default_profile

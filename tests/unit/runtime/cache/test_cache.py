@@ -15,6 +15,7 @@ from quarterdeck.runtime.cache import (
     Cache,
     CacheOptions,
     Index,
+    IndexQuery,
     KindOptions,
     Settings,
     field,
@@ -268,6 +269,25 @@ async def test_index_added_after_start_is_built_from_the_store_and_can_go_again(
         informer.remove_index("color")
         with pytest.raises(CacheError, match="index with name color does not exist"):
             cache.index(Widget, by_color)
+
+
+async def test_an_index_is_asked_in_one_namespace_or_in_all() -> None:
+    async with colored_widgets("a1") as api, running(api.link) as cache:
+        await api.put(Widget, "a2", "default", metadata={"labels": {"app": "a"}})
+        informer = cache.informer(Widget)
+        informer.declare_index(label("app"))
+        by_app = label("app")
+
+        async def found(query: IndexQuery, namespace: str = "") -> list[str]:
+            return sorted(w.metadata.name for w in await cache.list(Widget, namespace=namespace, index=query))
+
+        await until(lambda: len(list(informer.entries())) == 2)
+        assert await found(by_app("a")) == ["a1", "a2"]
+        assert await found(by_app("a", "ns")) == ["a1"]
+        assert await found(by_app("a"), "default") == ["a2"]
+        assert await found(by_app("a", "ns"), "default") == []
+        with pytest.raises(CacheError, match="already declared with another function"):
+            informer.declare_index(Index[Widget]("label:app", lambda w: []))
 
 
 async def test_failing_index_function_does_not_lose_the_object() -> None:

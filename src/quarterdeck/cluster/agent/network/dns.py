@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from quarterdeck.api.k8s import EndpointSlice, Service
-from quarterdeck.cluster.agent.hosts import DOMAIN
+from quarterdeck.cluster.agent.network.hosts import DOMAIN
 from quarterdeck.runtime.log.field import get_logger
 
 __all__ = ["DnsServer", "Record", "Zone", "answer"]

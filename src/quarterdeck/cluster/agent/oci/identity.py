@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from quarterdeck.cluster.agent.environment import ContainerConfigError
+from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 
 __all__ = ["Identity", "find_identity"]
 

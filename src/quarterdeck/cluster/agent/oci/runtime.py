@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Final
 
 from quarterdeck.api.k8s import Pod, Service
-from quarterdeck.cluster.agent.cgroup import cgroup_mounts
-from quarterdeck.cluster.agent.environment import ContainerConfigError
-from quarterdeck.cluster.agent.folder import PodFolder
-from quarterdeck.cluster.agent.hosts import fqdn, hostname
-from quarterdeck.cluster.agent.launch import UnknownImage
-from quarterdeck.cluster.agent.mount import container_binds
+from quarterdeck.cluster.agent.container.cgroup import cgroup_mounts
+from quarterdeck.cluster.agent.container.launch import UnknownImage
+from quarterdeck.cluster.agent.container.runtime import Wanted
+from quarterdeck.cluster.agent.environment.variable import ContainerConfigError
 from quarterdeck.cluster.agent.network.fabric import GATEWAY, NETWORK, Fabric
 from quarterdeck.cluster.agent.network.holder import find_holder
+from quarterdeck.cluster.agent.network.hosts import fqdn, hostname
 from quarterdeck.cluster.agent.oci.capability import NUMBERS
 from quarterdeck.cluster.agent.oci.spec import Place, make_spec
-from quarterdeck.cluster.agent.runtime import Wanted
+from quarterdeck.cluster.agent.pod.folder import PodFolder
 from quarterdeck.cluster.agent.shim.order import Bundle, Launch
+from quarterdeck.cluster.agent.volume.mount import container_binds
 from quarterdeck.cluster.image.document import ImageError
 from quarterdeck.cluster.image.store import ImageStore, StoredImage
 from quarterdeck.runtime.log.field import get_logger
@@ -74,6 +74,7 @@ class OciRuntime:
     resolver: Final = GATEWAY
 
     server: Final = None
+    shortcoming: Final = ""
 
     def __init__(self, program: str, store: ImageStore, fabric: Fabric) -> None:
         self._program: Final = program
@@ -137,6 +138,7 @@ class OciRuntime:
             tty=container.tty is True,
             stdin=container.stdin is True,
             stdin_once=container.stdin_once is True,
+            stop_signal=config.config.stop_signal,
             bundle=Bundle(
                 program=self._program,
                 identity=_identity(run),

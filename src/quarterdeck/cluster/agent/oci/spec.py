@@ -11,12 +11,12 @@ from quarterdeck.api import value_or
 from quarterdeck.api.k8s import Pod
 from quarterdeck.api.k8s.pod import PodSecurityContext, SecurityContext
 from quarterdeck.api.model import EMPTY_MAP
-from quarterdeck.cluster.agent.environment import ContainerConfigError, expanded
+from quarterdeck.cluster.agent.environment.variable import ContainerConfigError, expanded
 from quarterdeck.cluster.agent.oci.capability import ALL, chosen_capabilities
 from quarterdeck.cluster.agent.oci.identity import Identity, find_identity
 from quarterdeck.cluster.agent.oci.seccomp import default_profile
+from quarterdeck.cluster.agent.pod.view import AnyContainer
 from quarterdeck.cluster.agent.shim.order import Bind
-from quarterdeck.cluster.agent.view import AnyContainer
 from quarterdeck.cluster.image.document import ImageConfig
 
 __all__ = ["ROOT", "Place", "make_spec"]

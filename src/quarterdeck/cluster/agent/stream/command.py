@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from quarterdeck.cluster.agent.container import Containers, Entered, RuntimeFailure
-from quarterdeck.cluster.agent.pipe import NULL, read_end, write_end
+from quarterdeck.cluster.agent.container.container import Containers, Entered, RuntimeFailure
+from quarterdeck.cluster.agent.container.pipe import NULL, read_end, write_end
 from quarterdeck.cluster.agent.shim import attach
 from quarterdeck.errors import StreamClosed
 from quarterdeck.wire.http import RawStream, Request, Response, text

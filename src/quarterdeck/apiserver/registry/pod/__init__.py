@@ -1,0 +1,1 @@
+"""What can be asked of a pod beyond reading and writing it: bind, evict, logs, streams, proxy."""

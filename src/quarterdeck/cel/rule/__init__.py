@@ -1,0 +1,1 @@
+"""Validation rules of schemas: compiled, checked, run against objects."""

@@ -1,0 +1,1 @@
+"""Values while an expression runs, and what operators make of them."""

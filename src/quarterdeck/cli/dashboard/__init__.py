@@ -1,0 +1,1 @@
+"""`quarterdeck dashboard`, and the page of `quarterdeck up`."""

@@ -1,0 +1,1 @@
+"""Clusters that run on this machine: started in the background, announced, found, stopped."""

@@ -1,0 +1,88 @@
+"""`quarterdeck status`, `down`, `logs` and `kubeconfig`: clusters that run on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from quarterdeck.cli.error import CommandError
+
+_STOP_SECONDS = 60.0
+
+
+def add_command(commands: Any) -> None:
+    for name, run, text in (
+        ("status", _status, "list the clusters that run on this machine"),
+        ("down", _down, "stop a cluster that runs on this machine"),
+        ("logs", _logs, "show the log of a cluster that was started with --detach"),
+        ("kubeconfig", _kubeconfig, "print the kubeconfig of a cluster that runs on this machine"),
+    ):
+        parser = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        if name != "status":
+            parser.add_argument("name", nargs="?", default="", help="of the cluster; needed if several run")
+        if name == "logs":
+            parser.add_argument(
+                "-f", "--follow", action="store_true", help="show new lines until the cluster ends"
+            )
+        parser.set_defaults(run=run)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from .instance import running
+
+    rows = [("NAME", "PID", "URL", "KUBECONFIG", "DATA", "DASHBOARD")]
+    for each in running():
+        data = each.data_dir or "in memory"
+        rows.append(
+            (each.name, str(each.pid), each.url, each.context_file or "-", data, each.dashboard or "-")
+        )
+    if len(rows) == 1:
+        print("no cluster is running; `quarterdeck up --detach` starts one")
+        return 0
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    for row in rows:
+        print("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    from .instance import find, wait_until_ended
+
+    instance = find(arguments.name)
+    os.kill(instance.pid, signal.SIGTERM)
+    if not wait_until_ended(instance, _STOP_SECONDS):
+        why = f"it has not stopped within {_STOP_SECONDS:.0f} s"
+        raise CommandError(f"{instance.name}: {why}; end it with: kill -9 {instance.pid}")
+    print(f"stopped {instance.name}")
+    return 0
+
+
+def _kubeconfig(arguments: argparse.Namespace) -> int:
+    import yaml
+
+    from .instance import find
+
+    print(yaml.safe_dump(find(arguments.name).kubeconfig, sort_keys=False), end="")
+    return 0
+
+
+def _logs(arguments: argparse.Namespace) -> int:
+    from .instance import find, is_alive
+
+    instance = find(arguments.name)
+    if not instance.log:
+        raise CommandError(f"{instance.name} writes its log where it was started, not to a file")
+    with Path(instance.log).open() as log:
+        while True:
+            text = log.read()
+            sys.stdout.write(text)
+            sys.stdout.flush()
+            if not arguments.follow or not (text or is_alive(instance)):
+                return 0
+            if not text:
+                time.sleep(0.2)

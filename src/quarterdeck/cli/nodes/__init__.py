@@ -1,0 +1,1 @@
+"""Simulated nodes: which a command makes, and `quarterdeck nodes`."""

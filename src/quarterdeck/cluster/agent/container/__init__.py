@@ -1,0 +1,1 @@
+"""One container: how it is started, limited, watched, logged; the runtimes."""

@@ -1,0 +1,1 @@
+"""The variables of a container, and where their values come from."""

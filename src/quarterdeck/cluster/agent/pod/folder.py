@@ -1,0 +1,219 @@
+"""Where a node keeps its pods: the folders, and what can be read from them after a restart. Blocking.
+
+    <node>/pods/<uid>/pod.json                      who it is, and its address
+    <node>/pods/<uid>/volumes/<volume>/             what is mounted
+    <node>/pods/<uid>/etc/{hosts,hostname,…}        files of the pod's own
+    <node>/pods/<uid>/c-<container>/<restart>/      one run: see ``shim.order``; ``run.json`` is the agent's
+
+Nothing else is remembered.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from quarterdeck.cluster.agent.pod.view import Run
+from quarterdeck.cluster.agent.shim.order import (
+    EXIT,
+    Exit,
+    State,
+    read_exit,
+    read_state,
+    start_of,
+    write_record,
+)
+
+__all__ = ["PodFolder", "PodRecord", "RunRecord", "pod_folders", "write_whole"]
+
+_POD: Final = "pod.json"
+_RUN: Final = "run.json"
+MESSAGE: Final = "message"
+_MESSAGE_BYTES: Final = 4096
+_FALLBACK_LINES: Final = 80
+_FALLBACK_BYTES: Final = 2048
+_KILLED: Final = 137
+
+
+class PodRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Who a folder belongs to."""
+
+    namespace: str
+    name: str
+    uid: str
+    ip: str = ""
+    runtime: str = "process"
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent knows of a run beyond what the shim writes."""
+
+    attempt: int
+    created: float
+    image: str = ""
+    image_id: str = ""
+    falls_back_to_log: bool = False
+    """Whether the end of the log stands in for last words."""
+
+
+def write_whole(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Write a file in one step."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    os.replace(temporary, path)
+
+
+def pod_folders(node: Path) -> list[PodFolder]:
+    """All pods that this node has, or has begun to have."""
+    with suppress(FileNotFoundError):
+        return [PodFolder(node, entry.name) for entry in os.scandir(node / "pods") if entry.is_dir()]
+    return []
+
+
+class PodFolder:
+    """The folder of one pod."""
+
+    def __init__(self, node: Path, uid: str) -> None:
+        self.uid: Final = uid
+        self.path: Final = node / "pods" / uid
+
+    def record(self) -> PodRecord | None:
+        """Who it belongs to; None if it was never set up."""
+        try:
+            return msgspec.json.decode((self.path / _POD).read_bytes(), type=PodRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
+
+    def set_up(self, record: PodRecord) -> None:
+        """Make it."""
+        for name in ("volumes", "etc"):
+            (self.path / name).mkdir(parents=True, exist_ok=True, mode=0o755)
+        self.path.chmod(0o755)  # programs of other users go through it, and see only what is theirs
+        write_whole(self.path / _POD, msgspec.json.encode(record))
+
+    def volume(self, name: str) -> Path:
+        """The folder of a volume."""
+        return self.path / "volumes" / name
+
+    def etc(self, name: str) -> Path:
+        """A file of the pod's own."""
+        return self.path / "etc" / name
+
+    def run_path(self, container: str, number: int) -> Path:
+        """The folder of one run."""
+        return self.path / f"c-{container}" / str(number)
+
+    def containers(self) -> list[str]:
+        """Names of containers that have been run."""
+        with suppress(FileNotFoundError):
+            return [each.name[2:] for each in os.scandir(self.path) if each.name.startswith("c-")]
+        return []
+
+    def run_numbers(self, container: str) -> list[int]:
+        """Runs that are kept, oldest first."""
+        with suppress(FileNotFoundError):
+            names = (each.name for each in os.scandir(self.path / f"c-{container}"))
+            return sorted(int(name) for name in names if name.isdigit())
+        return []
+
+    def begin_run(self, container: str, number: int, record: RunRecord) -> Path:
+        """Make the folder of a run; runs before the previous one are forgotten."""
+        path = self.run_path(container, number)
+        path.mkdir(parents=True, exist_ok=True, mode=0o755)
+        message = path / MESSAGE
+        message.touch(mode=0o666)
+        message.chmod(0o666)
+        write_whole(path / _RUN, msgspec.json.encode(record))
+        for old in self.run_numbers(container):
+            if old < number - 1:
+                remove_tree(self.run_path(container, old))
+        return path
+
+    def read_run(self, container: str, number: int) -> Run | None:
+        """What is known of a run; None if it was not begun.
+
+        A run whose shim is gone without a word is marked as ended here.
+        """
+        path = self.run_path(container, number)
+        try:
+            record = msgspec.json.decode((path / _RUN).read_bytes(), type=RunRecord)
+        except (OSError, msgspec.DecodeError):
+            return None
+        ended, state = read_exit(path), read_state(path)
+        if ended is None and state is not None and start_of(state.shim) != state.shim_start:
+            ended = read_exit(path)  # it may have written it in between
+            if ended is None:
+                _end_leftover(state)
+                ended = Exit(
+                    code=_KILLED, finished=time.time(), error="" if state.started else "the shim was killed"
+                )
+                write_record(path, EXIT, ended)
+        run = Run(
+            number=number,
+            attempt=record.attempt,
+            created=record.created,
+            started=state.started if state is not None else 0.0,
+            image=record.image,
+            image_id=record.image_id,
+        )
+        if ended is None:
+            return run
+        return msgspec.structs.replace(
+            run,
+            is_ended=True,
+            code=ended.code,
+            signal=ended.signal,
+            finished=ended.finished,
+            error=ended.error,
+            is_oom=ended.is_oom,
+            message=_last_words(path, record, ended),
+        )
+
+    def shim_of(self, container: str, number: int) -> int:
+        """The pid of a run's shim; 0 if it is gone."""
+        state = read_state(self.run_path(container, number))
+        return state.shim if state is not None and start_of(state.shim) == state.shim_start else 0
+
+    def remove(self) -> None:
+        """Take everything away."""
+        remove_tree(self.path)
+
+
+def _end_leftover(state: State) -> None:
+    """End a container whose shim was killed; most kinds of containers end with it by themselves."""
+    if state.init and start_of(state.init) == state.init_start:
+        with suppress(ProcessLookupError):
+            os.kill(state.init, signal.SIGKILL)
+
+
+def _last_words(path: Path, record: RunRecord, ended: Exit) -> str:
+    try:
+        with (path / MESSAGE).open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _MESSAGE_BYTES))
+            words = file.read().decode(errors="replace")
+    except OSError:
+        words = ""
+    if words or ended.code == 0 or not record.falls_back_to_log:
+        return words
+    from quarterdeck.cluster.agent.container.log import last_lines
+
+    return last_lines(path, _FALLBACK_LINES, _FALLBACK_BYTES)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a folder, whatever rights its contents have."""
+
+    for folder, _, _ in os.walk(path):  # top down: a folder must be open before it is looked into
+        with suppress(OSError):
+            os.chmod(folder, 0o700)
+    shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Volumes, and what a container sees of them."""
