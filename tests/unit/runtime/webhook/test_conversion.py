@@ -411,6 +411,13 @@ async def test_each_step_of_a_way_may_wait_and_is_taken_once() -> None:
     assert taken == ["up", "down"]
 
 
+def test_what_is_no_json_is_nobody_elses_to_convert() -> None:
+    plan = conversion().plan(OLD, V1)
+    with pytest.raises(Unconvertible, match="failed to unmarshal v1alpha1"):
+        plan.run(msgspec.Raw(b"{no json"))
+    assert plan.run(msgspec.Raw(b'{"apiVersion":"other/v1","kind":"Pool","spec":7}')) is None
+
+
 async def test_a_request_that_is_too_large_is_a_failure_inside_a_review() -> None:
     request = Request("POST", "/convert", is_too_large=True)
     answer = json.loads((await ConversionEndpoint().handle(request)).body)
