@@ -381,6 +381,11 @@ async def test_kind_and_version_of_a_plain_dictionary_are_checked(head: dict[str
     assert f"the converter returned {named} instead of example.io/v1 Pool" in message
 
 
+class OneWayPool(Resource, group="example.io", version="v2", kind="Pool", plural="pools", storage=False):
+    def to_hub(self) -> Pool:
+        return Pool(metadata=self.metadata)
+
+
 def test_versions_must_belong_together() -> None:
     with pytest.raises(ConfigError, match=r"Gang.example.io cannot be converted to Pool.example.io"):
         Conversion(Pool, Spoke(Gang, lambda x: x, lambda x: x))
@@ -388,6 +393,8 @@ def test_versions_must_belong_together() -> None:
         Conversion(Pool, Spoke(Pool, lambda x: x, lambda x: x))
     with pytest.raises(ConfigError, match="is a spoke without conversion"):
         Conversion(Pool, OldPool)
+    with pytest.raises(ConfigError, match="is a spoke without conversion"):
+        Conversion(Pool, OneWayPool)
     endpoint = ConversionEndpoint()
     endpoint.add(conversion())
     with pytest.raises(ConfigError, match=r"multiple hubs defined for group-kind 'Pool.example.io'"):
