@@ -154,6 +154,27 @@ def test_deletion_asks_first_and_kills_after_the_grace(space: Space) -> None:
     assert space.kubectl("get", "pods", "-o", "name") == ""
 
 
+def test_a_pod_that_a_finalizer_keeps_stays_as_it_ended(space: Space) -> None:
+    spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+    container = {"name": "main", "image": "none", "command": ["sleep", "60"]}
+    metadata = {"name": "kept", "finalizers": ["example.com/keep"]}
+    space.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "containers": [container]}}
+    )
+    space.until("kept", lambda pod: condition(pod, READY) == "True")
+    space.kubectl("delete", "pod", "kept", "--wait=false")
+    ended = space.until("kept", lambda pod: pod["metadata"].get("deletionGracePeriodSeconds") == 0)
+    assert ended["status"]["phase"] == "Failed"
+    assert state(ended)["terminated"]["exitCode"] == 143
+    # The agent has forgotten the pod, and hears of it again; a second pod tells when it has.
+    space.kubectl("label", "pod", "kept", "seen=again")
+    space.pod("after", "true")
+    space.phase("after", "Succeeded")
+    assert space.get("kept")["status"] == ended["status"]
+    assert f'"namespace":"{space.name}","name":"kept"' not in space.cluster.log()
+    space.kubectl("patch", "pod", "kept", "--type=merge", "-p", '{"metadata":{"finalizers":null}}')
+
+
 def test_hooks_run_after_the_start_and_before_the_end(space: Space) -> None:
     lifecycle = {
         "postStart": {"exec": {"command": ["sh", "-c", "echo post >> /shared/hooks"]}},
@@ -206,7 +227,10 @@ def test_a_program_that_is_not_there_is_told(space: Space) -> None:
     pod = space.phase("missing", "Failed")
     ended = state(pod)["terminated"]
     assert (ended["reason"], ended["exitCode"]) == ("ContainerCannotRun", 127)
-    assert "/no/such/program" in ended["message"]
+    assert ended["message"] == 'exec: "/no/such/program": executable file not found in $PATH'
+    notes = [(reason, note) for reason, note in space.events("missing") if reason != "Scheduled"]
+    assert sorted(notes)[:2] == [("Created", "Container created"), ("Failed", f"Error: {ended['message']}")]
+    assert len(notes) == 3  # and Pulled: nothing twice
 
 
 def test_an_image_that_cannot_be_waits_with_a_reason(space: Space) -> None:
@@ -235,7 +259,7 @@ def test_a_rule_says_what_an_image_means(space: Space) -> None:
 
 
 def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
-    readiness = {"exec": {"command": ["test", "-e", "/tmp/ready"]}, "periodSeconds": 1}
+    readiness = {"exec": {"command": ["test", "-e", "/tmp/$(FLAG)"]}, "periodSeconds": 1}
     liveness = {
         "exec": {"command": ["test", "!", "-e", "/tmp/dead"]},
         "periodSeconds": 1,
@@ -245,7 +269,11 @@ def test_probes_decide_about_readiness_and_restarts(space: Space) -> None:
         "probed",
         "while :; do sleep 0.1; done",
         policy="Always",
-        container={"readinessProbe": readiness, "livenessProbe": liveness},
+        container={
+            "readinessProbe": readiness,
+            "livenessProbe": liveness,
+            "env": [{"name": "FLAG", "value": "ready"}],
+        },
         terminationGracePeriodSeconds=1,
     )
     space.until("probed", lambda pod: "running" in state(pod))

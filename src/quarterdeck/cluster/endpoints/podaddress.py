@@ -143,6 +143,8 @@ class ServicesOfPods:
         if old is not None and old.labels is not event.entry.labels:
             states.append(old.labels)
         found = list(services_of(context.cache, event.entry.namespace, states))
-        if found and old is not None and new is not None and old is not new:
-            return found if PodAddress(new).differs(PodAddress(old)) else ()
-        return found
+        if not found or new is None or old is new:
+            return found
+        after = PodAddress(new)
+        matters = after.differs(PodAddress(old)) if old is not None else after.has_address
+        return found if matters else ()

@@ -27,6 +27,7 @@ from quarterdeck.runtime.cache import label
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.change import ObjectEvent
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.gathering import Gathering
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import Predicate
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -40,6 +41,8 @@ NAME: Final = "endpointslice-controller"
 _WORKERS: Final = 5
 _PERIOD: Final = 0.1
 """Seconds for which changes of pods are gathered: what comes up or goes together is written once."""
+_LONGEST_PERIOD: Final = 2.0
+"""Seconds for new Services where there are many: their pods come with them, and are written with them."""
 _PERIOD_PER_POD: Final = 0.0001
 """Added to it for each pod of a Service."""
 _FIRST_RETRY: Final = 1.0
@@ -53,10 +56,12 @@ class _SliceReconciler(Reconciler[Service]):
     def __init__(self) -> None:
         self._views: dict[Key, Views[PodAddress]] = {}
         self._triggers: Final = TriggerTimes()
+        self.service_period: Final = Gathering(0.0, longest=_LONGEST_PERIOD)
+        self._pod_period: Final = Gathering(_PERIOD)
 
     def batch_period(self, key: Key) -> float:
         views = self._views.get(key)
-        return _PERIOD + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
+        return self._pod_period(key) + (len(views) * _PERIOD_PER_POD if views is not None else 0.0)
 
     async def deleted(self, ctx: DeleteContext) -> None:
         """Forget a Service; its slices go by garbage collection."""
@@ -166,7 +171,8 @@ def endpointslice_controller() -> Controller[Service]:
     """The controller, for ``manager.add``."""
     reconciler = _SliceReconciler()
     return (
-        Builder(Service, name=NAME)
+        Builder(name=NAME)
+        .for_(Service, delay=reconciler.service_period)
         .watches(Pod, to=ServicesOfPods(), delay=reconciler.batch_period)
         .indexes(Service, *SERVICE_INDEXES)
         .watches(EndpointSlice, to=_service_of, predicates=[_NEWS], delay=lambda _: _SLICE_DELAY)

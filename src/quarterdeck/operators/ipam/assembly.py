@@ -65,7 +65,15 @@ class IpamOperator:
         allocator = CidrAllocator(shared, manager.recorder(names.COMPONENT), strict)
         manager.add(pool_status)
         manager.add(subnet_controller(shared))
-        manager.add(claim_controller(shared, allocator, client=manager.api_reader, is_fed=is_fed))
+        manager.add(
+            claim_controller(
+                shared,
+                allocator,
+                client=manager.api_reader,
+                is_fed=is_fed,
+                is_elected=manager.elector is not None,
+            )
+        )
         manager.add(release_controller(shared))
         if settings.enable_pool_claim:
             manager.add(pool_claim_controller(shared))

@@ -93,6 +93,18 @@ class CacheOptions(KindOptions, frozen=True, kw_only=True):
             shards.append(shard.without(listed) if name == ALL_NAMESPACES else shard)
         return shards
 
+    def holds_whole(self, gvk: GroupVersionKind) -> bool:
+        """Whether all objects of a kind are cached, with all their metadata but the managed fields."""
+        shards = self.resolve(gvk, is_namespaced=True)
+        return all(
+            not shard.namespace
+            and not shard.request_namespace
+            and shard.labels.is_empty
+            and not shard.fields.terms
+            and all(transform is strip_managed_fields for transform in shard.transforms)
+            for shard in shards
+        )
+
     def remembered(self, gvk: GroupVersionKind) -> int:
         """Bytes of JSON whose decoded objects are remembered for a kind."""
         for layer in (self._kind(gvk), self):

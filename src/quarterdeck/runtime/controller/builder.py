@@ -56,6 +56,7 @@ class Builder(Generic[T]):
         self._name = name
         self._on_build: Final = on_build
         self._for_predicates: tuple[Predicate, ...] = ()
+        self._for_delay: Delay | None = None
         self._predicates: list[Predicate] = []
         self._sources: list[Source] = []
         self._owned: list[tuple[AnyKind, dict[str, Any]]] = []
@@ -67,18 +68,34 @@ class Builder(Generic[T]):
 
     @overload
     def for_(
-        self, kind: type[K], *, predicates: Sequence[Predicate] = ..., only_metadata: Literal[False] = ...
+        self,
+        kind: type[K],
+        *,
+        predicates: Sequence[Predicate] = ...,
+        only_metadata: Literal[False] = ...,
+        delay: Delay | None = ...,
     ) -> "Builder[K]": ...
     @overload
     def for_(
-        self, kind: type[K], *, predicates: Sequence[Predicate] = ..., only_metadata: bool
+        self,
+        kind: type[K],
+        *,
+        predicates: Sequence[Predicate] = ...,
+        only_metadata: bool,
+        delay: Delay | None = ...,
     ) -> "Builder[Any]": ...
     def for_(
-        self, kind: type[K], *, predicates: Sequence[Predicate] = (), only_metadata: bool = False
+        self,
+        kind: type[K],
+        *,
+        predicates: Sequence[Predicate] = (),
+        only_metadata: bool = False,
+        delay: Delay | None = None,
     ) -> "Builder[Any]":
         """The kind to reconcile; once. ``predicates`` apply to this watch only.
 
-        With ``only_metadata`` nothing else is fetched: ``ctx.obj`` is a ``PartialObjectMetadata``.
+        With ``only_metadata`` nothing else is fetched: ``ctx.obj`` is a ``PartialObjectMetadata``. ``delay``
+        says for how many seconds changes of an object are gathered.
         """
         if self._kind is not None:
             raise ConfigError(
@@ -88,6 +105,7 @@ class Builder(Generic[T]):
         builder._kind = kind
         builder._reads = metadata_of(kind) if only_metadata else kind
         builder._for_predicates = tuple(predicates)
+        builder._for_delay = delay
         return builder
 
     def named(self, name: str) -> Self:
@@ -198,7 +216,9 @@ class Builder(Generic[T]):
         sources: list[Source] = []
         rules = list(self._rules)
         if kind is not None and self._reads is not None:
-            sources.append(KindSource(self._reads, for_object, predicates=self._for_predicates))
+            sources.append(
+                KindSource(self._reads, for_object, predicates=self._for_predicates, delay=self._for_delay)
+            )
             rules += for_rules(
                 kind,
                 uses_finalizers=len(self._finalizers) > 0,

@@ -11,7 +11,7 @@ from quarterdeck.api.k8s import Pod
 from quarterdeck.cluster.agent.pod.backoff import next_attempt, restart_delay, span
 from quarterdeck.cluster.agent.pod.plan import Outcome, Plan, make_plan
 from quarterdeck.cluster.agent.pod.status import make_status
-from quarterdeck.cluster.agent.pod.view import ContainerView, PodSight, Run, Trouble
+from quarterdeck.cluster.agent.pod.view import ContainerView, PodSight, Run, Trouble, field_path
 
 from .podkit import NOW, ended, pod, running, sight
 
@@ -151,16 +151,25 @@ def test_a_program_that_cannot_be_started_is_waited_for_with_the_reason() -> Non
 
 
 def test_last_words_of_all_containers_fit() -> None:
-    long = ended(1, message="x" * 12_000)
+    long = ended(1, message="x" * 4_000 + "y" * 96)
+    again = ContainerView(run=running(number=1), previous=long)
+    init = {"name": "i", "image": "i"}
     made = make_status(
-        pod("a", "b", restartPolicy="Never"),
-        sight(a=long, b=long),
+        pod("a", "b", "c", inits=(init,), restartPolicy="Never"),
+        sight(i=ended(), a=long, b=again, c=ended()),
         ip="",
         host="127.0.0.1",
         runtime="process",
     )
-    lengths = [len(each.state.terminated.message) for each in made.container_statuses]
-    assert lengths == [6144, 6144]
+    first, second, _ = made.container_statuses
+    assert first.state.terminated.message == "x" * 3072
+    assert second.last_state.terminated.message == "x" * 3072
+
+
+def test_events_name_the_container_they_are_about() -> None:
+    some = pod("a", inits=({"name": "i", "image": "i"},), ephemeralContainers=[{"name": "e", "image": "i"}])
+    found = [field_path(some, name) for name in ("a", "i", "e", "none")]
+    assert found == ["spec.containers{a}", "spec.initContainers{i}", "spec.ephemeralContainers{e}", ""]
 
 
 def test_nothing_is_ready_that_is_being_stopped() -> None:

@@ -67,6 +67,39 @@ async def test_metadata_informer_asks_for_metadata_only() -> None:
     assert "as=PartialObjectMetadata;" in api.link.log[0].accept
 
 
+async def test_metadata_is_borrowed_of_a_cache_that_holds_the_whole_kind() -> None:
+    async with colored_widgets("a1") as api, running(api.link) as lender, running(api.link) as cache:
+        cache.borrow_from(lender)
+        lent = lender.informer(Widget)
+        assert cache.informer(metadata_of(Widget)) is lent
+        partial = await cache.get(metadata_of(Widget), "a1", "ns")
+        assert isinstance(partial, PartialObjectMetadata)
+        assert api.link.count("watch", WIDGETS) == 1
+        assert cache.informer(Widget) is not lent, "whole objects are the borrower's own affair"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        KindOptions(namespaces=["ns"]),
+        KindOptions(labels={"app": "a"}),
+        KindOptions(fields="metadata.name=a1"),
+        KindOptions(fields="metadata.namespace=ns"),
+        KindOptions(transform=keep_only(["metadata.name", "metadata.namespace"])),
+    ],
+    ids=lambda options: repr(options)[:60],
+)
+async def test_a_cache_with_less_than_the_whole_kind_lends_nothing(options: KindOptions) -> None:
+    restricted = CacheOptions(by_kind={Widget: options})
+    async with (
+        colored_widgets("a1") as api,
+        running(api.link, restricted) as lender,
+        running(api.link) as cache,
+    ):
+        cache.borrow_from(lender)
+        assert cache.informer(metadata_of(Widget)) is not lender.informer(Widget)
+
+
 async def test_reads_of_a_kind_are_served_once_somebody_asked_for_its_informer() -> None:
     async with colored_widgets("a1") as api, running(api.link) as cache:
         assert not cache.has_informer(Widget)

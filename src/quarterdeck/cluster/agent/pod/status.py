@@ -61,6 +61,7 @@ def make_status(
     else:
         phase = _phase_of(pod, sight)
     now = Time.of_timestamp(sight.now)
+    share = MESSAGE_LIMIT // len(everything)
     status = pod.status.evolve(
         observed_generation=pod.metadata.generation or UNSET,
         phase=phase,
@@ -69,9 +70,9 @@ def make_status(
         host_ips=(HostIP(ip=host),),
         pod_ip=ip,
         pod_ips=(PodIP(ip=ip),) if ip else (),
-        init_container_statuses=tuple(_limited(inits)),
-        container_statuses=tuple(_limited(mains)),
-        ephemeral_container_statuses=tuple(others),
+        init_container_statuses=tuple(_limited(inits, share)),
+        container_statuses=tuple(_limited(mains, share)),
+        ephemeral_container_statuses=tuple(_limited(others, share)),
         reason=(ending.reason if ending is not None else pod.status.reason),
         message=(ending.message if ending is not None else pod.status.message),
     )
@@ -119,16 +120,19 @@ def _phase_when_stopped(pod: Pod, sight: PodSight) -> str:
     return "Succeeded" if runs and all(run and run.has_succeeded for run in runs) else "Failed"
 
 
-def _limited(statuses: Sequence[ContainerStatus]) -> list[ContainerStatus]:
+def _limited(statuses: Sequence[ContainerStatus], share: int) -> list[ContainerStatus]:
     """Last words are cut so that all of a pod's fit."""
-    share = MESSAGE_LIMIT // max(1, len(statuses))
-    out = []
-    for each in statuses:
-        ended = each.state.terminated
-        if ended and len(ended.message) > share:
-            each = each.evolve(state=ContainerState(terminated=ended.evolve(message=ended.message[-share:])))
-        out.append(each)
-    return out
+    return [
+        each.evolve(state=_cut(each.state, share), last_state=_cut(each.last_state, share))
+        for each in statuses
+    ]
+
+
+def _cut(state: ContainerState, share: int) -> ContainerState:
+    ended = state.terminated
+    if not ended or len(ended.message) <= share:
+        return state
+    return ContainerState(terminated=ended.evolve(message=ended.message[:share]))
 
 
 def backoff_message(pod: Pod, name: str, delay: float) -> str:

@@ -47,7 +47,15 @@ from quarterdeck.cluster.agent.pod.folder import (
 from quarterdeck.cluster.agent.pod.plan import Outcome, Plan, Restart, make_plan
 from quarterdeck.cluster.agent.pod.resize import PodResize
 from quarterdeck.cluster.agent.pod.status import make_status
-from quarterdeck.cluster.agent.pod.view import AnyContainer, ContainerView, PodSight, Run, Trouble, is_sidecar
+from quarterdeck.cluster.agent.pod.view import (
+    AnyContainer,
+    ContainerView,
+    PodSight,
+    Run,
+    Trouble,
+    field_path,
+    is_sidecar,
+)
 from quarterdeck.cluster.agent.shim.order import Launch
 from quarterdeck.cluster.agent.volume.payload import VolumeError
 from quarterdeck.cluster.agent.volume.volume import PodVolumes
@@ -201,7 +209,8 @@ class PodWorker:
 
     def _tell(self, type: str, reason: str, note: str, container: str = "") -> None:
         kind: Literal["Normal", "Warning"] = "Warning" if type == "Warning" else "Normal"
-        self._tools.recorder.event(self.pod, kind, reason, reason, note)
+        place = field_path(self.pod, container) if container else ""
+        self._tools.recorder.event(self.pod, kind, reason, reason, note, field_path=place)
 
     async def _look(self, now: float) -> PodSight:
         containers = self._everything()
@@ -248,7 +257,10 @@ class PodWorker:
             ip=self.ip,
             runtime=self.runtime.name,
         )
+        is_new = await asyncio.to_thread(self.folder.record) is None
         await asyncio.to_thread(self.folder.set_up, record)
+        if is_new and self.runtime.shortcoming:
+            self._tell("Warning", "NamespacesMissing", self.runtime.shortcoming)
         given = self._tools.allocations.of(self.uid)
         if given is not None:
             await asyncio.to_thread(write_given, self.folder, given)

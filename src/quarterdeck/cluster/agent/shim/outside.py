@@ -142,7 +142,7 @@ class _Shim:
                 started=time.time(),
             )
             write_record(self._folder, STATE, started)
-        os.close(telling)
+            os.close(telling)  # otherwise it is told that it ended, when that is written down
         self._serve(reported, listener, init)
         self._finish(init)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from quarterdeck.api import UnsetType
+from quarterdeck.api import Key, UnsetType
 from quarterdeck.api.k8s import Pod, PriorityClass
 from quarterdeck.client import JsonPatch
 from quarterdeck.errors import Invalid, NotFound, QuarterdeckError, ignore_not_found
@@ -41,20 +41,20 @@ class CliquePods:
     def __init__(self, shared: SharedState) -> None:
         self._shared: Final = shared
         self._expected: Final = PodExpectations(shared.clock.monotonic)
+        self.awaited: Final[set[Key]] = set()
+        """PodCliques of base gangs, whose nodes the pods of scaled gangs wait for."""
 
-    def forget(self, uid: str) -> None:
+    def forget(self, pclq: PodClique) -> None:
         """A PodClique is gone."""
-        self._expected.forget(uid)
+        self._expected.forget(pclq.metadata.uid)
+        self.awaited.discard(pclq.key)
 
     async def sync(
-        self, ctx: Context[PodClique], pcs: PodCliqueSet, expected_hash: str, sweep: Sweep, made: list[Pod]
+        self, ctx: Context[PodClique], pcs: PodCliqueSet, expected_hash: str, sweep: Sweep
     ) -> None:
-        """Create and delete pods, take the next step of an update, let pods through.
-
-        What is created is added to ``made``: the cache does not know it yet.
-        """
+        """Create and delete pods, take the next step of an update, let pods through."""
         pods = list(ctx.index(Pod, controlled_by(ctx.obj)))
-        await self._resize(ctx, pcs, pods, expected_hash, made)
+        await self._resize(ctx, pcs, pods, expected_hash, sweep)
         await self._update(ctx, pods)
         await self._open_gates(ctx, pods, sweep)
 
@@ -64,7 +64,7 @@ class CliquePods:
         pcs: PodCliqueSet,
         pods: list[Pod],
         expected_hash: str,
-        made: list[Pod],
+        sweep: Sweep,
     ) -> None:
         pclq = ctx.obj
         coming, going = self._expected.settle(pclq.metadata.uid, pods)
@@ -78,7 +78,8 @@ class CliquePods:
         alive = [pod for pod in pods if is_active(pod) and pod.metadata.uid not in going]
         excess = len(alive) + coming - pclq.spec.replicas
         if excess < 0:
-            await self._create(ctx, pcs, pods, -excess, made)
+            await self._create(ctx, pcs, pods, -excess)
+            sweep.is_followed = True
             return
         await sync_claims(ctx, pcs, pclq, clique_claims(pcs, pclq, _indices(pclq, alive)))
         if excess > 0:
@@ -86,9 +87,7 @@ class CliquePods:
             with step("ERR_DELETE_POD", "failed to delete excess pods", "Delete"):
                 await slow_start(doomed, lambda pod: self._delete(ctx, pod))
 
-    async def _create(
-        self, ctx: Context[PodClique], pcs: PodCliqueSet, pods: list[Pod], count: int, made: list[Pod]
-    ) -> None:
+    async def _create(self, ctx: Context[PodClique], pcs: PodCliqueSet, pods: list[Pod], count: int) -> None:
         pclq = ctx.obj
         try:
             indices = free_indices(pclq.metadata.name, pods, count)
@@ -110,7 +109,6 @@ class CliquePods:
             except QuarterdeckError as error:
                 ctx.event("Warning", "PodCreateFailed", f"Error creating pod: {error}")
                 raise
-            made.append(created)
             self._expected.created(pclq.metadata.uid, created.metadata.uid)
             ctx.event("Normal", "PodCreateSuccessful", f"Created Pod: {created.metadata.name}")
 
@@ -183,6 +181,7 @@ class CliquePods:
         with step("ERR_REMOVE_SCHEDULING_GATE", "failed to remove scheduling gates", "Update"):
             opened = await self._openable(ctx, gated)
             await slow_start(opened, lambda pod: _open_gate(ctx, pod))
+            sweep.is_followed = sweep.is_followed or bool(opened)
         if len(opened) < len(gated):
             sweep.come_back(names.RETRY, "pods are gated")
 
@@ -203,7 +202,10 @@ class CliquePods:
             is_scheduled = is_gang_scheduled(base, {pclq.metadata.name: pclq for pclq in cliques})
         except LookupError as error:
             raise QuarterdeckError(str(error)) from error
-        return opened if is_scheduled else []
+        if is_scheduled:
+            return opened
+        self.awaited.update(pclq.key for pclq in cliques)
+        return []
 
 
 def _indices(pclq: PodClique, pods: Iterable[Pod]) -> list[int]:

@@ -70,6 +70,8 @@ class Sweep:
         """All steps were taken."""
         self.error: Exception | None = None
         self.reason = ""
+        self.is_followed = False
+        """What was written comes back as changes, soon: there is nothing to report before."""
 
     def come_back(self, after: float, reason: str = "") -> None:
         """Come back after some seconds, or earlier if somebody else wants to."""

@@ -25,6 +25,7 @@ from quarterdeck.operators.grove.types import PodClique, PodCliqueScalingGroup, 
 from quarterdeck.runtime.cache import controlled_by
 from quarterdeck.runtime.controller.builder import Builder
 from quarterdeck.runtime.controller.controller import Controller
+from quarterdeck.runtime.controller.gathering import Gathering
 from quarterdeck.runtime.controller.handler import MapContext
 from quarterdeck.runtime.controller.predicate import generation_changed, labels_changed
 from quarterdeck.runtime.controller.reconciler import Reconciler
@@ -40,10 +41,10 @@ from .predicate import (
     GROUP_MATTERS_TO_CLIQUE,
     IS_GONE,
     IS_MANAGED,
+    NEWS,
     POD_MATTERS,
     SCHEDULED_CHANGED,
     SET_UPDATES,
-    gathered_news,
 )
 from .shared import Hashes, SharedState
 
@@ -58,6 +59,11 @@ class CliqueReconciler(Reconciler[PodClique]):
     def __init__(self, shared: SharedState) -> None:
         self._shared: Final = shared
         self._pods: Final = CliquePods(shared)
+        self._news: Final = Gathering(NEWS, clock=shared.clock.monotonic)
+
+    def news_period(self, key: Key) -> float:
+        """Seconds for which changes of pods are gathered; few if the pods of other gangs wait for these."""
+        return NEWS if key in self._pods.awaited else self._news(key)
 
     async def reconcile(self, ctx: Context[PodClique]) -> Result | None:
         """One pass: pods, then status."""
@@ -71,14 +77,14 @@ class CliqueReconciler(Reconciler[PodClique]):
         hashes = self._shared.hashes(pcs)
         expected = hashes.cliques.get(clique_name_of(ctx.obj), "")
         sweep = Sweep()
-        made: list[Pod] = []
-        await sweep.run(lambda: self._steps(ctx, pcs, hashes, expected, sweep, made))
-        await self._report(ctx, pcs, expected, sweep, made)
+        await sweep.run(lambda: self._steps(ctx, pcs, hashes, expected, sweep))
+        if sweep.error is not None or not sweep.is_followed:
+            await self._report(ctx, pcs, expected, sweep)
         return sweep.end()
 
     async def released(self, ctx: Context[PodClique]) -> Result | None:
         """A PodClique goes, and its pods with it."""
-        self._pods.forget(ctx.obj.metadata.uid)
+        self._pods.forget(ctx.obj)
         return None
 
     async def _steps(
@@ -88,11 +94,10 @@ class CliqueReconciler(Reconciler[PodClique]):
         hashes: Hashes,
         expected: str,
         sweep: Sweep,
-        made: list[Pod],
     ) -> None:
         with step("ERR_BEGIN_UPDATE", "failed to begin the update"):
             await self._begin_update(ctx, pcs, hashes, expected)
-        await self._pods.sync(ctx, pcs, expected, sweep, made)
+        await self._pods.sync(ctx, pcs, expected, sweep)
 
     async def _begin_update(
         self, ctx: Context[PodClique], pcs: PodCliqueSet, hashes: Hashes, expected: str
@@ -122,9 +127,7 @@ class CliqueReconciler(Reconciler[PodClique]):
             return
         await write_status(ctx, pclq.status.evolve(update_progress=begun))
 
-    async def _report(
-        self, ctx: Context[PodClique], pcs: PodCliqueSet, expected: str, sweep: Sweep, made: list[Pod]
-    ) -> None:
+    async def _report(self, ctx: Context[PodClique], pcs: PodCliqueSet, expected: str, sweep: Sweep) -> None:
         pclq, now = ctx.obj, ctx.now()
         before = pclq.status.scheduled_replicas
         if sweep.is_complete:
@@ -132,7 +135,7 @@ class CliqueReconciler(Reconciler[PodClique]):
             pclq = pclq.evolve(status=observed)
         status = clique_status(
             pclq,
-            _known_pods(ctx, made),
+            list(ctx.index(Pod, controlled_by(pclq))),
             expected_hash=expected,
             generation_hash=pcs.status.current_generation_hash,
             now=now,
@@ -142,13 +145,6 @@ class CliqueReconciler(Reconciler[PodClique]):
         if before and not status.scheduled_replicas:
             text = f"All scheduled pods lost (was {before}). {_LOST}"
             ctx.event("Warning", "AllScheduledReplicasLost", text)
-
-
-def _known_pods(ctx: Context[PodClique], made: list[Pod]) -> list[Pod]:
-    """The pods that the cache knows, and those that were just made: they need no report of their own."""
-    known = {pod.metadata.uid: pod for pod in made}
-    known |= {pod.metadata.uid: pod for pod in ctx.index(Pod, controlled_by(ctx.obj))}
-    return list(known.values())
 
 
 def _of_gang(ctx: MapContext, gang: PodGang) -> Iterable[Key]:
@@ -178,7 +174,7 @@ def clique_controller(shared: SharedState) -> Controller[PodClique]:
     return (
         Builder(name=names.CLIQUE_CONTROLLER)
         .for_(PodClique, predicates=[IS_MANAGED, generation_changed | labels_changed])
-        .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS], delay=gathered_news)
+        .owns(Pod, predicates=[IS_MANAGED, POD_MATTERS], delay=reconciler.news_period)
         .owns(ResourceClaim, predicates=[IS_MANAGED, IS_GONE], optional=True, only_metadata=True)
         .watches(PodGang, to=_of_gang, predicates=[GANG_MATTERS_TO_CLIQUE])
         .watches(PodClique, to=_of_scaled_gangs, predicates=[SCHEDULED_CHANGED])

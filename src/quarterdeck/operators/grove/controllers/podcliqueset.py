@@ -55,6 +55,7 @@ from .predicate import (
     GROUP_MATTERS_TO_SET,
     IS_GONE,
     IS_MANAGED,
+    IS_NEW,
     SET_MATTERS,
 )
 from .setchildren import SetChildren
@@ -78,7 +79,7 @@ class SetReconciler(Reconciler[PodCliqueSet]):
         self._plans: Final = SetPlans()
         self._settled: Final = SettledChildren()
         self._children: Final = SetChildren(self._settled)
-        self._gangs: Final = SetGangs(shared, self._settled, self.crowds)
+        self._gangs: Final = SetGangs(shared, self._settled)
         self._replicas: Final = SetReplicas(shared)
 
     async def reconcile(self, ctx: Context[PodCliqueSet]) -> Result | None:
@@ -222,6 +223,11 @@ def _set_of_group_clique(ctx: MapContext, pclq: PodClique) -> Iterable[Key]:
     return (Key(pclq.metadata.namespace, labels[names.PART_OF]),)
 
 
+def _set_of_pod(ctx: MapContext, pod: Pod) -> Iterable[Key]:
+    name = pod.metadata.labels.get(names.PART_OF)
+    return (Key(pod.metadata.namespace, name),) if name else ()
+
+
 def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
     """The controller, for ``manager.add``."""
     reconciler = SetReconciler(shared)
@@ -236,6 +242,8 @@ def set_controller(shared: SharedState) -> Controller[PodCliqueSet]:
             predicates=[GROUP_CLIQUE_MATTERS_TO_SET],
             delay=reconciler.crowds.changed,
         )
+        # Its gang waits for the last of its pods.
+        .watches(Pod, to=_set_of_pod, predicates=[IS_MANAGED, IS_NEW], delay=reconciler.crowds.changed)
         .owns(PodCliqueScalingGroup, predicates=[GROUP_MATTERS_TO_SET], delay=reconciler.crowds.changed)
         .owns(PodGang, predicates=[GANG_MATTERS_TO_SET], delay=reconciler.crowds.changed)
         .owns(Service, predicates=[IS_GONE])

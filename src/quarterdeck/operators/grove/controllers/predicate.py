@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from quarterdeck.api import Key, find_condition
+from quarterdeck.api import find_condition
 from quarterdeck.api.k8s import Pod
 from quarterdeck.operators.grove import names
 from quarterdeck.operators.grove.logic.membership import min_available_of
@@ -24,12 +24,12 @@ __all__ = [
     "GROUP_MATTERS_TO_SET",
     "IS_GONE",
     "IS_MANAGED",
+    "IS_NEW",
     "NEWS",
     "POD_MATTERS",
     "SCHEDULED_CHANGED",
     "SET_MATTERS",
     "SET_UPDATES",
-    "gathered_news",
 ]
 
 
@@ -47,14 +47,14 @@ IS_MANAGED: Final = label_matches({names.MANAGED_BY: names.OPERATOR})
 NEWS: Final = 0.1
 """Seconds for which changes are gathered that are told about, and little else."""
 
-
-def gathered_news(key: Key) -> float:
-    """The same for every key."""
-    return NEWS
-
-
 IS_GONE: Final = Predicate("is_gone", create=_no, update=_no, generic=_no)
 """Deleted."""
+
+
+IS_NEW: Final = Predicate(
+    "is_new", create=lambda event: not event.is_initial, update=_no, delete=_no, generic=_no
+)
+"""Created just now."""
 
 
 def _set_facts(pcs: PodCliqueSet) -> object:
