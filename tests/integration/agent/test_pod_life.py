@@ -134,6 +134,47 @@ def test_restart_rules_go_before_the_policy(space: Space) -> None:
     assert space.phase("rules", "Succeeded")["status"]["containerStatuses"][0]["restartCount"] == 1
 
 
+def test_a_rule_begins_the_whole_pod_again(space: Space) -> None:
+    mounts = [{"name": "shared", "mountPath": "/shared"}]
+    rules = [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [42]}}]
+    init = {
+        "name": "first",
+        "image": "none",
+        "command": ["sh", "-c", "echo init >> /shared/order"],
+        "volumeMounts": mounts,
+    }
+    script = (
+        "while ! grep -q other /shared/order; do sleep 0.1; done;"
+        "test -e /shared/seen && sleep 60; touch /shared/seen; exit 42"
+    )
+    bystander = {**init, "name": "other", "command": ["sh", "-c", "echo other >> /shared/order; sleep 60"]}
+    main = {
+        **init,
+        "name": "main",
+        "restartPolicy": "Never",
+        "restartPolicyRules": rules,
+        "command": ["sh", "-c", script],
+    }
+    space.pod(
+        "round",
+        initContainers=[init],
+        containers=[main, bystander],
+        volumes=[{"name": "shared", "emptyDir": {}}],
+        terminationGracePeriodSeconds=1,
+    )
+
+    def has_begun_again(pod: Json) -> bool:
+        statuses = [*pod["status"].get("initContainerStatuses", ()), *pod["status"]["containerStatuses"]]
+        return [each["restartCount"] for each in statuses] == [1, 1, 1] and condition(pod, READY) == "True"
+
+    space.until("round", lambda pod: "containerStatuses" in pod["status"])
+    pod = space.until("round", has_begun_again)
+    assert condition(pod, "AllContainersRestarting") == "False"
+    assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["exitCode"] == 42
+    order = space.kubectl("exec", "round", "-c", "main", "--", "cat", "/shared/order").split()
+    assert order[:3] == ["init", "other", "init"]
+
+
 def test_a_pod_past_its_deadline_fails(space: Space) -> None:
     space.pod("late", "sleep 60", activeDeadlineSeconds=2)
     pod = space.phase("late", "Failed")
